@@ -1,0 +1,1 @@
+"""Ironbell: bare metal to Kubernetes."""

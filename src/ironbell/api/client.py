@@ -1,0 +1,247 @@
+"""The interface to a Kubernetes API, implemented by both transports.
+
+`Api` speaks encoded objects: the embedded API server implements it by direct call (`apiserver`), `kube` implements
+it over HTTP for any server. What the typed client, informers and the runtime build on is only this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from ironbell.api.kind import Collection
+from ironbell.base.errors import IronbellError, Retry
+
+
+class PatchType(Enum):
+    """Content types of PATCH."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class EventType(Enum):
+    """Types of watch events."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+class Propagation(Enum):
+    """What becomes of an object's dependents."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change. `body` is the encoded object (for a bookmark: empty); the version is the object's."""
+
+    type: EventType
+    body: bytes
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A list's answer: encoded items and the version that the whole list stands for."""
+
+    items: list[bytes]
+    resource_version: str
+    continue_token: str = ""
+
+
+class ApiError(IronbellError):
+    """A refusal by the API server: its `Status` object."""
+
+    code: int = 500
+    reason = "InternalError"
+
+    def __init__(
+        self, message: str, *, code: int | None = None, reason: str | None = None, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, reason=reason)
+        if code is not None:
+            self.code = code
+        self.details = details or {}
+
+
+class BadRequest(ApiError):  # noqa: N818 - the names are those of the API's reasons
+    code, reason, retry = 400, "BadRequest", Retry.NEVER
+
+
+class Unauthorized(ApiError):  # noqa: N818
+    code, reason = 401, "Unauthorized"
+
+
+class Forbidden(ApiError):  # noqa: N818
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):  # noqa: N818
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):  # noqa: N818
+    code, reason, retry = 405, "MethodNotAllowed", Retry.NEVER
+
+
+class AlreadyExists(ApiError):  # noqa: N818
+    code, reason = 409, "AlreadyExists"
+
+
+class Conflict(ApiError):  # noqa: N818
+    code, reason = 409, "Conflict"
+
+
+class Expired(ApiError):  # noqa: N818
+    """The resourceVersion asked for is gone: list again."""
+
+    code, reason = 410, "Expired"
+
+
+class UnsupportedMediaType(ApiError):  # noqa: N818
+    code, reason, retry = 415, "UnsupportedMediaType", Retry.NEVER
+
+
+class Invalid(ApiError):  # noqa: N818
+    code, reason, retry = 422, "Invalid", Retry.NEVER
+
+
+class TooManyRequests(ApiError):  # noqa: N818
+    code, reason = 429, "TooManyRequests"
+
+
+class Unavailable(ApiError):  # noqa: N818
+    """The server cannot be reached or cannot answer now."""
+
+    code, reason = 503, "ServiceUnavailable"
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    error.reason: error
+    for error in (
+        BadRequest, Unauthorized, Forbidden, NotFound, MethodNotAllowed, AlreadyExists, Conflict, Expired,
+        UnsupportedMediaType, Invalid, TooManyRequests, Unavailable,
+    )
+}  # fmt: skip
+_BY_CODE = {error.code: error for error in _BY_REASON.values() if error is not AlreadyExists}
+
+
+def api_error(*, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> ApiError:
+    """The error type that a `Status` answer means."""
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or ApiError
+    return kind(message, code=code, reason=reason or kind.reason, details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must still hold when a delete is carried out."""
+
+    uid: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options common to writes."""
+
+    field_manager: str = ""
+    dry_run: bool = False
+    force: bool = False
+    """Take over fields of other managers; for PatchType.APPLY only."""
+
+
+NO_OPTIONS = WriteOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """What to list or watch: label and field selectors in their text form, empty for everything."""
+
+    labels: str = ""
+    fields: str = ""
+
+
+EVERYTHING = Selector()
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """How to list."""
+
+    selector: Selector = field(default=EVERYTHING)
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+
+
+class Api(Protocol):
+    """A Kubernetes API, as one identity sees it. All bodies are encoded JSON objects.
+
+    Every call may raise an `ApiError`; a network failure is `Unavailable`. Calls are cancellation points; a cancelled
+    write may or may not have been carried out.
+    """
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes: ...
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ...) -> Page:
+        """One page; an empty namespace means all of them."""
+        ...
+
+    def watch(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncIterator[WatchEvent]:
+        """Changes after `resource_version`, in order, with bookmarks. Ends when the server ends it.
+
+        Raises:
+            Expired: the version is too old; list again.
+        """
+        ...
+
+    async def create(
+        self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS
+    ) -> bytes: ...
+
+    async def replace(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes: ...
+
+    async def patch(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        patch_type: PatchType,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes: ...
+
+    async def delete(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = ...,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> bytes:
+        """The object with its deletion mark, or the final `Status`."""
+        ...

@@ -1,0 +1,73 @@
+"""Time, injected.
+
+Nothing outside this module reads the system's clocks, so that controllers, the embedded API and simulated machines
+can run on a virtual clock (docs/architecture.md, "Determinism").
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time for what is stored, monotonic time for durations."""
+
+    def now(self) -> datetime:
+        """The wall clock, timezone-aware in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow; the origin means nothing."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.time(), UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@dataclass
+class ManualClock:
+    """A clock that moves only when told: for tests and replay."""
+
+    wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # noqa: RUF009 - immutable
+    elapsed_s: float = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.wall.timestamp() + self.elapsed_s, UTC)
+
+    def monotonic(self) -> float:
+        return self.elapsed_s
+
+    def advance(self, seconds: float) -> None:
+        self.elapsed_s += seconds
+
+
+def rfc3339(moment: datetime) -> str:
+    """Kubernetes' `metav1.Time`: whole seconds, UTC, with `Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(moment: datetime) -> str:
+    """Kubernetes' `metav1.MicroTime`: six digits of a second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_rfc3339(text: str) -> datetime:
+    """Read either form back.
+
+    Raises:
+        ValueError: the text is no RFC 3339 time with an offset.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)

@@ -1,0 +1,38 @@
+"""The root of every error type in Ironbell.
+
+An error says who can do something about it: `reason` is a CamelCase word that goes into conditions and events,
+`retry` says whether trying again can help. Text is for people; code looks at types and fields.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Retry(Enum):
+    """Whether the same call may succeed later without anybody changing anything."""
+
+    NEVER = "never"
+    BACKOFF = "backoff"
+
+
+class IronbellError(Exception):
+    """Base of all errors raised by Ironbell.
+
+    `reason` is a CamelCase identifier, fit for a condition's `reason`; `message` is one sentence for a person
+    that names the field or thing at fault and, where there is one, the remedy.
+    """
+
+    reason: str = "Error"
+    retry: Retry = Retry.BACKOFF
+
+    def __init__(self, message: str, *, reason: str | None = None, retry: Retry | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if reason is not None:
+            self.reason = reason
+        if retry is not None:
+            self.retry = retry
+
+    def __str__(self) -> str:
+        return self.message
