@@ -158,6 +158,8 @@ class WriteOptions:
     dry_run: bool = False
     force: bool = False
     """Take over fields of other managers; for PatchType.APPLY only."""
+    field_validation: str = ""
+    """What becomes of unknown and duplicate fields: `Strict` refuses them, `Warn` and `Ignore` drop them."""
 
 
 NO_OPTIONS = WriteOptions()
