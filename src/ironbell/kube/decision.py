@@ -1,0 +1,299 @@
+"""What a reconciler decides: actions, needs, and what it waits for. Plain frozen data.
+
+`decide(observed, now)` of a controller returns a `Decision`; the runtime (`kube.runtime`) carries it out, the test kit
+(`kube.testing`) carries it out prefix by prefix, and a dry run prints it.
+
+Rules that the runtime holds for every decision:
+
+* Actions are executed in order. The first that fails stops the rest.
+* `Conflict`, `AlreadyExists` on a create and `NotFound` on a patch mean that what was observed is out of date: the key
+  comes again with backoff. A delete of what is gone is a success.
+* A precondition that names the resourceVersion which was observed stays good after an earlier action of the same
+  decision wrote the same object under that precondition: the runtime follows the versions of its own writes.
+* An effect that is not idempotent names its `intent`, and an earlier write of the same decision carries the same
+  `intent` and a precondition (a create, or a patch with `resource_version`). One intent is performed at most once:
+  who sees a stored intent without an outcome does not know whether it happened, and decides (retry as a new intent,
+  fail, ask). `kube.testing.crash_check` proves it.
+
+Failure modes: `DecisionError` for a decision that breaks these rules; it is a defect of the controller and not retried.
+
+Source: ARCHITECTURE.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from ironbell.api.client import Propagation
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Resource
+from ironbell.base.errors import IronbellError, Retry
+
+V = TypeVar("V")
+AnyKind: TypeAlias = Kind[Any]
+Key: TypeAlias = tuple[str, str]
+"""(namespace, name); the namespace is empty for cluster-scoped kinds."""
+Fields: TypeAlias = dict[str, Any]
+"""A JSON object as plain data."""
+
+
+class DecisionError(IronbellError):
+    """A decision breaks the rules of this module: a defect of the controller."""
+
+    reason = "InvalidDecision"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object. The name is in `body`; `apiVersion` and `kind` are filled in."""
+
+    kind: AnyKind
+    namespace: str
+    body: Fields
+    _: KW_ONLY
+    intent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """RFC 7386 patch. With `resource_version` it is refused when the object has changed since."""
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    body: Fields
+    _: KW_ONLY
+    subresource: str = ""
+    resource_version: str = ""
+    intent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """RFC 6902 patch; a failing `test` operation is terminal, a stale `resource_version` is a conflict."""
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    operations: tuple[Fields, ...]
+    _: KW_ONLY
+    subresource: str = ""
+    resource_version: str = ""
+    intent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Server-side apply with the controller's name as field manager; creates the object when it does not exist."""
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    body: Fields
+    _: KW_ONLY
+    subresource: str = ""
+    force: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object; that it is gone already is a success."""
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    _: KW_ONLY
+    uid: str = ""
+    resource_version: str = ""
+    propagation: Propagation = Propagation.BACKGROUND
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event on an object, aggregated and rate limited; losing it never fails a reconcile."""
+
+    kind: AnyKind
+    namespace: str
+    name: str
+    uid: str
+    _: KW_ONLY
+    reason: str
+    message: str
+    type: str = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something outside Kubernetes, done by the performer registered as `performer`.
+
+    The performer returns the actions that store the outcome, good or bad; they are executed next, before the rest of
+    the decision. It raises when nothing is to be stored: the rest is dropped and the key comes again with backoff
+    (or not, if the error says `Retry.NEVER`). After `timeout_s` it is cancelled and counts as raised.
+    """
+
+    performer: str
+    arguments: Any
+    """A frozen struct or dataclass. No secrets in it: performers look those up."""
+    _: KW_ONLY
+    timeout_s: float = 30.0
+    intent: str = ""
+    """Identity of this attempt, stored before it starts; empty if repeating the effect does no harm."""
+    outdates: tuple[Question[Any], ...] = ()
+    """Facts that are forgotten once it has run, whatever came of it."""
+
+
+Write: TypeAlias = Create | MergePatch | JsonPatch | Apply | Delete
+Action: TypeAlias = Write | Emit | Effect
+
+
+class Question(Generic[V]):
+    """Base of what can be asked about the world outside; `V` is the type of the answer.
+
+    Subclasses are frozen dataclasses with hashable fields. The asker is registered by the subclass.
+    """
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Need(Generic[V]):
+    """A fact that the object depends on. The key comes back whenever a newer answer (or error) has arrived.
+
+    Say it in every decision that depends on the fact, fresh or not: a fresh fact is asked again when it reaches
+    `max_age_s`. A failed question is asked again with backoff from one second up to `max_age_s`.
+    """
+
+    question: Question[V]
+    max_age_s: float
+    newer_than: datetime | None = None
+    """Ignore answers asked for before this moment, such as the start of an effect."""
+    timeout_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[V]):
+    """What is known: the last answer with the moment it was asked for, and the error if the last question failed.
+
+    `value` survives later errors (then `error` is set and `error_at` newer than `at`).
+    """
+
+    value: V | None
+    at: datetime | None
+    error: IronbellError | None = None
+    error_at: datetime | None = None
+
+    def fresh(self, now: datetime, max_age_s: float, newer_than: datetime | None = None) -> bool:
+        """Whether there is an answer, not older than `max_age_s`, asked for at or after `newer_than`."""
+        if self.at is None or (newer_than is not None and self.at < newer_than):
+            return False
+        return now - self.at <= timedelta(seconds=max_age_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why nothing more happens now. Storing it on the object is the controller's job; the runtime logs changes."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done now, in order, and when to look again besides when something watched changes."""
+
+    actions: tuple[Action, ...] = ()
+    needs: tuple[Need[Any], ...] = ()
+    waiting: Waiting | None = None
+    requeue_after_s: float | None = None
+
+
+DONE = Decision()
+"""Nothing to do and nothing to wait for."""
+
+
+def do(
+    *actions: Action | None,
+    needs: Iterable[Need[Any]] = (),
+    waiting: Waiting | None = None,
+    requeue_after_s: float | None = None,
+) -> Decision:
+    """A decision of these actions; None among them is left out, so that optional writes read well."""
+    return Decision(tuple(a for a in actions if a is not None), tuple(needs), waiting, requeue_after_s)
+
+
+def wait(
+    reason: str,
+    message: str,
+    *actions: Action | None,
+    needs: Iterable[Need[Any]] = (),
+    requeue_after_s: float | None = None,
+) -> Decision:
+    """A decision that waits, after the actions that say so on the object."""
+    return do(*actions, needs=needs, waiting=Waiting(reason, message), requeue_after_s=requeue_after_s)
+
+
+def create(kind: AnyKind, body: Resource | Fields, *, intent: str = "") -> Create:
+    """Create this object, in its own namespace, with `apiVersion` and `kind` filled in."""
+    fields: Fields = msgspec.to_builtins(body) if isinstance(body, Resource) else body
+    fields = {**fields, "apiVersion": kind.api_version, "kind": kind.kind}
+    return Create(kind, fields["metadata"].get("namespace", "") if kind.namespaced else "", fields, intent=intent)
+
+
+def patch(kind: AnyKind, target: Resource, body: Fields, *, locked: bool = False, intent: str = "") -> MergePatch:
+    """Merge-patch fields that we own; `locked` adds the observed resourceVersion as precondition."""
+    version = target.metadata.resource_version if locked or intent else ""
+    return MergePatch(kind, *target.key, body, resource_version=version, intent=intent)
+
+
+def patch_status(kind: AnyKind, target: Resource, status: Fields, *, intent: str = "") -> MergePatch:
+    """Merge-patch our own status, with the observed resourceVersion as precondition."""
+    return MergePatch(
+        kind,
+        *target.key,
+        {"status": status},
+        subresource="status" if kind.has_status else "",
+        resource_version=target.metadata.resource_version,
+        intent=intent,
+    )
+
+
+def delete(kind: AnyKind, target: Resource, *, propagation: Propagation = Propagation.BACKGROUND) -> Delete:
+    """Delete exactly this object, not a later one of the same name."""
+    return Delete(kind, *target.key, uid=target.metadata.uid, propagation=propagation)
+
+
+def emit(kind: AnyKind, target: Resource, *, reason: str, message: str, warning: bool = False) -> Emit:
+    """An event on this object."""
+    event_type = "Warning" if warning else "Normal"
+    return Emit(kind, *target.key, target.metadata.uid, reason=reason, message=message, type=event_type)
+
+
+def check(decision: Decision) -> None:
+    """Hold a decision to the rules on intents.
+
+    Raises:
+        DecisionError: an effect's intent is not stored before it, or is stored without a precondition.
+    """
+    stored: set[str] = set()
+    for action in decision.actions:
+        if isinstance(action, Effect):
+            _check_effect(action, stored)
+        elif isinstance(action, Create | MergePatch | JsonPatch) and action.intent:
+            if not isinstance(action, Create) and not action.resource_version:
+                raise DecisionError(f"intent {action.intent!r} is stored without a resourceVersion precondition")
+            stored.add(action.intent)
+
+
+def _check_effect(effect: Effect, stored: set[str]) -> None:
+    try:
+        hash(effect.arguments)
+    except TypeError:
+        raise DecisionError(f"arguments of effect {effect.performer!r} must be a frozen struct") from None
+    if effect.intent and effect.intent not in stored:
+        raise DecisionError(f"effect {effect.performer!r}: no earlier write of the decision stores {effect.intent!r}")

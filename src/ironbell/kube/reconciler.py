@@ -1,0 +1,131 @@
+"""The parts of a controller: what it watches, how it observes, what performs its effects and answers its questions.
+
+A controller module defines a class that satisfies `Reconciler`: `observe` reads the cache and facts (no I/O), `decide`
+is pure. Effects and questions are answered by performers and askers, which hold the connections and are given to the
+runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the same reconciler without them.
+
+Every kind that `observe` reads is the reconciler's own `kind` or one of its `watches`: nothing polls for what can be
+watched. Reading another kind raises `UndeclaredKindError`.
+
+Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Resource
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
+
+R = TypeVar("R", bound=Resource)
+V = TypeVar("V")
+O = TypeVar("O")  # noqa: E741 - Observed
+
+Performer: TypeAlias = Callable[[Any], Awaitable[Sequence[Action]]]
+"""Carries out an effect's arguments and returns the actions that store the outcome."""
+Asker: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""Answers one type of question, or raises an `IronbellError`."""
+Performers: TypeAlias = Mapping[str, Performer]
+Askers: TypeAlias = Mapping[type[Question[Any]], Asker]
+
+
+class UndeclaredKindError(IronbellError):
+    """A reconciler reads a kind (or an index) that it did not declare."""
+
+    reason = "UndeclaredKind"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True)
+class Index(Generic[R]):
+    """A named way to find objects: `keys` gives the values under which an object is found."""
+
+    kind: Kind[R]
+    name: str
+    keys: Callable[[R], Iterable[str]]
+
+
+class Cache(Protocol):
+    """What `observe` may read: objects as the informers know them, and facts. Values are shared and frozen."""
+
+    def get(self, kind: Kind[R], namespace: str, name: str) -> R | None: ...
+
+    def list(self, kind: Kind[R], namespace: str = "") -> Sequence[R]:
+        """All objects of a kind, in a namespace or everywhere: O(fleet), prefer `indexed`."""
+        ...
+
+    def indexed(self, index: Index[R], value: str) -> Sequence[R]:
+        """Objects found under a value of an index, ordered by key."""
+        ...
+
+    def fact(self, question: Question[V]) -> Fact[V] | None:
+        """What is known about a question; None if it was never answered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Watch(Generic[R]):
+    """Another kind whose changes matter, and which of our keys each concerns (called for the old and the new state)."""
+
+    kind: Kind[R]
+    keys: Callable[[R, Cache], Iterable[Key]]
+    relevant: Callable[[R | None, R | None], bool] | None = None
+    """Old and new state to whether anybody cares; None means always. Only saves work, decides nothing."""
+
+
+class Reconciler(Protocol[O]):
+    """One controller: one root kind, level-triggered."""
+
+    @property
+    def name(self) -> str:
+        """Name in metrics, logs and field management, such as `tink-workflow`."""
+        ...
+
+    @property
+    def kind(self) -> AnyKind: ...
+
+    @property
+    def watches(self) -> Sequence[Watch[Any]]: ...
+
+    @property
+    def indexes(self) -> Sequence[Index[Any]]: ...
+
+    def observe(self, cache: Cache, key: Key) -> O | None:
+        """Everything that the decision depends on, as one frozen value; None when there is nothing to decide."""
+        ...
+
+    def decide(self, observed: O, now: datetime) -> Decision:
+        """What to do. Pure and total: whatever is wrong becomes a condition, an event or a wait."""
+        ...
+
+
+def owned_by(kind: AnyKind, child: Kind[R]) -> Watch[R]:
+    """Watch children for the sake of the controlling owner of type `kind`."""
+    return Watch(child, lambda obj, _cache: owner_keys(kind, obj))
+
+
+def owner_keys(kind: AnyKind, obj: Resource) -> list[Key]:
+    """Keys of an object's controlling owners of one type (any version of its group)."""
+    namespace = obj.metadata.namespace if kind.namespaced else ""
+    return [
+        (namespace, owner.name)
+        for owner in obj.metadata.owner_references
+        if owner.controller and owner.kind == kind.kind and owner.api_version.rpartition("/")[0] == kind.group
+    ]
+
+
+def by_label(kind: Kind[R], label: str) -> Index[R]:
+    """Index objects by the value of one label."""
+    return Index(
+        kind, f"label:{label}", lambda obj: [obj.metadata.labels[label]] if label in obj.metadata.labels else []
+    )
+
+
+def by_owner_uid(kind: Kind[R]) -> Index[R]:
+    """Index objects by the uids of all their owners."""
+    return Index(kind, "owner-uid", lambda obj: [owner.uid for owner in obj.metadata.owner_references])
