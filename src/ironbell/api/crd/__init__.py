@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions from the API types: the types and their markers are the single source."""

@@ -1,0 +1,118 @@
+"""What an API type says about itself beyond Python's types, for its CustomResourceDefinition.
+
+`Schema` goes into `typing.Annotated` on a field, on an alias, or on the item of a list or map; a class attribute
+`schema_` of that type speaks for the whole object. msgspec ignores it: decoding stays lenient, so that whatever was
+once stored can be read again. Only the API server validates, by the generated schema.
+
+Source: apiextensions.k8s.io/v1, JSONSchemaProps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+
+from ironbell.api.meta import Model
+
+T = TypeVar("T")
+
+
+class _Unset:
+    """The type of `UNSET`."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = _Unset()
+"""No default: None cannot say that, as null is a possible default."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One CEL rule (`x-kubernetes-validations`)."""
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+    field_path: str = ""
+    optional_old_self: bool | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Description and constraints of one place in an object.
+
+    Several on one place are merged: what a later one sets replaces what an earlier one has set.
+    """
+
+    description: str = ""
+    format: str = ""
+    pattern: str = ""
+    enum: tuple[Any, ...] = ()
+    default: Any = UNSET
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    min_properties: int | None = None
+    max_properties: int | None = None
+    nullable: bool = False
+    rules: tuple[Rule, ...] = ()
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = ""
+    int_or_string: bool = False
+    preserve_unknown_fields: bool = False
+    embedded_resource: bool = False
+
+    def merged(self, later: Schema) -> Schema:
+        """This schema with everything that `later` sets."""
+        changes = {f.name: getattr(later, f.name) for f in fields(later) if getattr(later, f.name) != f.default}
+        return Schema(**{f.name: getattr(self, f.name) for f in fields(self)} | changes)
+
+
+class Always(Generic[T]):
+    """A default factory that msgspec does not recognise, so that the field is written even when it is zero."""
+
+    def __init__(self, factory: Callable[[], T]) -> None:
+        self._factory = factory
+
+    def __call__(self) -> T:
+        return self._factory()
+
+
+def required(factory: Callable[[], T], *, name: str | None = None) -> T:
+    """A field that the schema requires: always written, and read as the factory's zero value where it is missing.
+
+    `name` is the wire name where it is not the camelCase of the Python name.
+    """
+    return msgspec.field(default_factory=Always(factory), name=name)
+
+
+class SnakeModel(Model, frozen=True, rename={}):
+    """Base of the structs whose wire names are snake_case, which upstream has inside `dhcp` and `metadata`."""
+
+
+Int32 = Annotated[int, Schema(format="int32")]
+Int64 = Annotated[int, Schema(format="int64")]
+Time = Annotated[str | None, Schema(format="date-time")]
+"""RFC 3339 in UTC, as stored."""
+
+Quantity = Annotated[
+    int | str,
+    Schema(
+        int_or_string=True,
+        pattern=(
+            r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+            r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+        ),
+    ),
+]
+"""A Kubernetes quantity, such as `500m` or `16Gi`."""

@@ -1,0 +1,63 @@
+"""WorkflowRuleSet: which Workflow an agent without work gets.
+
+Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/workflow_rule_set.go.
+"""
+
+# ruff: noqa: RUF012  (msgspec gives every struct its own copy of an empty default)
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.crd.markers import Schema
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Model, Resource
+
+
+class RuleSetTemplate(Model, frozen=True):
+    """Template of the Workflow, and the values that go into it."""
+
+    ref: Annotated[str, Schema("Name of the Template.")] = ""
+    agent_value: Annotated[str, Schema("Template variable that receives the agent's id.")] = ""
+    kvs: Annotated[dict[str, str], Schema("Further template variables; they win over agentValue.")] = {}
+
+
+class RuleSetWorkflow(Model, frozen=True):
+    """The Workflow that a match makes."""
+
+    namespace: Annotated[str, Schema("Namespace that the Workflow is made in.")] = ""
+    disabled: Annotated[bool | None, Schema("Whether the Workflow is made disabled.")] = None
+    add_attributes: Annotated[bool, Schema("Keep the agent's attributes in an annotation of the Workflow.")] = False
+    template: Annotated[RuleSetTemplate, Schema("Template of the Workflow.")] = RuleSetTemplate()
+
+
+class WorkflowRuleSetSpec(Model, frozen=True):
+    """Patterns, and what a match makes."""
+
+    rules: Annotated[list[str], Schema("JSON patterns over the agent's attributes; one match is enough.")] = []
+    workflow: Annotated[RuleSetWorkflow, Schema("The Workflow that a match makes.")] = RuleSetWorkflow()
+
+
+class WorkflowRuleSetStatus(Model, frozen=True):
+    """Empty so far."""
+
+
+class WorkflowRuleSet(Resource, frozen=True):
+    """Gives a Workflow to agents whose attributes match a pattern."""
+
+    spec: WorkflowRuleSetSpec = WorkflowRuleSetSpec()
+    status: WorkflowRuleSetStatus = WorkflowRuleSetStatus()
+
+
+WORKFLOW_RULE_SET: Kind[WorkflowRuleSet] = Kind(
+    group="tinkerbell.org",
+    version="v1alpha1",
+    kind="WorkflowRuleSet",
+    plural="workflowrulesets",
+    singular="workflowruleset",
+    list_kind="WorkflowRuleSetList",
+    model=WorkflowRuleSet,
+    short_names=("wrs",),
+    categories=("tinkerbell",),
+    has_status=True,
+)
