@@ -1,0 +1,66 @@
+# Everything sets itself up: a virtual environment, and Debian packages through apt (as root or by sudo).
+# `make help` lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest
+SETUP_STAMP := $(VENV)/.ironbell-setup
+
+.PHONY: help setup packages lint test unit integration compat e2e demo demo-bios bench soak osie image clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(SETUP_STAMP) ## Make .venv with the package, its console script and the test tools
+
+$(SETUP_STAMP): constraints.txt pyproject.toml tools/setup.sh
+	@tools/setup.sh $(VENV)
+	@touch $@
+
+packages: ## Install the Debian packages that machines, images and peers need (root or sudo)
+	@tools/packages.sh
+
+lint: setup ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup packages lint ## Everything that every change must pass
+	tools/test.sh
+
+unit: setup ## Pure tests only
+	$(PYTEST) -q tests/unit
+
+integration: setup packages ## Real sockets, SQLite, kubectl, peers
+	$(PYTEST) -q tests/integration
+
+compat: setup ## Upstream schemas, manifests and clients
+	$(PYTEST) -q tests/compat
+
+e2e: setup packages ## QEMU machines that netboot and install
+	$(PYTEST) -q tests/e2e
+
+demo: setup packages ## Power-off to installed operating system, UEFI firmware
+	$(BIN)/ironbell demo --firmware uefi
+
+demo-bios: setup packages ## The same with BIOS firmware
+	$(BIN)/ironbell demo --firmware bios
+
+bench: setup packages ## Benchmarks against peers; prints ratios
+	tools/bench.sh
+
+soak: setup packages ## The long tests in full
+	tools/test.sh --soak
+
+osie: setup packages ## Build the in-memory OS
+	$(BIN)/ironbell osie build
+
+image: setup packages ## Build the demo's disk image
+	$(BIN)/ironbell image build
+
+clean: ## Remove what was built here (not the user's cache folder)
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,47 @@
+"""What a machine was served on its way up, stage by stage.
+
+Servers toward machines report each step to an observer; the process that composes them turns the steps into log
+lines and into Events on the Hardware, so that a person sees where a boot stands and `ironbell why` needs no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class BootStage(Enum):
+    """Stages in the order in which a boot passes them; the value is the Event's reason."""
+
+    OFFER = "DHCPOffered"
+    LEASE = "DHCPLeased"
+    BINARY = "BootFileServed"
+    SCRIPT = "BootScriptServed"
+    KERNEL = "KernelServed"
+    INITRD = "InitrdServed"
+    DISK = "BootFromDisk"
+    METADATA = "MetadataServed"
+    REFUSED = "NetbootRefused"
+    PROBLEM = "BootProblem"
+
+
+@dataclass(frozen=True, slots=True)
+class BootEvent:
+    """One step of one machine's boot."""
+
+    stage: BootStage
+    namespace: str
+    name: str
+    message: str
+
+    @property
+    def is_warning(self) -> bool:
+        return self.stage in {BootStage.REFUSED, BootStage.PROBLEM}
+
+
+BootObserver = Callable[[BootEvent], None]
+
+
+def unobserved(_event: BootEvent) -> None:
+    """For servers that nobody watches."""

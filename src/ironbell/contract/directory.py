@@ -1,0 +1,153 @@
+"""Which Hardware is asking: lookups by MAC, IP, agent id and instance id, answered from memory.
+
+Every server toward machines (DHCP, TFTP, boot scripts, metadata, workflow) finds its Hardware here, so that all of
+them agree on who a machine is. The directory is fed by an informer and keeps no state of its own. Two Hardware that
+claim the same address are a conflict: neither is served, and the conflict can be listed so that it is reported.
+
+Source: tinkerbell/tinkerbell: pkg/backend/kube (indexes and filter semantics).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ironbell.api.tinkerbell.hardware import Hardware, Interface
+
+ObjectKey = tuple[str, str]
+
+
+class Attribute(Enum):
+    """What a machine can be looked up by."""
+
+    MAC = "MAC address"
+    IP = "IP address"
+    AGENT_ID = "agent id"
+    INSTANCE_ID = "instance id"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The one Hardware that an attribute names; `interface` is set when the attribute belongs to an interface."""
+
+    hardware: Hardware
+    interface: Interface | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several Hardware claim the same value: nobody may be served by it."""
+
+    attribute: Attribute
+    value: str
+    names: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        claimed = ", ".join(self.names)
+        return f"{self.attribute.value} {self.value} is claimed by several Hardware ({claimed}); none of them is served"
+
+
+Lookup = Match | Ambiguous | None
+
+
+def normal_mac(text: str) -> str:
+    """A MAC in any usual spelling (colons, dashes, dots, none) as lower-case pairs with colons; empty if it is none."""
+    digits = text.lower().replace(":", "").replace("-", "").replace(".", "")
+    if len(digits) != 12 or any(digit not in "0123456789abcdef" for digit in digits):
+        return ""
+    return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
+
+
+def normal_ip(text: str) -> str:
+    """An address in its canonical text form; empty if it is none."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return ""
+
+
+@dataclass
+class HardwareDirectory:
+    """All Hardware, indexed. `upsert` and `remove` follow the informer; lookups cost one dictionary access."""
+
+    _objects: dict[ObjectKey, Hardware] = field(default_factory=dict)
+    _index: dict[tuple[Attribute, str], dict[ObjectKey, Interface | None]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[Hardware]:
+        return iter(self._objects.values())
+
+    def upsert(self, hardware: Hardware) -> None:
+        """Take in a new or changed Hardware. One that is being deleted still counts until it is gone."""
+        self.remove(*hardware.key)
+        self._objects[hardware.key] = hardware
+        for attribute, value, interface in _entries(hardware):
+            self._index.setdefault((attribute, value), {})[hardware.key] = interface
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Forget one Hardware; unknown ones are ignored."""
+        gone = self._objects.pop((namespace, name), None)
+        if gone is None:
+            return
+        for attribute, value, _ in _entries(gone):
+            entry = self._index[(attribute, value)]
+            entry.pop(gone.key, None)
+            if not entry:
+                del self._index[(attribute, value)]
+
+    def by_mac(self, mac: str) -> Lookup:
+        return self._find(Attribute.MAC, normal_mac(mac))
+
+    def by_ip(self, address: str) -> Lookup:
+        return self._find(Attribute.IP, normal_ip(address))
+
+    def by_agent_id(self, agent_id: str) -> Lookup:
+        """By `spec.agentID`, else by MAC, which is an agent's id where none was given."""
+        return self._find(Attribute.AGENT_ID, agent_id) or self.by_mac(agent_id)
+
+    def by_instance_id(self, instance_id: str) -> Lookup:
+        return self._find(Attribute.INSTANCE_ID, instance_id)
+
+    def conflicts_of(self, hardware: Hardware) -> list[Ambiguous]:
+        """What this Hardware claims together with others."""
+        found = []
+        for attribute, value, _ in _entries(hardware):
+            lookup = self._find(attribute, value)
+            if isinstance(lookup, Ambiguous) and lookup not in found:
+                found.append(lookup)
+        return found
+
+    def _find(self, attribute: Attribute, value: str) -> Lookup:
+        entry = self._index.get((attribute, value)) if value else None
+        if not entry:
+            return None
+        if len(entry) > 1:
+            return Ambiguous(attribute, value, tuple(sorted(f"{namespace}/{name}" for namespace, name in entry)))
+        (key, interface) = next(iter(entry.items()))
+        return Match(self._objects[key], interface)
+
+
+def _entries(hardware: Hardware) -> Iterable[tuple[Attribute, str, Interface | None]]:
+    """Everything a Hardware can be found by. The first interface with a value wins, as upstream."""
+    seen: set[tuple[Attribute, str]] = set()
+    for interface in hardware.spec.interfaces:
+        dhcp = interface.dhcp
+        if dhcp is None:
+            continue
+        for attribute, value in (
+            (Attribute.MAC, normal_mac(dhcp.mac)),
+            (Attribute.IP, normal_ip(dhcp.ip.address) if dhcp.ip else ""),
+        ):
+            if value and (attribute, value) not in seen:
+                seen.add((attribute, value))
+                yield attribute, value, interface
+    if hardware.spec.agent_id:
+        yield Attribute.AGENT_ID, hardware.spec.agent_id, None
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
+    if instance is not None and instance.id:
+        yield Attribute.INSTANCE_ID, instance.id, None

@@ -1,0 +1,173 @@
+"""May this machine boot from the network, and what does it get? One function for every route.
+
+DHCP, TFTP, the boot script, ISO and metadata all ask `netboot_plan`, so that no route serves a machine that another
+one refuses. The answer is made afresh for every packet from the Hardware as it is now: `allowPXE` may change at any
+moment.
+
+Source: tinkerbell/tinkerbell: smee/internal/dhcp/handler, smee/internal/ipxe/script; reference of this project.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ironbell.api.tinkerbell.hardware import Hardware, Interface
+from ironbell.contract.directory import normal_mac
+
+DISABLED_ANNOTATION = "tinkerbell.org/disabled"
+DEFAULT_ARCH = "x86_64"
+FIXED_KERNEL_ARGUMENTS = "modules=loop,squashfs,sd-mod,usb-storage intel_iommu=on iommu=pt"
+CONSOLES = "console=tty0 console=ttyS1,115200"
+
+
+@dataclass(frozen=True, slots=True)
+class NetbootSettings:
+    """What the site says about boots into the in-memory OS. Addresses of ours are filled in per subnet."""
+
+    osie_url: str
+    """Where kernel and initrd are; `{address}` stands for our address as the machine reaches it."""
+    grpc_authority: str
+    """host:port of the workflow service; `{address}` as above."""
+    kernel_name: str = "vmlinuz"
+    initrd_name: str = "initramfs"
+    syslog_host: str = ""
+    tls: bool = False
+    insecure_tls: bool = False
+    extra_kernel_arguments: tuple[str, ...] = ()
+    retries: int = 1
+    retry_delay_s: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BootFromDisk:
+    """Netboot is not allowed; the machine boots what is on its disk."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTo:
+    """The user's own iPXE script, by URL."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CustomScript:
+    """The user's own iPXE script, inline."""
+
+    contents: str
+
+
+@dataclass(frozen=True, slots=True)
+class InMemoryOs:
+    """Kernel and initrd of the in-memory OS with their arguments, in upstream's order."""
+
+    kernel_url: str
+    initrd_url: str
+    initrd_name: str
+    kernel_arguments: tuple[str, ...]
+    retries: int
+    retry_delay_s: int
+    syslog_host: str
+    arch: str
+
+
+BootTarget = ChainTo | CustomScript | InMemoryOs | BootFromDisk
+
+
+@dataclass(frozen=True, slots=True)
+class NetbootPlan:
+    """The policy's answer for one interface of one machine."""
+
+    target: BootTarget
+    mac: str
+    binary: str = ""
+    """The iPXE binary that this machine must get; empty: by its architecture."""
+
+    @property
+    def allowed(self) -> bool:
+        return not isinstance(self.target, BootFromDisk)
+
+    @property
+    def reason(self) -> str:
+        """Why the machine must boot from disk; empty when it may netboot."""
+        return self.target.reason if isinstance(self.target, BootFromDisk) else ""
+
+
+def netboot_plan(hardware: Hardware, interface: Interface, settings: NetbootSettings, *, address: str) -> NetbootPlan:
+    """Decide for one interface. `address` is ours, as the asking machine reaches it."""
+    mac = normal_mac(interface.dhcp.mac) if interface.dhcp else ""
+    refusal = _refusal(hardware, interface)
+    if refusal:
+        return NetbootPlan(BootFromDisk(refusal), mac)
+    netboot = interface.netboot
+    ipxe = netboot.ipxe if netboot else None
+    binary = ipxe.binary if ipxe else ""
+    if ipxe and ipxe.url:
+        if urlsplit(ipxe.url).scheme not in {"http", "https"}:
+            wrong = f"netboot.ipxe.url {ipxe.url!r} must begin with http:// or https://"
+            return NetbootPlan(BootFromDisk(wrong), mac, binary)
+        return NetbootPlan(ChainTo(ipxe.url), mac, binary)
+    if ipxe and ipxe.contents:
+        return NetbootPlan(CustomScript(ipxe.contents), mac, binary)
+    return NetbootPlan(_in_memory_os(hardware, interface, settings, address=address), mac, binary)
+
+
+def _refusal(hardware: Hardware, interface: Interface) -> str:
+    """Why this interface may not netboot; empty when it may."""
+    if DISABLED_ANNOTATION in hardware.metadata.annotations:
+        why = hardware.metadata.annotations[DISABLED_ANNOTATION]
+        return f"the Hardware is disabled by annotation {DISABLED_ANNOTATION}{': ' + why if why else ''}"
+    if interface.netboot is None or not interface.netboot.allow_pxe:
+        return "netboot.allowPXE is not true"
+    return ""
+
+
+def _in_memory_os(hardware: Hardware, interface: Interface, settings: NetbootSettings, *, address: str) -> InMemoryOs:
+    osie = interface.netboot.osie if interface.netboot else None
+    arch = (interface.dhcp.arch if interface.dhcp else "") or DEFAULT_ARCH
+    base = ((osie.base_url if osie else "") or settings.osie_url).replace("{address}", address).rstrip("/")
+    kernel = (osie.kernel if osie else "") or f"{settings.kernel_name}-{arch}"
+    initrd = (osie.initrd if osie else "") or f"{settings.initrd_name}-{arch}"
+    return InMemoryOs(
+        kernel_url=f"{base}/{kernel}",
+        initrd_url=f"{base}/{initrd}",
+        initrd_name=initrd.rsplit("/", 1)[-1],
+        kernel_arguments=_kernel_arguments(hardware, interface, settings, address=address, initrd=initrd),
+        retries=settings.retries,
+        retry_delay_s=settings.retry_delay_s,
+        syslog_host=settings.syslog_host.replace("{address}", address),
+        arch=arch,
+    )
+
+
+def _kernel_arguments(
+    hardware: Hardware, interface: Interface, settings: NetbootSettings, *, address: str, initrd: str
+) -> tuple[str, ...]:
+    """Upstream's arguments in upstream's order (reference, "Default (OSIE) script"); HookOS reads them by name."""
+    dhcp = interface.dhcp
+    mac = normal_mac(dhcp.mac) if dhcp else ""
+    facility = hardware.spec.metadata.facility if hardware.spec.metadata else None
+    osie = interface.netboot.osie if interface.netboot else None
+    arguments = [f"vlan_id={dhcp.vlan_id}"] if dhcp and dhcp.vlan_id else []
+    arguments += [
+        f"facility={facility.facility_code if facility else ''}",
+        f"syslog_host={settings.syslog_host.replace('{address}', address)}",
+        f"grpc_authority={settings.grpc_authority.replace('{address}', address)}",
+        f"tinkerbell_tls={_word(settings.tls)}",
+        f"tinkerbell_insecure_tls={_word(settings.insecure_tls)}",
+        f"worker_id={hardware.spec.agent_id or mac}",
+        f"hw_addr={mac}",
+        FIXED_KERNEL_ARGUMENTS,
+        f"initrd={initrd.rsplit('/', 1)[-1]}",
+        CONSOLES,
+        *(argument.replace("{address}", address) for argument in settings.extra_kernel_arguments),
+        *(osie.kernel_params if osie else ()),
+    ]
+    return tuple(arguments)
+
+
+def _word(value: bool) -> str:  # noqa: FBT001
+    return "true" if value else "false"

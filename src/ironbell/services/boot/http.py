@@ -1,0 +1,147 @@
+"""The HTTP side of netboot: scripts, iPXE binaries and artefacts.
+
+Everything is answered from memory or by the kernel's `sendfile`. A machine is found by the MAC in the path, else by
+its address; what it gets is the netboot plan's decision. Unknown machines get 404 with a sentence, so that a wrong
+URL and a missing Hardware can be told apart; a machine that may not netboot gets a script that boots its disk.
+
+Source: tinkerbell/tinkerbell: smee/internal/ipxe, pkg/http (routes and status codes).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+from prometheus_client import Counter
+
+from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
+from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
+from ironbell.contract.netboot import NetbootSettings, netboot_plan
+from ironbell.services.boot.binaries import IpxeBinaries, binary_name
+from ironbell.services.boot.script import script_for
+
+_log = structlog.get_logger()
+_served = Counter("ironbell_boot_http_requests_total", "Boot requests over HTTP.", ["route", "result"])
+
+SCRIPT_NAME = "auto.ipxe"
+
+
+@dataclass(frozen=True)
+class BootHttp:
+    """The handlers and what they answer from.
+
+    `artefacts` maps a URL folder (such as `osie`) to a folder on disk. `advertise` overrides the address that goes
+    into scripts; empty means the address that the request came in on.
+    """
+
+    directory: HardwareDirectory
+    settings: Callable[[], NetbootSettings]
+    binaries: IpxeBinaries
+    artefacts: dict[str, Path] = field(default_factory=dict)
+    advertise: str = ""
+    observer: BootObserver = unobserved
+
+    def routes(self) -> list[web.RouteDef]:
+        """Routes to mount at the root of the machine-facing HTTP port."""
+        return [
+            web.get("/ipxe/script/{path:.+}", self.script),
+            web.get("/ipxe/binary/{path:.+}", self.binary),
+            *(web.get(f"/{name}/{{path:.+}}", self.artefact) for name in self.artefacts),
+        ]
+
+    async def script(self, request: web.Request) -> web.StreamResponse:
+        """`/ipxe/script/[MAC/]auto.ipxe`."""
+        elements = request.match_info["path"].split("/")
+        if elements[-1] != SCRIPT_NAME:
+            raise _not_found("script", f"the only script here is {SCRIPT_NAME}")
+        mac = normal_mac(elements[-2]) if len(elements) > 1 else ""
+        found = self.directory.by_mac(mac) if mac else self.directory.by_ip(request.remote or "")
+        match = self._one(found, who=mac or request.remote or "")
+        if match.interface is None:
+            raise _not_found("script", f"{mac or request.remote} is no interface of a Hardware")
+        plan = netboot_plan(match.hardware, match.interface, self.settings(), address=self._address(request))
+        name = match.hardware.metadata.name
+        body = script_for(plan, machine=f"{name} ({plan.mac})")
+        self._observe(
+            match,
+            BootStage.SCRIPT if plan.allowed else BootStage.DISK,
+            f"boot script for {plan.mac}" if plan.allowed else f"told to boot from disk: {plan.reason}",
+        )
+        _served.labels("script", "netboot" if plan.allowed else "disk").inc()
+        return web.Response(text=body, content_type="text/plain", headers={"Cache-Control": "no-store"})
+
+    async def binary(self, request: web.Request) -> web.StreamResponse:
+        """`/ipxe/binary/[MAC/]NAME`."""
+        path = request.match_info["path"]
+        body = await asyncio.to_thread(self.binaries.read, path)
+        if body is None:
+            raise _not_found("binary", f"no iPXE binary of that name: {path.rsplit('/', 1)[-1]}")
+        elements = path.split("/")
+        found = self.directory.by_mac(elements[-2]) if len(elements) > 1 else self.directory.by_ip(request.remote or "")
+        if isinstance(found, Match):
+            self._observe(found, BootStage.BINARY, f"{binary_name(path)} over HTTP ({len(body)} bytes)")
+        _served.labels("binary", "ok").inc()
+        return web.Response(body=body, content_type="application/octet-stream")
+
+    async def artefact(self, request: web.Request) -> web.StreamResponse:
+        """Files of the artefact folders, with Range and conditional requests."""
+        name = request.path.split("/", 2)[1]
+        file = confined(self.artefacts[name], request.match_info["path"])
+        if file is None:
+            _served.labels("artefact", "missing").inc()
+            raise _not_found("artefact", f"no such file: {request.path}")
+        found = self.directory.by_ip(request.remote or "")
+        if isinstance(found, Match) and "Range" not in request.headers:
+            stage = _artefact_stage(file.name)
+            if stage is not None:
+                self._observe(found, stage, f"{file.name} over HTTP ({file.stat().st_size} bytes)")
+        _served.labels("artefact", "ok").inc()
+        return web.FileResponse(file, chunk_size=1 << 20)
+
+    def _address(self, request: web.Request) -> str:
+        if self.advertise:
+            return self.advertise
+        local = request.transport.get_extra_info("sockname") if request.transport else None
+        return str(local[0]) if local else request.host.rsplit(":", 1)[0]
+
+    def _one(self, found: Lookup, *, who: str) -> Match:
+        if isinstance(found, Ambiguous):
+            _served.labels("script", "ambiguous").inc()
+            _log.warning("machine not served", machine=who, why=found.message)
+            raise web.HTTPConflict(text=found.message + "\n")
+        if found is None:
+            _served.labels("script", "unknown").inc()
+            _log.info("machine not served", machine=who, why="no Hardware has this address")
+            raise web.HTTPNotFound(text=f"no Hardware has the address {who}\n")
+        return found
+
+    def _observe(self, match: Match, stage: BootStage, message: str) -> None:
+        self.observer(BootEvent(stage, match.hardware.metadata.namespace, match.hardware.metadata.name, message))
+
+
+def confined(folder: Path, path: str) -> Path | None:
+    """The regular file below `folder` that `path` names, or None when there is none or it would lead outside."""
+    try:
+        root = folder.resolve()
+        file = (root / path.lstrip("/")).resolve()
+        inside = file.is_relative_to(root) and file.is_file()
+    except (OSError, ValueError):
+        return None
+    return file if inside else None
+
+
+def _artefact_stage(name: str) -> BootStage | None:
+    if name.startswith("vmlinuz"):
+        return BootStage.KERNEL
+    if name.startswith("initramfs"):
+        return BootStage.INITRD
+    return None
+
+
+def _not_found(route: str, message: str) -> web.HTTPNotFound:
+    _served.labels(route, "missing").inc()
+    return web.HTTPNotFound(text=message + "\n")

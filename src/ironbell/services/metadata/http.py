@@ -1,0 +1,91 @@
+"""The metadata service over HTTP: each machine sees its own data, found by its source address, and nobody else's.
+
+Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
+Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step.
+
+Source: tinkerbell/tinkerbell: tootles (routes and status codes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+from aiohttp import web
+from prometheus_client import Counter
+
+from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
+from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
+from ironbell.services.metadata import ec2, nocloud
+from ironbell.services.metadata.storage import storage_document
+
+_log = structlog.get_logger()
+_served = Counter("ironbell_metadata_requests_total", "Metadata requests.", ["frontend", "result"])
+
+
+@dataclass(frozen=True)
+class MetadataHttp:
+    """The handlers."""
+
+    directory: HardwareDirectory
+    observer: BootObserver = unobserved
+
+    def routes(self) -> list[web.RouteDef]:
+        """Routes to mount at the root of the machine-facing HTTP port."""
+        return [
+            web.get(f"/{ec2.API_VERSION}", self.ec2),
+            web.get(f"/{ec2.API_VERSION}/{{path:.*}}", self.ec2),
+            web.get("/metadata", self.storage),
+            web.get("/nocloud/{name}", self.nocloud),
+        ]
+
+    async def ec2(self, request: web.Request) -> web.Response:
+        """`/2009-04-04/...`."""
+        path = request.match_info.get("path", "")
+        names = ec2.listing(path)
+        if names is not None:
+            return web.Response(text=names)
+        hardware = self._hardware(request, "ec2")
+        text = ec2.value(hardware, path)
+        if text is None:
+            _served.labels("ec2", "missing").inc()
+            raise web.HTTPNotFound(text=f"no metadata at {path}\n")
+        self._served(hardware, "ec2", path.strip("/") == "user-data")
+        return web.Response(text=text)
+
+    async def nocloud(self, request: web.Request) -> web.Response:
+        """`/nocloud/{meta-data,user-data,vendor-data,network-config}`."""
+        name = request.match_info["name"]
+        if name not in nocloud.FILES:
+            raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
+        hardware = self._hardware(request, "nocloud")
+        text = nocloud.document(hardware, name)
+        if not text and name == "network-config":
+            raise web.HTTPNotFound(text="the Hardware gives no static network\n")
+        self._served(hardware, "nocloud", name == "user-data")
+        return web.Response(text=text)
+
+    async def storage(self, request: web.Request) -> web.Response:
+        """`/metadata`, for the rootio action."""
+        hardware = self._hardware(request, "storage")
+        _served.labels("storage", "ok").inc()
+        return web.Response(body=msgspec.json.encode(storage_document(hardware)), content_type="application/json")
+
+    def _hardware(self, request: web.Request, frontend: str) -> ec2.Hardware:
+        address = request.remote or ""
+        found = self.directory.by_ip(address)
+        if isinstance(found, Match):
+            return found.hardware
+        if isinstance(found, Ambiguous):
+            _served.labels(frontend, "ambiguous").inc()
+            _log.warning("metadata not served", address=address, why=found.message)
+            raise web.HTTPConflict(text="several Hardware claim this address; none is served\n")
+        _served.labels(frontend, "unknown").inc()
+        raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
+
+    def _served(self, hardware: ec2.Hardware, frontend: str, user_data: bool) -> None:  # noqa: FBT001
+        _served.labels(frontend, "ok").inc()
+        if user_data:
+            meta = hardware.metadata
+            self.observer(BootEvent(BootStage.METADATA, meta.namespace, meta.name, f"user data read ({frontend})"))

@@ -1,0 +1,10 @@
+#!/bin/bash
+# Run the tests in the order in which they are cheapest to fail. With --soak: the long ones, in full.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+pytest=.venv/bin/pytest
+
+if [ "${1:-}" = --soak ]; then
+    exec "$pytest" -m soak tests
+fi
+exec "$pytest" -m "not soak" --durations=15 tests/unit tests/compat tests/integration tests/chaos tests/e2e
