@@ -1,0 +1,47 @@
+"""All kinds that Ironbell defines, by group: for `ironbell crds` and for the API server's start.
+
+Kubernetes' own kinds are not here: they need no CustomResourceDefinition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW, WORKFLOW_RULE_SET
+from ironbell.base.errors import IronbellError, Retry
+
+KINDS: tuple[Kind[Any], ...] = (HARDWARE, TEMPLATE, WORKFLOW, WORKFLOW_RULE_SET, MACHINE, JOB, TASK)
+
+
+class UnknownGroupError(IronbellError):
+    """An API group that Ironbell does not define."""
+
+    reason = "UnknownGroup"
+    retry = Retry.NEVER
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"API group {group!r} is not known; known are: {', '.join(groups())}")
+        self.group = group
+
+
+def groups() -> list[str]:
+    """The groups in the order of `KINDS`."""
+    return list(dict.fromkeys(kind.group for kind in KINDS))
+
+
+def kinds_of(wanted: Iterable[str] = ()) -> list[Kind[Any]]:
+    """The kinds of the groups, in the order of the groups asked for; all kinds where none is asked for.
+
+    Raises:
+        UnknownGroupError: the caller named a group that is not there.
+    """
+    found: list[Kind[Any]] = []
+    for group in dict.fromkeys(wanted or groups()):
+        members = [kind for kind in KINDS if kind.group == group]
+        if not members:
+            raise UnknownGroupError(group)
+        found += members
+    return found
