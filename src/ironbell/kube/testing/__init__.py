@@ -1,0 +1,11 @@
+"""The test kit of controllers: a world in memory, and the crash test.
+
+`World` holds objects, facts and a model of what is outside Kubernetes, so that `observe`, `decide` and `act` run in a
+table test without mocks and without an event loop. `crash_check` proves that a controller may be killed anywhere.
+"""
+
+from ironbell.kube.testing.crash import CrashError, crash_check
+from ironbell.kube.testing.memory import MemoryApi
+from ironbell.kube.testing.world import NotSettledError, Step, World
+
+__all__ = ["CrashError", "MemoryApi", "NotSettledError", "Step", "World", "crash_check"]

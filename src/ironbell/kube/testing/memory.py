@@ -1,0 +1,299 @@
+"""A Kubernetes API in memory, for tests: small, synchronous underneath, and strict about versions.
+
+What controllers can observe of a real server is here: resourceVersions and conflicts, generation, uids, merge, JSON and
+apply patches, the status subresource, finalizers, preconditions of deletes, owner garbage collection, list in pages,
+watch with resume, bookmarks and 410. What is not: schemas, defaulting, admission, access control, conversion, strategic
+merge patches, conflicts between field managers (an apply takes over). The embedded API server has all of those.
+
+None of its calls except iterating a watch ever waits, so its coroutines can be driven without an event loop.
+Bodies in the store are never changed in place, which makes `copy` cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from ironbell.api.client import (
+    NO_OPTIONS,
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    EventType,
+    Invalid,
+    ListOptions,
+    NotFound,
+    Page,
+    PatchType,
+    Preconditions,
+    Propagation,
+    UnsupportedMediaType,
+    WatchEvent,
+    WriteOptions,
+)
+from ironbell.api.kind import Collection
+from ironbell.base.clock import Clock, ManualClock, rfc3339
+from ironbell.base.labels import parse_selector
+from ironbell.kube import patches
+from ironbell.kube.decision import AnyKind, Fields, Key
+from ironbell.kube.testing.journal import Journal
+
+_KEPT_BY_SERVER = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+
+def _decode(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}") from error
+
+
+@dataclass
+class MemoryApi(Journal):
+    """The API; `kinds` are those it serves (`serve` adds more)."""
+
+    kinds: dict[Collection, AnyKind] = field(default_factory=dict)
+    clock: Clock = field(default_factory=ManualClock)
+    objects: dict[Collection, dict[Key, Fields]] = field(default_factory=dict)
+    applied: dict[tuple[Collection, Key, str], Fields] = field(default_factory=dict)
+    writes: int = 0
+    _uids: int = 0
+
+    def serve(self, kinds: Iterable[AnyKind]) -> None:
+        """Serve these kinds from now on."""
+        for kind in kinds:
+            self.kinds[kind.collection] = kind
+            self.objects.setdefault(kind.collection, {})
+
+    def copy(self, clock: Clock) -> MemoryApi:
+        """An independent copy of the state, without its watchers."""
+        return MemoryApi(
+            version=self.version,
+            history=list(self.history),
+            compacted=self.compacted,
+            kinds=dict(self.kinds),
+            clock=clock,
+            objects={where: dict(held) for where, held in self.objects.items()},
+            applied=dict(self.applied),
+            _uids=self._uids,
+        )
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        return msgspec.json.encode(self._find(where, (namespace, name)))
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
+        held = self._served(where)
+        selector = parse_selector(options.selector.labels)
+        chosen = [
+            key
+            for key in sorted(held)
+            if (not namespace or key[0] == namespace) and selector.matches(held[key]["metadata"].get("labels") or {})
+        ]
+        start = int(options.continue_token or 0)
+        end = start + options.limit if options.limit else len(chosen)
+        items = [msgspec.json.encode(held[key]) for key in chosen[start:end]]
+        return Page(items, str(self.version), str(end) if end < len(chosen) else "")
+
+    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        return msgspec.json.encode(self._create(where, namespace, _decode(body)))
+
+    async def replace(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        old = self._find(where, (namespace, name))
+        return msgspec.json.encode(self._update(where, old, _decode(body), subresource))
+
+    async def patch(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        patch_type: PatchType,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        change = _decode(body)
+        if patch_type is PatchType.APPLY:
+            return msgspec.json.encode(
+                self._apply(where, (namespace, name), change, subresource, options.field_manager)
+            )
+        old = self._find(where, (namespace, name))
+        if patch_type is PatchType.MERGE:
+            new = patches.apply(old, change)
+        elif patch_type is PatchType.JSON:
+            try:
+                new = jsonpatch.apply_patch(old, change)
+            except jsonpatch.JsonPatchException as error:
+                raise Invalid(f"the patch does not apply: {error}") from error
+        else:
+            raise UnsupportedMediaType(f"{patch_type.value} is not served here; use a merge patch")
+        return msgspec.json.encode(self._update(where, old, new, subresource))
+
+    async def delete(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = Preconditions(),  # noqa: B008
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> bytes:
+        old = self._find(where, (namespace, name))
+        metadata = old["metadata"]
+        if preconditions.uid and preconditions.uid != metadata["uid"]:
+            raise Conflict(f"{where.plural} {name!r}: the uid is {metadata['uid']}, not {preconditions.uid}")
+        if preconditions.resource_version and preconditions.resource_version != metadata["resourceVersion"]:
+            raise Conflict(f"{where.plural} {name!r} has been modified")
+        return msgspec.json.encode(self._delete(where, old, propagation))
+
+    def _served(self, where: Collection) -> dict[Key, Fields]:
+        try:
+            return self.objects[where]
+        except KeyError:
+            raise NotFound(f"{where.api_version} {where.plural} are not served") from None
+
+    def _find(self, where: Collection, key: Key) -> Fields:
+        try:
+            return self._served(where)[key]
+        except KeyError:
+            raise NotFound(f"{where.plural} {key[1]!r} not found") from None
+
+    def _create(self, where: Collection, namespace: str, body: Fields) -> Fields:
+        held = self._served(where)
+        self._uids += 1
+        metadata = dict(body.get("metadata") or {})
+        if not metadata.get("name"):
+            metadata["name"] = f"{metadata.get('generateName', '')}{self._uids:05d}"
+        if where.namespaced:
+            metadata["namespace"] = namespace
+        key = (namespace, metadata["name"])
+        if key in held:
+            raise AlreadyExists(f"{where.plural} {key[1]!r} already exists")
+        now = rfc3339(self.clock.now())
+        metadata |= {"uid": f"uid-{self._uids}", "creationTimestamp": now, "generation": 1}
+        new = {**body, "metadata": metadata}
+        if self.kinds[where].has_status:
+            new.pop("status", None)
+        return self._store(where, new, EventType.ADDED)
+
+    def _update(self, where: Collection, old: Fields, proposed: Fields, subresource: str) -> Fields:
+        before = old["metadata"]
+        metadata = dict(proposed.get("metadata") or {})
+        if metadata.get("resourceVersion", before["resourceVersion"]) not in ("", before["resourceVersion"]):
+            raise Conflict(f"{where.plural} {before['name']!r} has been modified; observe it again")
+        if subresource == "status":
+            new = {**old, "status": proposed.get("status")} if "status" in proposed else dict(old)
+        else:
+            for name in (*_KEPT_BY_SERVER, "name", "namespace", "resourceVersion"):
+                metadata.pop(name, None)
+                if name in before:
+                    metadata[name] = before[name]
+            new = {**proposed, "metadata": metadata}
+            if self.kinds[where].has_status:
+                new.pop("status", None)
+                new |= {"status": old["status"]} if "status" in old else {}
+        if new == old:
+            return old
+        return self._finish(where, old, new)
+
+    def _finish(self, where: Collection, old: Fields, new: Fields) -> Fields:
+        metadata = dict(new["metadata"])
+        deleting = "deletionTimestamp" in metadata
+        if deleting and set(metadata.get("finalizers") or ()) - set(old["metadata"].get("finalizers") or ()):
+            raise Invalid("metadata.finalizers: no new finalizers can be added while the object is being deleted")
+        if _spec(new) != _spec(old):
+            metadata["generation"] = metadata.get("generation", 0) + 1
+        new = {**new, "metadata": metadata}
+        if deleting and not metadata.get("finalizers"):
+            return self._remove(where, new)
+        return self._store(where, new, EventType.MODIFIED)
+
+    def _apply(self, where: Collection, key: Key, body: Fields, subresource: str, manager: str) -> Fields:
+        previous = self.applied.get((where, key, manager), {})
+        dropped = _only_in(previous, body)
+        try:
+            old = self._find(where, key)
+        except NotFound:
+            self.applied[where, key, manager] = body
+            return self._create(where, key[0], body)
+        new = self._update(where, old, patches.apply(patches.apply(old, dropped), body), subresource)
+        self.applied[where, key, manager] = body
+        return new
+
+    def _delete(self, where: Collection, old: Fields, propagation: Propagation) -> Fields:
+        if propagation is Propagation.ORPHAN:
+            self._orphan(old["metadata"]["uid"])
+        if not old["metadata"].get("finalizers"):
+            self._remove(where, old)
+            return {"kind": "Status", "apiVersion": "v1", "status": "Success", "metadata": {}}
+        if "deletionTimestamp" in old["metadata"]:
+            return old
+        metadata = {**old["metadata"], "deletionTimestamp": rfc3339(self.clock.now()), "deletionGracePeriodSeconds": 0}
+        return self._store(where, {**old, "metadata": metadata}, EventType.MODIFIED)
+
+    def _store(self, where: Collection, new: Fields, event: EventType) -> Fields:
+        self.writes += 1
+        new = {**new, "metadata": {**new["metadata"], "resourceVersion": str(self.version + 1)}}
+        key = (new["metadata"].get("namespace", ""), new["metadata"]["name"])
+        self.objects[where][key] = new
+        self.publish(where, WatchEvent(event, msgspec.json.encode(new), str(self.version + 1)), key[0])
+        return new
+
+    def _remove(self, where: Collection, old: Fields) -> Fields:
+        self.writes += 1
+        key = (old["metadata"].get("namespace", ""), old["metadata"]["name"])
+        del self.objects[where][key]
+        last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version + 1)}}
+        self.publish(where, WatchEvent(EventType.DELETED, msgspec.json.encode(last), str(self.version + 1)), key[0])
+        self._collect(old["metadata"]["uid"])
+        return last
+
+    def _collect(self, uid: str) -> None:
+        """Delete what the removed object owned and nobody else owns."""
+        living = {held["metadata"]["uid"] for by_key in self.objects.values() for held in by_key.values()}
+        for where, held in self._owned(uid):
+            if not any(owner["uid"] in living for owner in held["metadata"]["ownerReferences"]):
+                self._delete(where, held, Propagation.BACKGROUND)
+
+    def _orphan(self, uid: str) -> None:
+        for where, held in self._owned(uid):
+            rest = [owner for owner in held["metadata"]["ownerReferences"] if owner["uid"] != uid]
+            self._store(where, {**held, "metadata": {**held["metadata"], "ownerReferences": rest}}, EventType.MODIFIED)
+
+    def _owned(self, uid: str) -> tuple[tuple[Collection, Fields], ...]:
+        return tuple(
+            (where, held)
+            for where, by_key in self.objects.items()
+            for held in by_key.values()
+            if any(owner["uid"] == uid for owner in held["metadata"].get("ownerReferences") or ())
+        )
+
+
+def _spec(body: Fields) -> Fields:
+    return {name: value for name, value in body.items() if name not in ("metadata", "status")}
+
+
+def _only_in(previous: Fields, current: Fields) -> Fields:
+    """A merge patch that removes what `previous` has and `current` has not."""
+    dropped: Fields = {}
+    for name, value in previous.items():
+        if name not in current:
+            dropped[name] = None
+        elif isinstance(value, dict) and isinstance(current[name], dict):
+            inner = _only_in(value, current[name])
+            if inner:
+                dropped[name] = inner
+    return dropped
