@@ -1,0 +1,56 @@
+"""Subresources answered by a handler, such as `GET .../workflows/NAME/log`.
+
+A handler is registered under (group, plural, subresource) and serves all versions of the resource. The caller is
+authorised before the handler runs: GET needs `get` on `plural/subresource`, other methods need `create`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from ironbell.apiserver.identity import Identity
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRequest:
+    """A request to a connect subresource."""
+
+    identity: Identity
+    namespace: str
+    name: str
+    subresource: str
+    method: str = "GET"
+    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Query parameters as decoded; a parameter may be given several times."""
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectResponse:
+    """An answer in chunks, each to be sent as soon as it is there."""
+
+    chunks: AsyncIterator[bytes]
+    content_type: str = "text/plain"
+    status: int = 200
+
+
+Connect = Callable[[ConnectRequest], Awaitable[ConnectResponse]]
+"""A handler; it raises an `ApiError` to refuse."""
+
+
+class Connects:
+    """The registered handlers."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[tuple[str, str, str], Connect] = {}
+
+    def register(self, group: str, plural: str, *, subresource: str, handler: Connect) -> None:
+        self._handlers[group, plural, subresource] = handler
+
+    def find(self, group: str, plural: str, *, subresource: str) -> Connect | None:
+        return self._handlers.get((group, plural, subresource))
+
+    def subresources(self, group: str, plural: str) -> tuple[str, ...]:
+        """Names of the connect subresources of one resource, sorted."""
+        return tuple(sorted(sub for (grp, plu, sub) in self._handlers if (grp, plu) == (group, plural)))

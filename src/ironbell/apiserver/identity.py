@@ -1,0 +1,30 @@
+"""Who calls the embedded API.
+
+An identity is given by the HTTP face (from a certificate or token) or by the process's wiring (for direct calls);
+everything behind it, authorisation and admission included, treats both the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MASTERS = "system:masters"
+"""The group whose members may do everything (kubernetes/apiserver: pkg/authentication/user/user.go)."""
+
+AUTHENTICATED = "system:authenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A user name and the groups it belongs to."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ADMIN = Identity("kubernetes-admin", (MASTERS, AUTHENTICATED))
+"""For embedding without further roles, and for tests."""
+
+SYSTEM = Identity("system:apiserver", (MASTERS, AUTHENTICATED))
+"""The server itself: garbage collection, namespace life."""

@@ -1,0 +1,175 @@
+"""What the embedded API serves: one `ResourceInfo` per served (group, version, plural), and their lookup table.
+
+Discovery, OpenAPI, tables and the verbs all read this table. It changes while the server runs, when a
+CustomResourceDefinition is committed or removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironbell.api.client import NotFound
+from ironbell.api.kind import Collection, Column
+from ironbell.apiserver.schema.compiled import CompiledSchema
+from ironbell.apiserver.strategy import PLAIN, Strategy
+
+OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+Object = dict[str, Any]
+"""A decoded API object."""
+
+Convert = Callable[[Object, str], Object]
+"""Brings an object (which it may change) to an apiVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its fields, as key paths such as `("spec", "replicas")`."""
+
+    spec_replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    label_selector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ResourceInfo:
+    """One resource in one served version."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    compiled: CompiledSchema
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    served_versions: tuple[str, ...] = ()
+    """All served versions of the resource, the preferred one first."""
+    storage_version: str = ""
+    schema: dict[str, Any] = field(default_factory=dict)
+    """OpenAPI v3 schema of this version, as the CRD or the built-in type gives it."""
+    has_status: bool = False
+    scale: ScalePaths | None = None
+    connects: tuple[str, ...] = ()
+    """Subresources answered by a handler of `connect.Connects`."""
+    verbs: tuple[str, ...] = OBJECT_VERBS
+    custom: bool = False
+    """Comes from a CustomResourceDefinition."""
+    generations: bool = True
+    """Whether `metadata.generation` counts changes of everything but metadata and status."""
+    strategy: Strategy = PLAIN
+    convert: Convert | None = None
+    field_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Field selectors beside metadata.name and metadata.namespace: label and key path."""
+    deprecation_warning: str = ""
+
+    @property
+    def has_scale(self) -> bool:
+        return self.scale is not None
+
+    @property
+    def subresources(self) -> tuple[str, ...]:
+        found: tuple[str, ...] = ("status",) if self.has_status else ()
+        if self.scale is not None:
+            found += ("scale",)
+        return found + self.connects
+
+    @property
+    def collection(self) -> Collection:
+        return Collection(self.group, self.version, self.plural, self.namespaced)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage_api_version(self) -> str:
+        return f"{self.group}/{self.storage_version}" if self.group else self.storage_version
+
+    @property
+    def resource(self) -> str:
+        """`plural.group`, as messages and the store name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_kind(self) -> str:
+        """`Kind.group`, as validation messages name it."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class Resources:
+    """The lookup table of what is served now."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], ResourceInfo] = {}
+        self._by_kind: dict[tuple[str, str, str], ResourceInfo] = {}
+        self._by_resource: dict[str, list[ResourceInfo]] = {}
+        self.generation = 0
+        """Grows with every change of the table: for caches of discovery and OpenAPI."""
+
+    def set(self, infos: Iterable[ResourceInfo]) -> None:
+        """Serve these versions of one resource, in place of what was served of it before."""
+        versions = list(infos)
+        for resource in {info.resource for info in versions}:
+            self.drop(resource)
+        for info in versions:
+            self._by_path[info.group, info.version, info.plural] = info
+            self._by_kind[info.group, info.version, info.kind] = info
+            self._by_resource.setdefault(info.resource, []).append(info)
+        self.generation += 1
+
+    def drop(self, resource: str) -> None:
+        """Stop serving `plural.group`."""
+        for info in self._by_resource.pop(resource, ()):
+            self._by_path.pop((info.group, info.version, info.plural), None)
+            self._by_kind.pop((info.group, info.version, info.kind), None)
+            self.generation += 1
+
+    def get(self, group: str, version: str, plural: str) -> ResourceInfo | None:
+        return self._by_path.get((group, version, plural))
+
+    def find(self, where: Collection) -> ResourceInfo:
+        """What a collection names.
+
+        Raises:
+            NotFound: it is not served.
+        """
+        info = self._by_path.get((where.group, where.version, where.plural))
+        if info is None:
+            raise NotFound("the server could not find the requested resource")
+        return info
+
+    def by_kind(self, group: str, version: str, kind: str) -> ResourceInfo | None:
+        return self._by_kind.get((group, version, kind))
+
+    def stored(self, resource: str) -> ResourceInfo | None:
+        """The version in which `plural.group` is stored, or any served one if that one is not served."""
+        infos = self._by_resource.get(resource)
+        if not infos:
+            return None
+        return next((info for info in infos if info.version == info.storage_version), infos[0])
+
+    def versions(self, resource: str) -> tuple[ResourceInfo, ...]:
+        """All served versions of `plural.group`, the preferred one first."""
+        return tuple(self._by_resource.get(resource, ()))
+
+    def all(self) -> list[ResourceInfo]:
+        """Everything served, in order of group, version and plural: for discovery."""
+        return sorted(self._by_path.values(), key=lambda info: (info.group, info.version, info.plural))
+
+    def groups(self) -> list[str]:
+        """The named API groups served (the core group is not among them)."""
+        return sorted({info.group for info in self._by_path.values() if info.group})
+
+    def __iter__(self) -> Iterator[ResourceInfo]:
+        return iter(self.all())
+
+    def storages(self) -> list[ResourceInfo]:
+        """One entry per resource, in its storage version."""
+        found = (self.stored(resource) for resource in sorted(self._by_resource))
+        return [info for info in found if info is not None]

@@ -1,0 +1,1 @@
+"""Structural schemas of resources, compiled once into closures: pruning, defaults, validation, rules."""

@@ -1,0 +1,82 @@
+"""allOf, anyOf, oneOf and not: value checks over the same value.
+
+Source: kubernetes/kube-openapi: pkg/validation/validate/schema_props.go, schema_messages.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError, invalid, quoted
+from ironbell.apiserver.schema.paths import Path, render
+
+Check = Callable[[Any, Path, list[FieldError]], None]
+CompileCheck = Callable[[Mapping[str, Any]], Check | None]
+
+_NO_FIELD = "<nil>"
+"""Kubernetes gives faults of combinations no field path of their own."""
+
+
+def compile_combined(schema: Mapping[str, Any], compile_check: CompileCheck) -> Check | None:
+    """The combinations of a schema node as one check, or None if there are none."""
+    if schema.get("x-kubernetes-int-or-string"):
+        schema = {key: value for key, value in schema.items() if key != "anyOf"} | _other_any_of(schema)
+    every = _compile_all(schema.get("allOf", ()), compile_check)
+    some = _compile_all(schema.get("anyOf", ()), compile_check)
+    one = _compile_all(schema.get("oneOf", ()), compile_check)
+    never = compile_check(schema["not"]) if "not" in schema else None
+    refuses_all = "not" in schema and never is None
+    if not (every or some or one or never or refuses_all):
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if every:
+            _check_all(every, value, path, errors)
+        if some and not any(_holds(option, value, path) for option in some):
+            _fault(path, "must validate at least one schema (anyOf)", errors)
+        if one:
+            _check_one(one, value, path, errors)
+        if refuses_all or (never is not None and _holds(never, value, path)):
+            _fault(path, "must not validate the schema (not)", errors)
+
+    return check
+
+
+def _other_any_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    # The pair integer/string beside x-kubernetes-int-or-string says nothing that the extension does not.
+    options = schema.get("anyOf", ())
+    plain = [option for option in options if set(option) == {"type"}]
+    return {} if len(plain) == len(options) else {"anyOf": list(options)}
+
+
+def _compile_all(schemas: Any, compile_check: CompileCheck) -> list[Check | None]:
+    return [compile_check(schema) for schema in schemas]
+
+
+def _holds(check: Check | None, value: Any, path: Path) -> bool:
+    if check is None:
+        return True
+    found: list[FieldError] = []
+    check(value, path, found)
+    return not found
+
+
+def _check_all(checks: list[Check | None], value: Any, path: Path, errors: list[FieldError]) -> None:
+    before = len(errors)
+    for check in checks:
+        if check is not None:
+            check(value, path, errors)
+    if len(errors) > before:
+        _fault(path, "must validate all the schemas (allOf)", errors)
+
+
+def _check_one(checks: list[Check | None], value: Any, path: Path, errors: list[FieldError]) -> None:
+    count = sum(_holds(check, value, path) for check in checks)
+    if count != 1:
+        found = f"Found {count} valid alternatives" if count else "Found none valid"
+        _fault(path, f"must validate one and only one schema (oneOf). {found}", errors)
+
+
+def _fault(path: Path, text: str, errors: list[FieldError]) -> None:
+    errors.append(invalid(_NO_FIELD, "", f"{quoted(render(path))} {text}"))

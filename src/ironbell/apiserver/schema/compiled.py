@@ -1,0 +1,71 @@
+"""A schema made ready: what a write goes through, in this order: prune, default, validate.
+
+Compiling happens once per resource version (at open, or when a CRD is committed); what is compiled is kept in
+closures, so that a write touches only what the schema says something about.
+
+Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defaulting, listtype, cel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError
+from ironbell.apiserver.schema.defaults import Default, compile_defaults
+from ironbell.apiserver.schema.prune import Prune, compile_prune
+from ironbell.apiserver.schema.rules import CheckRules, CompileRule, compile_rules
+from ironbell.apiserver.schema.validate import Check, compile_check
+
+ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSchema:
+    """The closures of one schema; a missing one has nothing to do."""
+
+    _prune: Prune | None
+    _default: Default | None
+    _check: Check | None
+    _rules: CheckRules | None
+
+    def prune(self, value: dict[str, Any]) -> list[str]:
+        """Drop what the schema does not know, in place, and give the paths dropped."""
+        dropped: list[str] = []
+        if self._prune is not None:
+            self._prune(value, None, dropped)
+        return dropped
+
+    def default(self, value: dict[str, Any]) -> None:
+        """Fill in defaults, in place."""
+        if self._default is not None:
+            self._default(value)
+
+    def validate(self, value: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
+        """Faults of an object; rules are asked only if its structure is sound."""
+        errors: list[FieldError] = []
+        if self._check is not None:
+            self._check(value, None, errors)
+        if self._rules is not None and not errors:
+            self._rules(value, old, None, errors)
+        return errors
+
+
+def compile_schema(schema: Mapping[str, Any], *, compile_rule: CompileRule | None = None) -> CompiledSchema:
+    """Compile the schema of a whole object; type and object metadata are kept whatever it says about them."""
+    body = dict(schema)
+    properties = {name: sub for name, sub in schema.get("properties", {}).items() if name not in ROOT_FIELDS}
+    open_root = {**body, "properties": properties}
+    return CompiledSchema(
+        _prune=compile_prune(open_root, keep=ROOT_FIELDS),
+        _default=compile_defaults(open_root),
+        _check=compile_check(body),
+        _rules=compile_rules(body, compile_rule),
+    )
+
+
+Validator = Callable[[dict[str, Any]], list[FieldError]]
+
+NOTHING = CompiledSchema(None, None, None, None)
+"""No schema: everything is kept and nothing is checked."""

@@ -1,0 +1,165 @@
+"""Validation rules (`x-kubernetes-validations`), asked once the structure is sound.
+
+The language itself is not here: a callable compiles each rule once. Without one, rules are not asked.
+
+Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/cel/validation.go (order, messages, what a value is
+compared with on update).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
+from ironbell.apiserver.schema.paths import Path, render
+
+Rule = Callable[[Any, Any], Any]
+"""A compiled expression over (self, oldSelf); oldSelf is None where there is no old value."""
+
+CompileRule = Callable[[str, Mapping[str, Any]], Rule]
+"""Compiles an expression for values of a schema.
+
+The rule raises an error whose text says what failed when it cannot be evaluated.
+"""
+
+CheckRules = Callable[[Any, Any, Path, list[FieldError]], None]
+
+_OLD_SELF = re.compile(r"\boldSelf\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    evaluate: Rule
+    text: str
+    message: str
+    message_rule: Rule | None
+    reason: str
+    field_path: str
+    needs_old: bool
+
+
+def compile_rules(schema: Mapping[str, Any], compile_rule: CompileRule | None) -> CheckRules | None:
+    """A closure that asks all rules of a schema's tree; None where there are none."""
+    if compile_rule is None:
+        return None
+    own = [_prepare(rule, schema, compile_rule) for rule in schema.get("x-kubernetes-validations", ())]
+    nested = _compile_nested(schema, compile_rule)
+    if not own and nested is None:
+        return None
+
+    def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+        if value is None:
+            return
+        for rule in own:
+            _ask(rule, value, old, path, errors)
+        if nested is not None:
+            nested(value, old, path, errors)
+
+    return check
+
+
+def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: CompileRule) -> _Prepared:
+    text = rule["rule"].strip()
+    expression = rule.get("messageExpression", "")
+    return _Prepared(
+        evaluate=compile_rule(text, schema),
+        text=text,
+        message=rule.get("message", "").strip(),
+        message_rule=compile_rule(expression, schema) if expression else None,
+        reason=rule.get("reason", "FieldValueInvalid"),
+        field_path=rule.get("fieldPath", ""),
+        needs_old=bool(_OLD_SELF.search(text)) and not rule.get("optionalOldSelf"),
+    )
+
+
+def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+    if rule.needs_old and old is None:
+        return
+    where = render(path) + rule.field_path
+    where = where.removeprefix(".") or "<nil>"
+    try:
+        if rule.evaluate(value, old):
+            return
+        message = rule.message or f"failed rule: {rule.text}"
+        if rule.message_rule is not None:
+            composed = rule.message_rule(value, old)
+            message = composed if isinstance(composed, str) and composed.strip() else message
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        message = f"rule evaluation error: {error}; failed rule: {rule.text}"
+    errors.append(_fault(rule.reason, where, value, message))
+
+
+def _fault(reason: str, where: str, value: Any, message: str) -> FieldError:
+    if reason == "FieldValueForbidden":
+        return forbidden(where, message)
+    if reason == "FieldValueRequired":
+        return required(where, message)
+    shown = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else value
+    if reason == "FieldValueDuplicate":
+        return duplicate(where, shown)
+    return invalid(where, shown, message)
+
+
+def _compile_nested(schema: Mapping[str, Any], compile_rule: CompileRule) -> CheckRules | None:
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        return _over_items(compile_rules(items, compile_rule), _item_keys(schema))
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        return _over_values(compile_rules(additional, compile_rule))
+    children = {
+        name: check
+        for name, sub in schema.get("properties", {}).items()
+        if (check := compile_rules(sub, compile_rule)) is not None
+    }
+    return _over_properties(children) if children else None
+
+
+def _over_properties(children: dict[str, CheckRules]) -> CheckRules:
+    def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+        if not isinstance(value, dict):
+            return
+        before = old if isinstance(old, dict) else {}
+        for name, child in children.items():
+            if name in value:
+                child(value[name], before.get(name), (path, name), errors)
+
+    return check
+
+
+def _over_values(child: CheckRules | None) -> CheckRules | None:
+    if child is None:
+        return None
+
+    def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+        if isinstance(value, dict):
+            before = old if isinstance(old, dict) else {}
+            for key, sub in value.items():
+                child(sub, before.get(key), (path, key), errors)
+
+    return check
+
+
+def _item_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(schema["x-kubernetes-list-map-keys"]) if schema.get("x-kubernetes-list-type") == "map" else ()
+
+
+def _over_items(child: CheckRules | None, keys: tuple[str, ...]) -> CheckRules | None:
+    if child is None:
+        return None
+
+    def mark(item: Any) -> tuple[Any, ...]:
+        return tuple(item.get(key) for key in keys) if isinstance(item, dict) else ()
+
+    def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
+        if not isinstance(value, list):
+            return
+        # Only items of maps can be found again in the old list.
+        before = {mark(item): item for item in old} if keys and isinstance(old, list) else {}
+        for index, item in enumerate(value):
+            child(item, before.get(mark(item)), (path, index), errors)
+
+    return check

@@ -1,0 +1,125 @@
+"""Checks of strings, numbers and enumerations.
+
+Source: kubernetes/kube-openapi: pkg/validation/errors/schema.go (texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, quoted, shown, too_long, type_invalid
+from ironbell.apiserver.schema.formats import format_check, integer_range
+from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.schema.patterns import compile_pattern
+
+Check = Callable[[Any, Path, list[FieldError]], None]
+
+
+def compile_enum(schema: Mapping[str, Any]) -> Check | None:
+    values = schema.get("enum")
+    if not values:
+        return None
+    # True equals 1 in Python, so the type is compared as well.
+    allowed = [(type(value), value) for value in values]
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if (type(value), value) not in allowed:
+            errors.append(not_supported(render(path), value, values))
+
+    return check
+
+
+def compile_string(schema: Mapping[str, Any]) -> Check | None:
+    if schema.get("type") != "string" and not schema.get("x-kubernetes-int-or-string") and "type" in schema:
+        return None
+    checks = [
+        check
+        for check in (_compile_length(schema), _compile_pattern(schema), _compile_format(schema))
+        if check is not None
+    ]
+    if not checks:
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if isinstance(value, str):
+            for one in checks:
+                one(value, path, errors)
+
+    return check
+
+
+def _compile_length(schema: Mapping[str, Any]) -> Check | None:
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if not least and most is None:
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        size = len(value)
+        if size < least:
+            where = render(path)
+            errors.append(invalid(where, value, f"{where} in body should be at least {least} chars long"))
+        if most is not None and size > most:
+            errors.append(too_long(render(path), most))
+
+    return check
+
+
+def _compile_pattern(schema: Mapping[str, Any]) -> Check | None:
+    pattern = schema.get("pattern")
+    if not pattern:
+        return None
+    search = compile_pattern(pattern).search
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if search(value) is None:
+            where = render(path)
+            errors.append(invalid(where, value, f"{where} in body should match '{pattern}'"))
+
+    return check
+
+
+def _compile_format(schema: Mapping[str, Any]) -> Check | None:
+    name = schema.get("format", "")
+    accepts = format_check(name)
+    if accepts is None:
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if not accepts(value):
+            where = render(path)
+            detail = f"{where} in body must be of type {name}: {quoted(value)}"
+            errors.append(type_invalid(where, value, detail))
+
+    return check
+
+
+def compile_number(schema: Mapping[str, Any]) -> Check | None:
+    least, most, factor = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    above, below = bool(schema.get("exclusiveMinimum")), bool(schema.get("exclusiveMaximum"))
+    span = integer_range(schema.get("format", "")) if schema.get("type") == "integer" else None
+    if least is None and most is None and not factor and span is None:
+        return None
+
+    def faults(value: Any) -> list[str]:
+        found: list[str] = []
+        if least is not None and (value < least or (above and value == least)):
+            found.append(f"greater than {'' if above else 'or equal to '}{shown(least)}")
+        if most is not None and (value > most or (below and value == most)):
+            found.append(f"less than {'' if below else 'or equal to '}{shown(most)}")
+        if factor and value % factor:
+            found.append(f"a multiple of {shown(factor)}")
+        return found
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return
+        where = ""
+        for fault in faults(value):
+            where = where or render(path)
+            errors.append(invalid(where, value, f"{where} in body should be {fault}"))
+        if span is not None and not span[0] <= value <= span[1]:
+            where = where or render(path)
+            errors.append(invalid(where, value, f"{where} in body must be of type {schema['format']}: {value}"))
+
+    return check

@@ -1,0 +1,158 @@
+"""Validation of a value's structure: types, required fields, combinations; leaves are in `scalars` and `lists`.
+
+Error texts equal those of Kubernetes, because people and scripts know them.
+
+Source: kubernetes/kube-openapi: pkg/validation/validate, pkg/validation/errors/schema.go;
+kubernetes/apiextensions-apiserver: pkg/apiserver/validation/validation.go (which kind of cause a fault becomes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError, invalid, required, too_many, type_invalid
+from ironbell.apiserver.schema.combine import compile_combined
+from ironbell.apiserver.schema.lists import compile_list
+from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.schema.scalars import compile_enum, compile_number, compile_string
+
+Check = Callable[[Any, Path, list[FieldError]], None]
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_OMITTED_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def compile_check(schema: Mapping[str, Any]) -> Check | None:
+    """A closure that adds a value's faults to a list; None where everything is allowed."""
+    checks = [
+        check
+        for check in (
+            compile_enum(schema),
+            compile_string(schema),
+            compile_number(schema),
+            _compile_items(schema),
+            compile_list(schema),
+            _compile_object(schema),
+            _compile_embedded(schema),
+            compile_combined(schema, compile_check),
+        )
+        if check is not None
+    ]
+    return _typed(schema, checks)
+
+
+def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
+    name = "" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
+    wanted = (int, str) if schema.get("x-kubernetes-int-or-string") else _PYTHON_TYPES.get(name, ())
+    nullable = bool(schema.get("nullable"))
+    if not wanted and not checks:
+        return None
+    first, rest = (checks[0] if checks else None), tuple(checks[1:])
+    integral = int in wanted and float not in wanted
+    label = name or ("integer,string" if wanted else "")
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        kind = type(value)
+        if wanted and kind not in wanted:
+            if value is None and nullable:
+                return
+            if not (kind is float and integral and value.is_integer()):
+                _wrong_type(value, label, path, errors)
+                return
+        if first is not None:
+            first(value, path, errors)
+            for other in rest:
+                other(value, path, errors)
+
+    return check
+
+
+def _wrong_type(value: Any, label: str, path: Path, errors: list[FieldError]) -> None:
+    found = _OMITTED_TYPES.get(type(value), "null")
+    where = render(path)
+    errors.append(type_invalid(where, found, f'{where} in body must be of type {label}: "{found}"'))
+
+
+def _compile_items(schema: Mapping[str, Any]) -> Check | None:
+    items = schema.get("items")
+    child = compile_check(items) if isinstance(items, Mapping) else None
+    if child is None:
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                child(item, (path, index), errors)
+
+    return check
+
+
+def _compile_object(schema: Mapping[str, Any]) -> Check | None:
+    needed = tuple(schema.get("required", ()))
+    children = {
+        name: check for name, sub in schema.get("properties", {}).items() if (check := compile_check(sub)) is not None
+    }
+    additional = schema.get("additionalProperties")
+    known = frozenset(schema.get("properties", {}))
+    other = compile_check(additional) if isinstance(additional, Mapping) else None
+    closed = additional is False
+    least, most = schema.get("minProperties", 0), schema.get("maxProperties")
+    if not (needed or children or other or closed or least or most is not None):
+        return None
+    lookup = children.get
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if not isinstance(value, dict):
+            return
+        errors.extend(required(render((path, name))) for name in needed if name not in value)
+        for key, item in value.items():
+            child = lookup(key)
+            if child is not None:
+                child(item, (path, key), errors)
+            elif key not in known:
+                if other is not None:
+                    other(item, (path, key), errors)
+                elif closed:
+                    _forbidden_property(key, path, errors)
+        if least or most is not None:
+            _check_size(len(value), least, most, path, errors)
+
+    return check
+
+
+def _forbidden_property(key: str, path: Path, errors: list[FieldError]) -> None:
+    where = render(path)
+    errors.append(invalid(where, "", f"{where}.{key} in body is a forbidden property"))
+
+
+def _check_size(size: int, least: int, most: int | None, path: Path, errors: list[FieldError]) -> None:
+    where = render(path)
+    if size < least:
+        errors.append(invalid(where, size, f"{where} in body should have at least {least} properties"))
+    if most is not None and size > most:
+        errors.append(too_many(where, size, most))
+
+
+def _compile_embedded(schema: Mapping[str, Any]) -> Check | None:
+    if not schema.get("x-kubernetes-embedded-resource"):
+        return None
+
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        for name in ("apiVersion", "kind"):
+            text = value.get(name)
+            if text is None:
+                errors.append(required(render((path, name))))
+            elif not isinstance(text, str):
+                errors.append(invalid(render((path, name)), text, "must be a string"))
+            elif not text:
+                errors.append(invalid(render((path, name)), text, "must not be empty"))
+
+    return check

@@ -1,0 +1,81 @@
+"""Refusals in the words of Kubernetes, and the `Status` object that carries them.
+
+Source: kubernetes/apimachinery: pkg/api/errors/errors.go (shapes of messages and details).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ironbell.api.client import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
+from ironbell.apiserver.fielderrors import FieldError
+from ironbell.apiserver.resources import ResourceInfo
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def status_object(error: ApiError) -> dict[str, Any]:
+    """The `Status` object that an HTTP answer carries for an error."""
+    status: dict[str, Any] = {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": error.message, "reason": error.reason,
+    }  # fmt: skip
+    if error.details:
+        status["details"] = error.details
+    status["code"] = error.code
+    return status
+
+
+def success(info: ResourceInfo, *, name: str, uid: str) -> dict[str, Any]:
+    """The `Status` object that answers a completed delete."""
+    details = _details(info, name)
+    details["uid"] = uid
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def _details(info: ResourceInfo, name: str) -> dict[str, Any]:
+    found = {"name": name, "group": info.group, "kind": info.plural}
+    return {key: value for key, value in found.items() if value}
+
+
+def not_found(info: ResourceInfo, name: str) -> NotFound:
+    return NotFound(f'{info.resource} "{name}" not found', details=_details(info, name))
+
+
+def already_exists(info: ResourceInfo, name: str) -> AlreadyExists:
+    return AlreadyExists(f'{info.resource} "{name}" already exists', details=_details(info, name))
+
+
+def conflict(info: ResourceInfo, name: str, *, why: str = MODIFIED) -> Conflict:
+    return Conflict(f'Operation cannot be fulfilled on {info.resource} "{name}": {why}', details=_details(info, name))
+
+
+def forbidden(info: ResourceInfo, name: str, *, why: str, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
+    details = _details(info, name)
+    if causes:
+        details["causes"] = list(causes)
+    subject = f'{info.resource} "{name}"' if name else info.resource
+    return Forbidden(f"{subject} is forbidden: {why}", details=details)
+
+
+def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> Invalid:
+    """All faults found in one object; several are put in brackets, repeated ones once."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details: dict[str, Any] = {"name": name} if name else {}
+    if info.group:
+        details["group"] = info.group
+    details["kind"] = info.kind
+    details["causes"] = [error.cause for error in errors]
+    return Invalid(f'{info.qualified_kind} "{name}" is invalid: {listed}', details=details)
+
+
+def unknown_fields(paths: Sequence[str]) -> BadRequest:
+    """What strict field validation answers."""
+    listed = ", ".join(f'unknown field "{path}"' for path in paths)
+    return BadRequest(f"strict decoding error: {listed}")
+
+
+def expired_version(wanted: int, oldest: int) -> Expired:
+    return Expired(f"too old resource version: {wanted} ({oldest})")
