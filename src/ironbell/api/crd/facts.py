@@ -23,7 +23,7 @@ def crd_facts(document: Mapping[str, Any]) -> list[str]:
     lines = [
         f"{name} labels {_text(document['metadata'].get('labels', {}))}",
         f"{name} names {_text(_named(spec['names']))}",
-        f"{name} scope {spec['scope']}",
+        f"{name} group {spec['group']} scope {spec['scope']}",
     ]
     for version in spec["versions"]:
         at = f"{name}/{version['name']}"

@@ -60,7 +60,7 @@ class BootOptions(Model, frozen=True):
         bool, Schema("Allow the Hardware to netboot before the first action, and forbid it after the last.")
     ] = False
     iso_url: Annotated[
-        str, Schema("Address of the image for boot mode isoboot; the machine's own service patches it.", format="uri")
+        str, Schema("Address of the ISO image that the BMC mounts in boot mode isoboot.", format="uri")
     ] = field(default="", name="isoURL")
     boot_mode: Annotated[
         str, Schema("How the BMC boots the machine; empty leaves the BMC alone.", enum=tuple(BootMode))
