@@ -38,7 +38,7 @@ class SystemClock:
 class ManualClock:
     """A clock that moves only when told: for tests and replay."""
 
-    wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)  # noqa: RUF009 - immutable
+    wall: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     elapsed_s: float = 0.0
 
     def now(self) -> datetime:

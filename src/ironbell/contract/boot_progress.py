@@ -22,6 +22,8 @@ class BootStage(Enum):
     INITRD = "InitrdServed"
     DISK = "BootFromDisk"
     METADATA = "MetadataServed"
+    INSTALLED = "InstalledSystemUp"
+    INSTALLED_WITH_ERRORS = "InstalledSystemUpWithErrors"
     REFUSED = "NetbootRefused"
     PROBLEM = "BootProblem"
 
@@ -37,7 +39,7 @@ class BootEvent:
 
     @property
     def is_warning(self) -> bool:
-        return self.stage in {BootStage.REFUSED, BootStage.PROBLEM}
+        return self.stage in {BootStage.REFUSED, BootStage.PROBLEM, BootStage.INSTALLED_WITH_ERRORS}
 
 
 BootObserver = Callable[[BootEvent], None]

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ironbell.api.tinkerbell.hardware import Hardware, Interface
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.interface import Interface
 
 ObjectKey = tuple[str, str]
 

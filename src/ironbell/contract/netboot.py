@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ironbell.api.tinkerbell.hardware import Hardware, Interface
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.interface import Interface
 from ironbell.contract.directory import normal_mac
 
 DISABLED_ANNOTATION = "tinkerbell.org/disabled"
@@ -169,5 +170,5 @@ def _kernel_arguments(
     return tuple(arguments)
 
 
-def _word(value: bool) -> str:  # noqa: FBT001
+def _word(value: bool) -> str:
     return "true" if value else "false"

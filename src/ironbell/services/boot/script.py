@@ -59,7 +59,13 @@ def boot_in_memory_os(boot: InMemoryOs, *, machine: str) -> str:
         ("boot", "boot", "cannot start the kernel"),
     ):
         lines += _with_retries(label, command, failure)
-    lines += [":failed", "imgfree ||", "echo Ironbell: giving up, going on to the disk", "sleep 5", _TO_DISK.rstrip("\n")]
+    lines += [
+        ":failed",
+        "imgfree ||",
+        "echo Ironbell: giving up, going on to the disk",
+        "sleep 5",
+        _TO_DISK.rstrip("\n"),
+    ]
     return "\n".join(lines) + "\n"
 
 

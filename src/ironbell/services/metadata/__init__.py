@@ -1,1 +1,1 @@
-"""Metadata for installed systems and actions: EC2-style, NoCloud and `/metadata` (Tinkerbell's Tootles, before Hegel)."""
+"""Metadata for installed systems and actions: EC2-style, NoCloud, `/metadata` (Tootles, formerly Hegel)."""

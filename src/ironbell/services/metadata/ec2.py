@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ironbell.api.tinkerbell.hardware import Hardware, InstanceIP, MetadataInstance
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.metadata import Instance, InstanceIp
 
 API_VERSION = "2009-04-04"
 
@@ -42,10 +43,10 @@ def value(hardware: Hardware, path: str) -> str | None:
     return _public_key(hardware, path.removeprefix("meta-data/public-keys/"))
 
 
-def instance_of(hardware: Hardware) -> MetadataInstance:
+def instance_of(hardware: Hardware) -> Instance:
     """The instance block, or an empty one."""
     metadata = hardware.spec.metadata
-    return (metadata.instance if metadata else None) or MetadataInstance()
+    return (metadata.instance if metadata else None) or Instance()
 
 
 def _public_key(hardware: Hardware, rest: str) -> str | None:
@@ -59,7 +60,7 @@ def _public_key(hardware: Hardware, rest: str) -> str | None:
 
 
 def _address(family: int, *, public: bool | None) -> Callable[[Hardware], str]:
-    def matches(address: InstanceIP) -> bool:
+    def matches(address: InstanceIp) -> bool:
         return address.family == family and (public is None or bool(address.public) is public)
 
     return lambda hardware: next((ip.address for ip in instance_of(hardware).ips if matches(ip)), "")

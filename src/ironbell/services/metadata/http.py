@@ -15,9 +15,11 @@ import structlog
 from aiohttp import web
 from prometheus_client import Counter
 
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
 from ironbell.services.metadata import ec2, nocloud
+from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
 from ironbell.services.metadata.storage import storage_document
 
 _log = structlog.get_logger()
@@ -38,6 +40,7 @@ class MetadataHttp:
             web.get(f"/{ec2.API_VERSION}/{{path:.*}}", self.ec2),
             web.get("/metadata", self.storage),
             web.get("/nocloud/{name}", self.nocloud),
+            web.post("/reports/cloud-init", self.report),
         ]
 
     async def ec2(self, request: web.Request) -> web.Response:
@@ -72,7 +75,29 @@ class MetadataHttp:
         _served.labels("storage", "ok").inc()
         return web.Response(body=msgspec.json.encode(storage_document(hardware)), content_type="application/json")
 
-    def _hardware(self, request: web.Request, frontend: str) -> ec2.Hardware:
+    async def report(self, request: web.Request) -> web.Response:
+        """`POST /reports/cloud-init`: the installed system tells how far it is."""
+        hardware = self._hardware(request, "report")
+        body = await request.content.read(MAX_BODY_BYTES + 1)
+        try:
+            if len(body) > MAX_BODY_BYTES:
+                raise ReportError(f"a report has at most {MAX_BODY_BYTES} bytes")
+            report = parse_report(body)
+        except ReportError as error:
+            _served.labels("report", "invalid").inc()
+            raise web.HTTPBadRequest(text=f"{error}\n") from error
+        _served.labels("report", "ok").inc()
+        meta = hardware.metadata
+        if report.is_final:
+            stage = BootStage.INSTALLED if report.ok else BootStage.INSTALLED_WITH_ERRORS
+            self.observer(BootEvent(stage, meta.namespace, meta.name, f"cloud-init finished: {report.message}"))
+        elif report.ok is False:
+            self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, f"cloud-init: {report.message}"))
+        else:
+            _log.info("cloud-init", hardware=f"{meta.namespace}/{meta.name}", stage=report.stage, ok=report.ok)
+        return web.Response(text="ok\n")
+
+    def _hardware(self, request: web.Request, frontend: str) -> Hardware:
         address = request.remote or ""
         found = self.directory.by_ip(address)
         if isinstance(found, Match):
@@ -84,7 +109,7 @@ class MetadataHttp:
         _served.labels(frontend, "unknown").inc()
         raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
 
-    def _served(self, hardware: ec2.Hardware, frontend: str, user_data: bool) -> None:  # noqa: FBT001
+    def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()
         if user_data:
             meta = hardware.metadata

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from ironbell.api.tinkerbell.hardware import DHCP, Hardware
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.interface import Dhcp
 from ironbell.codec import goyaml
 from ironbell.contract.directory import normal_mac
 from ironbell.services.metadata.ec2 import instance_of
@@ -58,7 +59,7 @@ def network_config(hardware: Hardware) -> dict[str, Any]:
     return {"version": 2, "ethernets": ethernets} if ethernets else {}
 
 
-def _ethernet(dhcp: DHCP) -> dict[str, Any] | None:
+def _ethernet(dhcp: Dhcp) -> dict[str, Any] | None:
     mac = normal_mac(dhcp.mac)
     if not mac or dhcp.ip is None or not dhcp.ip.address:
         return None
@@ -67,9 +68,7 @@ def _ethernet(dhcp: DHCP) -> dict[str, Any] | None:
     except ValueError:
         return None
     entry: dict[str, Any] = {"match": {"macaddress": mac}, "addresses": [str(address)]}
-    routes = [
-        {"to": route.destination_descriptor, "via": route.router} for route in dhcp.classless_static_routes or ()
-    ]
+    routes = [{"to": route.destination_descriptor, "via": route.router} for route in dhcp.classless_static_routes]
     if dhcp.ip.gateway:
         routes.insert(0, {"to": "0.0.0.0/0" if address.version == 4 else "::/0", "via": dhcp.ip.gateway})
     if routes:

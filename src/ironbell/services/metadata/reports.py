@@ -1,0 +1,69 @@
+"""Reports of an installed system's cloud-init: the last thing a boot tells us.
+
+cloud-init posts one JSON document for the start and the finish of each of its stages (its webhook reporter). The
+finish of `modules-final` means that the installed system is up; a failed stage is kept as a problem. Bodies come from
+the network: anything that is not such a document is counted and refused.
+
+Source: cloud-init: reporting/events.py (document), reporting/handlers.py (`webhook`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ironbell.base.errors import IronbellError, Retry
+
+FINAL_STAGE = "modules-final"
+MAX_BODY_BYTES = 64 * 1024
+
+
+class ReportError(IronbellError):
+    """A body that is no cloud-init report."""
+
+    reason = "InvalidReport"
+    retry = Retry.NEVER
+
+
+class _Document(msgspec.Struct, frozen=True):
+    name: str
+    event_type: str
+    description: str = ""
+    result: str | None = None
+    duration: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """A stage that has ended. `ok` is None for a start."""
+
+    stage: str
+    ok: bool | None
+    message: str
+
+    @property
+    def is_final(self) -> bool:
+        """The installed system has come up, well or not."""
+        return self.stage == FINAL_STAGE and self.ok is not None
+
+
+_decoder = msgspec.json.Decoder(_Document)
+
+
+def parse_report(body: bytes) -> StageReport:
+    """Read one report.
+
+    Raises:
+        ReportError: the body is no report.
+    """
+    try:
+        document = _decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ReportError(f"not a cloud-init report: {error}") from error
+    if document.event_type not in {"start", "finish"}:
+        raise ReportError(f"event_type must be start or finish, not {document.event_type[:40]!r}")
+    # cloud-init warns for trifles; only a failed stage is a failure
+    ok = None if document.event_type == "start" else document.result != "FAIL"
+    text = " ".join(document.description.split())[:300]
+    return StageReport(document.name[:100], ok, text)

@@ -1,0 +1,152 @@
+"""Boot and metadata over real HTTP: routes, Range, and that no machine sees another one's data."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import ClientSession, web
+
+from ironbell.api.meta import ObjectMeta
+from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
+from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
+from ironbell.contract.boot_progress import BootEvent, BootStage
+from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.netboot import NetbootSettings
+from ironbell.services.boot.binaries import IpxeBinaries
+from ironbell.services.boot.http import BootHttp
+from ironbell.services.metadata.http import MetadataHttp
+
+MAC = "52:54:00:aa:00:01"
+
+
+def hardware(name: str, mac: str, address: str, *, allow: bool = True, user_data: str = "") -> Hardware:
+    nic = Interface(dhcp=Dhcp(mac=mac, ip=Ip(address=address)), netboot=Netboot(allow_pxe=allow))
+    return Hardware(
+        metadata=ObjectMeta(name=name, namespace="site"), spec=HardwareSpec(interfaces=[nic], user_data=user_data)
+    )
+
+
+@asynccontextmanager
+async def serving(
+    directory: HardwareDirectory, folder: Path, events: list[BootEvent]
+) -> AsyncIterator[tuple[ClientSession, str]]:
+    settings = NetbootSettings(osie_url="http://{address}:7080/osie", grpc_authority="{address}:42113")
+    boot = BootHttp(directory, lambda: settings, IpxeBinaries((folder,)), {"osie": folder}, observer=events.append)
+    application = web.Application()
+    application.add_routes([*boot.routes(), *MetadataHttp(directory, events.append).routes()])
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    try:
+        async with ClientSession(f"http://127.0.0.1:{port}") as client:
+            yield client, f"127.0.0.1:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_script_is_found_by_mac_in_the_path_and_by_address(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    async with serving(directory, tmp_path, events) as (client, _):
+        for path in (
+            f"/ipxe/script/{MAC}/auto.ipxe",
+            "/ipxe/script/52-54-00-AA-00-01/auto.ipxe",
+            "/ipxe/script/auto.ipxe",
+        ):
+            async with client.get(path) as answer:
+                assert answer.status == 200
+                assert "kernel http://127.0.0.1:7080/osie/vmlinuz-x86_64" in await answer.text()
+        async with client.get("/ipxe/script/52:54:00:00:00:99/auto.ipxe") as answer:
+            assert answer.status == 404
+            assert "52:54:00:00:00:99" in await answer.text()
+        async with client.get(f"/ipxe/script/{MAC}/other.ipxe") as answer:
+            assert answer.status == 404
+    assert {event.stage for event in events} == {BootStage.SCRIPT}
+
+
+async def test_machine_that_may_not_netboot_is_told_to_boot_its_disk(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1", allow=False))
+    async with (
+        serving(directory, tmp_path, events) as (client, _),
+        client.get(f"/ipxe/script/{MAC}/auto.ipxe") as answer,
+    ):
+        assert answer.status == 200
+        assert "sanboot" in await answer.text()
+    assert [event.stage for event in events] == [BootStage.DISK]
+
+
+async def test_two_hardware_with_one_address_are_not_served(tmp_path: Path) -> None:
+    directory = HardwareDirectory()
+    directory.upsert(hardware("one", MAC, "127.0.0.1", user_data="secret one"))
+    directory.upsert(hardware("two", MAC, "127.0.0.1", user_data="secret two"))
+    async with serving(directory, tmp_path, []) as (client, _):
+        for path in (f"/ipxe/script/{MAC}/auto.ipxe", "/2009-04-04/user-data", "/nocloud/user-data", "/metadata"):
+            async with client.get(path) as answer:
+                assert answer.status == 409
+                assert "secret" not in await answer.text()
+
+
+async def test_metadata_is_only_for_its_own_address(tmp_path: Path) -> None:
+    directory = HardwareDirectory()
+    directory.upsert(hardware("one", MAC, "192.0.2.77", user_data="secret"))
+    async with serving(directory, tmp_path, []) as (client, _):
+        for path in ("/2009-04-04/user-data", "/2009-04-04/meta-data/hostname", "/nocloud/user-data", "/metadata"):
+            for headers in ({}, {"X-Forwarded-For": "192.0.2.77"}):
+                async with client.get(path, headers=headers) as answer:
+                    assert answer.status == 404
+                    assert "secret" not in await answer.text()
+        async with client.get("/2009-04-04/") as answer:
+            assert await answer.text() == "meta-data/\nuser-data"
+
+
+async def test_user_data_read_and_final_report_are_observed(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1", user_data="#cloud-config\n"))
+    report = {"name": "modules-final", "event_type": "finish", "result": "SUCCESS", "description": "up"}
+    async with serving(directory, tmp_path, events) as (client, _):
+        async with client.get("/2009-04-04/user-data/") as answer:
+            assert await answer.text() == "#cloud-config\n"
+        async with client.post("/reports/cloud-init", json=report) as answer:
+            assert answer.status == 200
+        async with client.post("/reports/cloud-init", data=b"\xff\x00") as answer:
+            assert answer.status == 400
+        async with client.post("/reports/cloud-init", data=b"x" * 100_000) as answer:
+            assert answer.status == 400
+    assert [event.stage for event in events] == [BootStage.METADATA, BootStage.INSTALLED]
+
+
+async def test_artefacts_have_ranges_and_stay_in_their_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "osie"
+    folder.mkdir()
+    (folder / "vmlinuz-x86_64").write_bytes(bytes(range(256)) * 100)
+    (tmp_path / "secret").write_text("secret")
+    (folder / "way-out").symlink_to(tmp_path / "secret")
+    directory = HardwareDirectory()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    async with serving(directory, folder, []) as (client, authority):
+        async with client.get("/osie/vmlinuz-x86_64", headers={"Range": "bytes=256-511"}) as answer:
+            assert answer.status == 206
+            assert await answer.read() == bytes(range(256))
+        async with client.head("/osie/vmlinuz-x86_64") as answer:
+            assert answer.headers["Content-Length"] == "25600"
+        for path in ("/osie/way-out", "/osie/../secret", "/osie/%2e%2e/secret", "/osie/", "/osie/%00"):
+            async with client.get(path) as answer:
+                assert answer.status in {404, 400}, path
+                assert "secret" not in (await answer.text()).replace("/secret", "")
+    assert authority
+
+
+async def test_ipxe_binary_by_upstreams_name_with_trace_suffix(tmp_path: Path) -> None:
+    (tmp_path / "snponly.efi").write_bytes(b"MZ")
+    suffix = f"-00-{'a' * 32}-{'b' * 16}-01"
+    async with serving(HardwareDirectory(), tmp_path, []) as (client, _):
+        for name in ("snp-x86_64.efi", f"snp-x86_64.efi{suffix}"):
+            async with client.get(f"/ipxe/binary/{MAC}/{name}") as answer:
+                assert await answer.read() == b"MZ"
+        async with client.get("/ipxe/binary/undionly.kpxe") as answer:
+            assert answer.status == 404
