@@ -1,1 +1,1 @@
-
+"""Layer 7: the `ironbell` command."""

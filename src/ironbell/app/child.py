@@ -1,0 +1,91 @@
+"""The child's side of `app.children`: read the configuration, report, leave when told or when the parent is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+import uvloop
+
+from ironbell.app.logs import configure_logging
+from ironbell.base.errors import IronbellError
+
+C = TypeVar("C")
+
+_log = structlog.get_logger()
+
+
+class ConfigurationError(IronbellError):
+    """The parent's line is missing or malformed."""
+
+    reason = "InvalidConfiguration"
+
+
+def read_configuration(kind: type[C]) -> C:
+    """The configuration from the first line of standard input.
+
+    Raises:
+        ConfigurationError: no line, or not what was expected; started by hand, most likely.
+    """
+    line = sys.stdin.buffer.readline()
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(
+            f"this process is started by `ironbell up`, with its configuration on standard input: {error}"
+        ) from error
+
+
+def report(event: str, **fields: Any) -> None:
+    """Tell the parent something."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(msgspec.json.encode({"event": event, **fields}) + b"\n")
+        sys.stdout.flush()
+
+
+def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -> int:
+    """Run a child process: `prepare` (reads the configuration, binds, drops privileges), then what it returns.
+
+    The coroutine is cancelled on SIGTERM, SIGINT, or when the parent is gone. Returns the exit status.
+    """
+    configure_logging(process=name)
+    try:
+        main = prepare()
+        gc.set_threshold(50_000, 20, 50)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_until_told(main))
+    except (IronbellError, OSError) as error:
+        _log.error("cannot go on", why=str(error))
+        report("failed", message=str(error))
+        return 1
+    return 0
+
+
+async def _until_told(main: Callable[[], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    stdin = sys.stdin.fileno()
+    loop.add_reader(stdin, lambda: None if os.read(stdin, 4096) else told.set())
+    work = asyncio.ensure_future(main())
+    waiter = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait((work, waiter), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(stdin)
+        waiter.cancel()
+        if not work.done():
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+    if not work.cancelled():
+        work.result()

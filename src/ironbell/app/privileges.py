@@ -1,0 +1,87 @@
+"""Entering a network namespace, and giving up root for good.
+
+`wire` binds its sockets as root and then becomes an ordinary user that owns nothing but its own folder; afterwards
+there is no way back, which `drop_privileges` verifies. Where the process is not root, it stays who it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.base.errors import IronbellError, Retry
+
+_CLONE_NEWNET = 0x40000000
+_PR_SET_NO_NEW_PRIVS = 38
+ACCOUNTS = ("ironbell", "nobody")
+
+
+class PrivilegeError(IronbellError):
+    """A privilege could not be used or given up."""
+
+    reason = "PrivilegeError"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True)
+class Account:
+    """The user that network-facing processes run as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def service_account() -> Account:
+    """The system's `ironbell` user, else `nobody`; the caller's own account when it is not root."""
+    if os.geteuid() != 0:
+        return Account("self", os.geteuid(), os.getegid())
+    for name in ACCOUNTS:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(name, entry.pw_uid, entry.pw_gid)
+    raise PrivilegeError(f"no unprivileged account to run as: create one of {', '.join(ACCOUNTS)}")
+
+
+def drop_privileges(account: Account) -> None:
+    """Become `account` and keep nothing of root. Does nothing when the process is not root.
+
+    Raises:
+        PrivilegeError: root could be regained.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise PrivilegeError(f"cannot set no_new_privs: {os.strerror(ctypes.get_errno())}")
+    if os.geteuid() != 0:
+        return
+    os.setgroups([])
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
+    try:
+        os.setuid(0)
+    except PermissionError:
+        return
+    raise PrivilegeError("root privileges could be regained after dropping them")
+
+
+def enter_network_namespace(path: Path) -> None:
+    """Move this process (and the threads it will start) into a network namespace.
+
+    Raises:
+        PrivilegeError: the namespace is gone, or the process may not enter it.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise PrivilegeError(f"cannot open the network namespace {path}: {error.strerror}") from error
+    try:
+        if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+            raise PrivilegeError(f"cannot enter the network namespace {path}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(descriptor)

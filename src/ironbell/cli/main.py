@@ -1,0 +1,80 @@
+"""The `ironbell` command: its subcommands, loaded only when they are called.
+
+Every error that a user can do something about is an `IronbellError`; it is printed as one line, without a traceback.
+Exit statuses: 0 done, 1 the thing asked for failed, 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from ironbell.base.errors import IronbellError
+
+# name -> (module, attribute, one line of help): listing the commands imports none of them
+COMMANDS = {
+    "up": ("ironbell.cli.up", "up", "Start the Kubernetes API, the controllers and the servers toward machines."),
+    "demo": ("ironbell.cli.demo", "demo", "Install a virtual machine from power-off to login, and show each stage."),
+    "get": ("ironbell.cli.get", "get", "Show objects as a table."),
+    "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),
+    "why": ("ironbell.cli.why", "why", "Tell why an object waits or failed."),
+    "template": ("ironbell.cli.template", "template", "Render workflow templates."),
+    "crds": ("ironbell.cli.crds", "crds", "Print CustomResourceDefinitions."),
+    "lab": ("ironbell.cli.lab", "lab", "Virtual bare metal."),
+    "osie": ("ironbell.cli.osie", "osie", "The in-memory OS."),
+    "image": ("ironbell.cli.image", "image", "Disk images of operating systems."),
+    "ipxe": ("ironbell.cli.ipxe", "ipxe", "iPXE binaries with our script inside."),
+    "version": ("ironbell.cli.version", "version", "Print the version."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, _, help_line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Ironbell: bare metal to Kubernetes."""
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        cli.main(prog_name="ironbell", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except IronbellError as error:
+        click.echo(f"ironbell: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except OSError as error:
+        click.echo(f"ironbell: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
