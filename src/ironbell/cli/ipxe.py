@@ -1,0 +1,41 @@
+"""`ironbell ipxe`: build iPXE binaries with our script inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+
+@click.group()
+def ipxe() -> None:
+    """iPXE binaries with our script inside."""
+
+
+@ipxe.command()
+@click.option(
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("ipxe"),
+    show_default=True,
+    help="Folder to put the binaries in; give it to `ironbell up --ipxe-dir`.",
+)
+@click.option(
+    "--source",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="An unpacked iPXE source tree; without it, the distribution's source package is fetched by apt.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+def build(folder: Path, source: Path | None, form: str) -> None:
+    """Build undionly.kpxe, ipxe.efi and snp-x86_64.efi."""
+    from ironbell.ipxe.build import BuildRequest
+    from ironbell.ipxe.build import build as build_binaries
+
+    built = build_binaries(BuildRequest(folder, source), lambda message: click.echo(message, err=True))
+    if form == "json":
+        click.echo(msgspec.json.encode([{"path": str(path), "bytes": path.stat().st_size} for path in built]).decode())
+        return
+    for path in built:
+        click.echo(f"{path}  {path.stat().st_size} bytes")
