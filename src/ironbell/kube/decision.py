@@ -165,8 +165,8 @@ class Question(Generic[V]):
 class Need(Generic[V]):
     """A fact that the object depends on. The key comes back whenever a newer answer (or error) has arrived.
 
-    Say it in every decision that depends on the fact, fresh or not: a fresh fact is asked again when it reaches
-    `max_age_s`. A failed question is asked again with backoff from one second up to `max_age_s`.
+    Say it in every decision that depends on the fact, fresh or not: an answer is renewed somewhat before it reaches
+    `max_age_s` (at least one second). A failed question is asked again with backoff from one second to `max_age_s`.
     """
 
     question: Question[V]
@@ -275,11 +275,17 @@ def emit(kind: AnyKind, target: Resource, *, reason: str, message: str, warning:
 
 
 def check(decision: Decision) -> None:
-    """Hold a decision to the rules on intents.
+    """Hold a decision to the rules on intents and needs.
 
     Raises:
-        DecisionError: an effect's intent is not stored before it, or is stored without a precondition.
+        DecisionError: an effect's intent is not stored before it, or is stored without a precondition; a need asks
+            for answers younger than any can be.
     """
+    for need in decision.needs:
+        if need.max_age_s < 1:
+            raise DecisionError(
+                f"{type(need.question).__name__}: max_age_s is {need.max_age_s:g}, at least 1 is needed"
+            )
     stored: set[str] = set()
     for action in decision.actions:
         if isinstance(action, Effect):

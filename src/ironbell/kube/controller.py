@@ -1,0 +1,308 @@
+"""One controller at work: its queue, its workers, its facts, and what becomes of a decision.
+
+Life of a key: a change in an informer puts it into the queue; a worker takes it, waits until the caches have reached
+what was last written for it, observes, decides, declares what facts it needs, and acts. A decision that failed comes
+back with backoff, unless its error says that trying again cannot help: then the next change brings it back.
+
+Failure modes: a defect in `observe`, `decide` or a performer is logged with its traceback, counted, told by an event
+on the object, and retried with backoff; other keys are not touched by it.
+
+Source: kubernetes-sigs/controller-runtime: pkg/internal/controller/controller.go for outcomes and metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from ironbell.api.client import Api
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.randomness import Randomness
+from ironbell.kube import metrics
+from ironbell.kube.act import Executor, OutOfDate, Written, perform_within_timeout
+from ironbell.kube.caches import Informers, View
+from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit, Key, Waiting, check
+from ironbell.kube.facts import FactBook
+from ironbell.kube.queue import CONFLICTS, ERRORS, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.reconciler import Askers, Performers, Reconciler, Watch
+
+log = structlog.get_logger()
+
+SLICE_S = 0.005
+"""How long a worker may go on without giving other tasks a turn."""
+CATCH_UP_S = 30.0
+"""How long a key waits for the caches to show its own writes before it is looked at all the same."""
+
+
+@dataclass(frozen=True)
+class Controller:
+    """A reconciler with what it takes to run it."""
+
+    reconciler: Reconciler[Any]
+    performers: Performers = field(default_factory=dict)
+    askers: Askers = field(default_factory=dict)
+    workers: int = 16
+    api: Api | None = None
+    """The API under this controller's own identity; None for the manager's."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a running controller shares with its manager."""
+
+    api: Api
+    informers: Informers
+    clock: Clock
+    randomness: Randomness
+    emit: Callable[[Emit], None]
+    dry_run: Callable[[str, Key, Decision], None] | None = None
+    """With it, decisions are handed over instead of being carried out."""
+
+
+class RunningController:
+    """The state of one controller in one process."""
+
+    def __init__(self, controller: Controller, around: Surroundings) -> None:
+        reconciler = controller.reconciler
+        self.name = reconciler.name
+        self._controller = controller
+        self._reconciler = reconciler
+        self._around = around
+        self.queue = WorkQueue(self.name, randomness=around.randomness)
+        self.facts = FactBook(
+            self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self.queue.add
+        )
+        kinds = [reconciler.kind, *(watch.kind for watch in reconciler.watches)]
+        self._view = View(around.informers, kinds, facts=self.facts)
+        self._executor = Executor(controller.api or around.api, self.name, self._perform, around.emit)
+        self._behind: dict[Key, Written] = {}
+        self._parked: dict[Key, asyncio.TimerHandle] = {}
+        self._waiting: dict[Key, Waiting] = {}
+        self._meters = _Meters(self.name)
+        metrics.max_workers.labels(self.name).set(controller.workers)
+        for index in reconciler.indexes:
+            around.informers.of(index.kind).store.declare(index)
+
+    def listen(self) -> None:
+        """Let changes bring keys in."""
+        own = self._around.informers.of(self._reconciler.kind)
+        own.add_handler(self._own_changed)
+        for watch in self._reconciler.watches:
+            self._around.informers.of(watch.kind).add_handler(self._mapper(watch))
+
+    async def work(self) -> None:
+        """One worker: take keys until the queue is closed."""
+        loop = asyncio.get_running_loop()
+        slice_end = loop.time() + SLICE_S
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueClosedError:
+                return
+            try:
+                await self._process(key)
+            finally:
+                self.queue.done(key)
+            if loop.time() >= slice_end:
+                await asyncio.sleep(0)
+                slice_end = loop.time() + SLICE_S
+
+    def resync(self) -> None:
+        """Let every object be looked at again, after what is fresh."""
+        for key in self._around.informers.of(self._reconciler.kind).store.held_keys():
+            self.queue.add(key, Priority.RESYNC)
+
+    def _own_changed(self, old: Any, new: Any) -> None:
+        self.queue.add((old if new is None else new).key, Priority.FRESH if old is not None else Priority.RESYNC)
+
+    def _mapper(self, watch: Watch[Any]) -> Callable[[Any, Any], None]:
+        def changed(old: Any, new: Any) -> None:
+            try:
+                if watch.relevant is not None and not watch.relevant(old, new):
+                    return
+                keys = {key for obj in (old, new) if obj is not None for key in watch.keys(obj, self._view)}
+            except Exception:
+                # A defect in one mapping must not end the informer that all controllers share.
+                self._meters.panics.inc()
+                log.exception("mapping failed", controller=self.name, kind=str(watch.kind))
+                return
+            for key in keys:
+                self.queue.add(key)
+
+        return changed
+
+    async def _process(self, key: Key) -> None:
+        if key in self._behind and not self._caught_up(key):
+            return
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        self._meters.active.inc()
+        written = Written()
+        try:
+            result = await self._reconcile(key, written)
+        except IronbellError as error:
+            result = self._failed(key, error)
+        except Exception as defect:  # noqa: BLE001 - told below, with its traceback
+            # The boundary of a key: a defect stays with the object that met it.
+            result = self._broken(key, defect)
+        finally:
+            self._meters.active.dec()
+            if written.count:
+                self._meters.writes.inc(written.count)
+                self._behind[key] = written
+        self._meters.finished(result, loop.time() - started_s)
+
+    async def _reconcile(self, key: Key, written: Written) -> str:
+        observed = self._reconciler.observe(self._view, key)
+        if observed is None:
+            self._release(key)
+            return "success"
+        decision = self._reconciler.decide(observed, self._around.clock.now())
+        check(decision)
+        self._note_waiting(key, decision.waiting)
+        if self._around.dry_run is not None:
+            self._around.dry_run(self.name, key, decision)
+            self.facts.declare(key, decision.needs)
+            return "success"
+        try:
+            if decision.actions:
+                await self._executor.execute(decision.actions, written)
+        finally:
+            self.facts.declare(key, decision.needs)
+        self.queue.forget(key)
+        if decision.requeue_after_s is not None:
+            self.queue.add_after(key, decision.requeue_after_s)
+            return "requeue_after"
+        return "success"
+
+    async def _perform(self, effect: Effect) -> Sequence[Action]:
+        try:
+            performer = self._controller.performers[effect.performer]
+        except KeyError:
+            raise DecisionError(f"{self.name} has no performer {effect.performer!r}") from None
+        try:
+            return await perform_within_timeout(effect, performer)
+        finally:
+            for question in effect.outdates:
+                self.facts.outdate(question)
+
+    def _release(self, key: Key) -> None:
+        self.facts.declare(key, ())
+        self.queue.forget(key)
+        self._waiting.pop(key, None)
+
+    def _failed(self, key: Key, error: IronbellError) -> str:
+        about = {"controller": self.name, "namespace": key[0], "name": key[1]}
+        if isinstance(error, OutOfDate):
+            self._meters.conflicts.inc()
+            delay_s = self.queue.retry(key, CONFLICTS)
+            log.debug("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
+            return "requeue"
+        self._meters.errors.inc()
+        if error.retry is Retry.NEVER:
+            self._meters.terminal.inc()
+            self.queue.forget(key)
+            log.error("reconcile failed for good", **about, reason=error.reason, message=error.message)
+        else:
+            delay_s = self.queue.retry(key, ERRORS)
+            log.warning(
+                "reconcile failed", **about, reason=error.reason, message=error.message, retry_in_s=round(delay_s, 1)
+            )
+        self._tell(key, error.reason, error.message)
+        return "error"
+
+    def _broken(self, key: Key, defect: Exception) -> str:
+        self._meters.panics.inc()
+        self._meters.errors.inc()
+        delay_s = self.queue.retry(key, ERRORS)
+        log.error(
+            "reconcile met a defect",
+            controller=self.name,
+            namespace=key[0],
+            name=key[1],
+            retry_in_s=round(delay_s, 1),
+            exc_info=defect,
+        )
+        self._tell(key, "InternalError", f"{self.name} met a defect ({type(defect).__name__}); see its log")
+        return "error"
+
+    def _tell(self, key: Key, reason: str, message: str) -> None:
+        kind = self._reconciler.kind
+        obj = self._around.informers.of(kind).store.get(key)
+        if obj is not None and self._around.dry_run is None:
+            self._around.emit(Emit(kind, *key, obj.metadata.uid, reason=reason, message=message, type="Warning"))
+
+    def _note_waiting(self, key: Key, waiting: Waiting | None) -> None:
+        before = self._waiting.get(key)
+        if waiting == before:
+            return
+        about = {"controller": self.name, "namespace": key[0], "name": key[1]}
+        if waiting is None:
+            del self._waiting[key]
+            log.info("waits no more", **about, reason=before.reason if before else "")
+        else:
+            self._waiting[key] = waiting
+            log.info("waiting", **about, reason=waiting.reason, message=waiting.message)
+
+    def _caught_up(self, key: Key) -> bool:
+        """Whether the caches show what was last written for a key; if not, the key is parked until they do."""
+        if key in self._parked:
+            return False
+        written = self._behind[key]
+        for where, version in written.versions.items():
+            informer = self._around.informers.find(where)
+            if informer is not None and not informer.has_reached(version):
+                self._park(key)
+                informer.when_reached(version, lambda: self._unpark(key))
+                return False
+        for where, removed, uid in written.removed:
+            informer = self._around.informers.find(where)
+            if informer is not None and not informer.is_gone(removed, uid):
+                self._park(key)
+                informer.when_gone(removed, uid, lambda: self._unpark(key))
+                return False
+        del self._behind[key]
+        return True
+
+    def _park(self, key: Key) -> None:
+        self._parked[key] = asyncio.get_running_loop().call_later(CATCH_UP_S, self._give_up, key)
+
+    def _unpark(self, key: Key) -> None:
+        timer = self._parked.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+            self.queue.add(key)
+
+    def _give_up(self, key: Key) -> None:
+        log.warning("caches do not show own writes", controller=self.name, namespace=key[0], name=key[1])
+        self._behind.pop(key, None)
+        self._unpark(key)
+
+
+class _Meters:
+    """The metrics of one controller, looked up once."""
+
+    def __init__(self, name: str) -> None:
+        self.active = metrics.active_workers.labels(name)
+        self.writes = metrics.writes.labels(name)
+        self.conflicts = metrics.conflicts.labels(name)
+        self.errors = metrics.reconcile_errors.labels(name)
+        self.terminal = metrics.terminal_errors.labels(name)
+        self.panics = metrics.panics.labels(name)
+        self._results = {
+            result: metrics.reconcile_total.labels(name, result)
+            for result in ("success", "error", "requeue", "requeue_after")
+        }
+        self._time = metrics.reconcile_time.labels(name)
+        self._work = metrics.queue_work.labels(name)
+
+    def finished(self, result: str, took_s: float) -> None:
+        """Count one reconcile."""
+        self._results[result].inc()
+        self._time.observe(took_s)
+        self._work.observe(took_s)

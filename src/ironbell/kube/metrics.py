@@ -1,0 +1,47 @@
+"""Metrics of the runtime, under controller-runtime's names where it has them.
+
+No label names a single object: the number of series does not grow with the fleet.
+
+Source: kubernetes-sigs/controller-runtime: pkg/internal/controller/metrics, pkg/metrics/workqueue.go.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_FAST = (1e-5, 1e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 1, 5, 10, 30, 60)
+
+reconcile_total = Counter("controller_runtime_reconcile", "Reconciles by their result.", ["controller", "result"])
+reconcile_errors = Counter("controller_runtime_reconcile_errors", "Reconciles that failed.", ["controller"])
+terminal_errors = Counter(
+    "controller_runtime_terminal_reconcile_errors", "Reconciles that failed for good.", ["controller"]
+)
+panics = Counter("controller_runtime_reconcile_panics", "Reconciles that ended in a defect.", ["controller"])
+conflicts = Counter("ironbell_reconcile_conflicts", "Decisions stopped because somebody wrote first.", ["controller"])
+reconcile_time = Histogram(
+    "controller_runtime_reconcile_time_seconds", "Time of a reconcile.", ["controller"], buckets=_FAST
+)
+active_workers = Gauge("controller_runtime_active_workers", "Reconciles in progress.", ["controller"])
+max_workers = Gauge("controller_runtime_max_concurrent_reconciles", "Reconciles possible at a time.", ["controller"])
+writes = Counter("ironbell_reconcile_writes", "Writes to the API that succeeded.", ["controller"])
+
+queue_depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"])
+queue_adds = Counter("workqueue_adds", "Keys added.", ["name"])
+queue_retries = Counter("workqueue_retries", "Keys added again after a failure.", ["name"])
+queue_wait = Histogram("workqueue_queue_duration_seconds", "Time a key waits for a worker.", ["name"], buckets=_FAST)
+queue_work = Histogram("workqueue_work_duration_seconds", "Time a worker spends on a key.", ["name"], buckets=_FAST)
+
+facts_asked = Counter("ironbell_facts_asked", "Questions put to the world outside.", ["controller", "question"])
+facts_failed = Counter("ironbell_facts_failed", "Questions that failed.", ["controller", "question"])
+facts_held = Gauge("ironbell_facts_held", "Answers held.", ["controller"])
+
+informer_errors = Counter("ironbell_informer_errors", "Lists and watches that failed.", ["kind"])
+informer_undecodable = Counter("ironbell_informer_undecodable", "Objects left out for their form.", ["kind"])
+events_dropped = Counter("ironbell_events_dropped", "Events not written, for their number or a failure.", ["why"])
+loop_lag = Histogram(
+    "ironbell_loop_lag_seconds",
+    "How late the event loop runs what is due.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
+)
+is_leader = Gauge("leader_election_master_status", "Whether this process holds the lease.", ["name"])
+client_requests = Counter("rest_client_requests", "Requests to the API server.", ["code", "method", "host"])

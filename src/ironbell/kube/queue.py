@@ -1,0 +1,185 @@
+"""A queue of keys for workers: deduplicating, delayed, with backoff, fair.
+
+A key waits at most once; a key that is added while a worker has it waits until the worker is done. Fresh events go
+before resyncs, but not always, so that neither starves. Keys of equal priority leave in the order in which they came.
+A delayed key leaves its delay behind as soon as a worker takes it for another reason: whoever looks at a key now
+decides anew when it is to come again.
+
+Source: kubernetes/client-go: util/workqueue for the contract between `add`, `get` and `done`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from enum import Enum
+
+from ironbell.base.randomness import Randomness, SystemRandomness
+from ironbell.kube import metrics
+from ironbell.kube.backoff import Backoff
+from ironbell.kube.decision import Key
+
+ERRORS = Backoff(0.5, 300.0)
+"""After a failure: something must get better first."""
+CONFLICTS = Backoff(0.01, 5.0)
+"""After a conflict: the caches only have to catch up."""
+_FRESH_IN_A_ROW = 16
+
+
+class Priority(Enum):
+    """Why a key is looked at."""
+
+    FRESH = "fresh"
+    RESYNC = "resync"
+
+
+class QueueClosedError(Exception):
+    """The queue takes and gives no more keys."""
+
+
+class WorkQueue:
+    """Keys to be reconciled by one controller. Not thread-safe: for use in one event loop."""
+
+    def __init__(self, name: str, *, randomness: Randomness | None = None) -> None:
+        self._randomness = randomness or SystemRandomness()
+        self._waiting: dict[Priority, OrderedDict[Key, float]] = {p: OrderedDict() for p in Priority}
+        self._processing: set[Key] = set()
+        self._again: dict[Key, Priority] = {}
+        self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
+        self._failures: dict[Key, int] = {}
+        self._workers: deque[asyncio.Future[None]] = deque()
+        self._fresh_in_a_row = 0
+        self._closed = False
+        self._depth = metrics.queue_depth.labels(name)
+        self._adds = metrics.queue_adds.labels(name)
+        self._retries = metrics.queue_retries.labels(name)
+        self._wait_time = metrics.queue_wait.labels(name)
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker now."""
+        return sum(len(waiting) for waiting in self._waiting.values())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, is delayed or in progress."""
+        return not (len(self) or self._processing or self._delayed)
+
+    def add(self, key: Key, priority: Priority = Priority.FRESH) -> None:
+        """Let the key be looked at; a key that waits as a resync is lifted by a fresh event."""
+        if self._closed:
+            return
+        if key in self._processing:
+            if self._again.get(key) is not Priority.FRESH:
+                self._again[key] = priority
+            return
+        fresh, resync = self._waiting[Priority.FRESH], self._waiting[Priority.RESYNC]
+        if key in fresh or (key in resync and priority is Priority.RESYNC):
+            return
+        since = resync.pop(key, None)
+        self._waiting[priority][key] = asyncio.get_running_loop().time() if since is None else since
+        self._adds.inc()
+        self._depth.set(len(self))
+        self._wake()
+
+    def add_after(self, key: Key, delay_s: float) -> None:
+        """Let the key be looked at in a while; of several delays the shortest holds."""
+        if delay_s <= 0:
+            self.add(key)
+            return
+        if self._closed:
+            return
+        loop = asyncio.get_running_loop()
+        due = loop.time() + delay_s
+        if key in self._delayed:
+            if self._delayed[key][0] <= due:
+                return
+            self._delayed.pop(key)[1].cancel()
+        self._delayed[key] = (due, loop.call_at(due, self._fire, key))
+
+    def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
+        """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        delay_s = backoff.delay_s(failures, self._randomness)
+        self._retries.inc()
+        self.add_after(key, delay_s)
+        return delay_s
+
+    def forget(self, key: Key) -> None:
+        """The key succeeded: its next failure is the first."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: Key) -> int:
+        """How often the key failed in a row."""
+        return self._failures.get(key, 0)
+
+    async def get(self) -> Key:
+        """The next key, to be given back with `done`. Cancellation point.
+
+        Raises:
+            QueueClosedError: the queue was closed.
+        """
+        while True:
+            if self._closed:
+                raise QueueClosedError
+            key = self._next()
+            if key is not None:
+                return key
+            await self._wait()
+
+    def done(self, key: Key) -> None:
+        """A worker has finished with the key."""
+        self._processing.discard(key)
+        priority = self._again.pop(key, None)
+        if priority is not None:
+            self.add(key, priority)
+
+    def close(self) -> None:
+        """Give no more keys; workers that wait are released."""
+        self._closed = True
+        for _due, timer in self._delayed.values():
+            timer.cancel()
+        self._delayed.clear()
+        for worker in self._workers:
+            if not worker.done():
+                worker.set_result(None)
+
+    def _next(self) -> Key | None:
+        fresh, resync = self._waiting[Priority.FRESH], self._waiting[Priority.RESYNC]
+        take_fresh = bool(fresh) and (not resync or self._fresh_in_a_row < _FRESH_IN_A_ROW)
+        chosen = fresh if take_fresh else resync
+        if not chosen:
+            return None
+        self._fresh_in_a_row = self._fresh_in_a_row + 1 if take_fresh else 0
+        key, since = chosen.popitem(last=False)
+        self._wait_time.observe(asyncio.get_running_loop().time() - since)
+        self._depth.set(len(self))
+        self._processing.add(key)
+        if key in self._delayed:
+            self._delayed.pop(key)[1].cancel()
+        return key
+
+    async def _wait(self) -> None:
+        worker = asyncio.get_running_loop().create_future()
+        self._workers.append(worker)
+        try:
+            await worker
+        except asyncio.CancelledError:
+            # A wake-up that this worker got and cannot use belongs to another.
+            if worker.done() and not worker.cancelled():
+                self._wake()
+            raise
+        finally:
+            if worker in self._workers:
+                self._workers.remove(worker)
+
+    def _wake(self) -> None:
+        while self._workers:
+            worker = self._workers.popleft()
+            if not worker.done():
+                worker.set_result(None)
+                return
+
+    def _fire(self, key: Key) -> None:
+        del self._delayed[key]
+        self.add(key)

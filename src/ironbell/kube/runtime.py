@@ -1,0 +1,162 @@
+"""The manager: informers, controllers and what they share, in one event loop.
+
+`run` starts the informers, waits until those a controller reads have synced, then starts its workers. `stop` ends it
+gracefully: queues close, what is being written is finished, and only what has not ended after `grace_s` is cancelled.
+
+    manager = Manager(api, component="ironbell")
+    manager.add(Controller(WorkflowReconciler(), performers={...}))
+    await manager.run()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from ironbell.api.client import Api
+from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.randomness import Randomness, SystemRandomness
+from ironbell.kube.caches import Informers
+from ironbell.kube.controller import Controller, RunningController, Surroundings
+from ironbell.kube.decision import Decision, Key
+from ironbell.kube.events import EventRecorder
+
+log = structlog.get_logger()
+
+GRACE_S = 3.0
+RESYNC_S = 36_000.0
+"""Every object is looked at again after ten hours even if nothing changed, as a net under forgotten watches."""
+
+
+def tune_gc() -> None:
+    """Let the collector look at young objects rarely: models hold no cycles. Once per process, at its start."""
+    gc.set_threshold(50_000, 20, 50)
+
+
+def freeze_gc() -> None:
+    """Keep what is in memory now out of all later collections. After the first lists."""
+    gc.collect()
+    gc.freeze()
+
+
+class Manager:
+    """Runs controllers over one API."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        component: str = "ironbell",
+        namespace: str = "",
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        dry_run: Callable[[str, Key, Decision], None] | None = None,
+        lag_s: Callable[[], float] | None = None,
+        resync_s: float = RESYNC_S,
+    ) -> None:
+        """
+        Args:
+            api: under the identity that reads for all controllers, and writes for those that have none of their own.
+            component: who events come from.
+            namespace: look at this namespace only; empty for all.
+            dry_run: is given each decision (controller, key, decision) instead of its being carried out.
+            lag_s: for tests, a delay before each change reaches a cache.
+            resync_s: how often every object is looked at without a reason.
+        """
+        self._clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self.informers = Informers(api, namespace=namespace, randomness=self._randomness, lag_s=lag_s)
+        self._events = EventRecorder(api, component, clock=self._clock, randomness=self._randomness)
+        self._around = Surroundings(
+            api, self.informers, self._clock, self._randomness, self._events.emit, dry_run=dry_run
+        )
+        self._resync_s = resync_s
+        self._controllers: list[tuple[RunningController, int]] = []
+        self._stopping = asyncio.Event()
+        self._ready = asyncio.Event()
+
+    def add(self, controller: Controller) -> None:
+        """Add a controller, before `run`."""
+        self._controllers.append((RunningController(controller, self._around), controller.workers))
+
+    async def wait_ready(self) -> None:
+        """Until all caches have synced and all workers run. Cancellation point."""
+        await self._ready.wait()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no controller has anything to do, now or later."""
+        return all(controller.queue.is_idle for controller, _workers in self._controllers)
+
+    def stop(self) -> None:
+        """Let `run` come to its end."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Run until `stop`, or until cancelled."""
+        async with asyncio.TaskGroup() as background:
+            tasks = [
+                background.create_task(informer.run(), name=f"informer {informer.kind}") for informer in self.informers
+            ]
+            tasks.append(background.create_task(self._events.run(), name="events"))
+            tasks.append(background.create_task(self._resync(), name="resync"))
+            try:
+                await self._work()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                for controller, _workers in self._controllers:
+                    await controller.facts.close()
+
+    async def _work(self) -> None:
+        if not await self._synced():
+            return
+        for controller, _workers in self._controllers:
+            controller.listen()
+        workers = [
+            asyncio.create_task(controller.work(), name=f"{controller.name} worker {number}")
+            for controller, count in self._controllers
+            for number in range(count)
+        ]
+        self._ready.set()
+        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        try:
+            await asyncio.wait([stopping, *workers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            await self._finish(workers)
+
+    async def _synced(self) -> bool:
+        """Wait for the caches; False if the manager was stopped before."""
+        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        syncing = asyncio.gather(*(informer.wait_synced() for informer in self.informers))
+        either: list[asyncio.Future[Any]] = [stopping, syncing]
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return syncing.done()
+        finally:
+            stopping.cancel()
+            syncing.cancel()
+
+    async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
+        """Let workers end what they are at; a worker that broke is an error of the whole."""
+        for controller, _count in self._controllers:
+            controller.queue.close()
+        _done, late = await asyncio.wait(workers, timeout=GRACE_S) if workers else (set(), set())
+        for worker in late:
+            log.warning("worker did not end in time", worker=worker.get_name())
+            worker.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        for worker in workers:
+            if not worker.cancelled() and (defect := worker.exception()) is not None:
+                raise defect
+
+    async def _resync(self) -> None:
+        while True:
+            await asyncio.sleep(self._resync_s)
+            for controller, _workers in self._controllers:
+                controller.resync()
