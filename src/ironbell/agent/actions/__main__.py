@@ -1,0 +1,54 @@
+"""Run one built-in action: `python -m ironbell.agent.actions NAME [ARGUMENT...]`.
+
+The status is 0, or the failing action's own (1 where it names none).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from ironbell.agent import notes
+from ironbell.agent.actions.context import ActionError, Context, ProcessVoice
+from ironbell.agent.builtins import MODULES
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Run the action that the first argument names."""
+    if not arguments or arguments[0] not in MODULES:
+        sys.stderr.write(f"usage: python -m ironbell.agent.actions {{{','.join(sorted(MODULES))}}} [ARGUMENT...]\n")
+        return 2
+    # An agent that dies takes its action along: the server offers the action again, and two must never write one disk.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    voice = ProcessVoice(os.environ)
+    context = Context(environment=dict(os.environ), voice=voice, command=tuple(arguments[1:]))
+    module = importlib.import_module(f"ironbell.agent.actions.{MODULES[arguments[0]]}")
+    return call(module.run, context)
+
+
+def call(run: Callable[[Context], None], context: Context) -> int:
+    """Run an action in this process; errors become a line, a note and the status."""
+    try:
+        run(context)
+    except ActionError as error:
+        message, status = error.message, error.exit_status
+    except OSError as error:
+        message, status = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 1
+    except MemoryError:
+        message, status = "the machine has not enough memory for this action", 1
+    else:
+        return 0
+    context.note(notes.FailureNote(message=message))
+    sys.stderr.write(f"error: {message}\n")
+    sys.stderr.flush()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

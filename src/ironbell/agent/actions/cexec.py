@@ -1,0 +1,114 @@
+"""cexec: run a command inside the system on a disk.
+
+`BLOCK_DEVICE`, `FS_TYPE`, `CMD_LINE`; `CHROOT` (any text) changes root into the file system; `DEFAULT_INTERPRETER`
+(such as `/bin/sh -c`) gets the whole line as one argument, without it the line is split at `;` and spaces;
+`UPDATE_RESOLV_CONF=true` lends this system's name servers for the time of the command. `JSON_OUTPUT` is accepted and
+has no effect: output is passed on as it comes. Status 10 is a bad value, 20 a missing one, 30 a failed command.
+
+Source: tinkerbell/actions: cexec.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ironbell.agent.actions import devices, kernel, mounts
+from ironbell.agent.actions.context import ActionError, Context
+
+_BINDS = ("/dev", "/proc", "/sys")
+_RESOLV_CONF = "/etc/resolv.conf"
+_FAILED = 30
+
+
+def command_lines(line: str, interpreter: str) -> list[list[str]]:
+    """The programs to run, one after the other, each as its arguments."""
+    if interpreter.strip():
+        return [[*interpreter.split(), line]]
+    return [words for part in line.split(";") if (words := part.split())]
+
+
+def run(context: Context) -> None:
+    """Run the command."""
+    lines = command_lines(context.required("CMD_LINE"), context.text("DEFAULT_INTERPRETER"))
+    if not lines:
+        raise ActionError("CMD_LINE holds no command", exit_status=10)
+    lends_resolver = context.flag("UPDATE_RESOLV_CONF")
+    device = devices.resolve(context, context.required("BLOCK_DEVICE"))
+    with contextlib.ExitStack() as stack:
+        root = stack.enter_context(mounts.mounted(device, context.required("FS_TYPE")))
+        changes_root = bool(context.text("CHROOT"))
+        if changes_root:
+            stack.enter_context(_bound(root))
+            if lends_resolver:
+                stack.enter_context(_resolver_lent(root))
+        for arguments in lines:
+            _run(arguments, root=root if changes_root else None, environment=_passed_on(context.environment))
+    context.say(f"ran {len(lines)} command(s) on {device}")
+
+
+def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environment.items() if not key.startswith(("IRONBELL_", "PYTHON"))}
+
+
+def _run(arguments: list[str], *, root: Path | None, environment: dict[str, str]) -> None:
+    def enter() -> None:
+        if root is not None:
+            os.chroot(root)
+            os.chdir("/")
+
+    name = arguments[0]
+    try:
+        # The process has one thread, so that running code between fork and exec is safe.
+        status = subprocess.run(arguments, preexec_fn=enter, env=environment, check=False).returncode
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise ActionError(f"there is no program {name} in the system on the disk", exit_status=_FAILED) from error
+        if error.errno == errno.ENOEXEC:
+            reason = f"{name} cannot run here: it is built for another processor architecture, or no program"
+            raise ActionError(reason, exit_status=_FAILED) from error
+        raise ActionError(f"{name}: {error.strerror}", exit_status=_FAILED) from error
+    if status:
+        ending = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+        raise ActionError(f"{' '.join(arguments)[:200]}: {ending}", exit_status=_FAILED)
+
+
+@contextlib.contextmanager
+def _bound(root: Path) -> Iterator[None]:
+    """The kernel's file systems inside the mounted system."""
+    done: list[str] = []
+    try:
+        for source in _BINDS:
+            point = mounts.inside(root, source)
+            point.mkdir(parents=True, exist_ok=True)
+            kernel.mount(source, str(point), flags=kernel.MS_BIND)
+            done.append(str(point))
+        yield
+    finally:
+        for bound in reversed(done):
+            kernel.unmount(bound, detach=True)
+
+
+@contextlib.contextmanager
+def _resolver_lent(root: Path) -> Iterator[None]:
+    """This system's name servers in place of the disk's: a bind mount, so that the disk's file never changes."""
+    source = Path(_RESOLV_CONF).resolve()
+    if not source.is_file():
+        yield
+        return
+    target = mounts.inside(root, _RESOLV_CONF)
+    made = not target.exists()
+    if made:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    kernel.mount(str(source), str(target), flags=kernel.MS_BIND)
+    try:
+        yield
+    finally:
+        kernel.unmount(str(target), detach=True)
+        if made:
+            target.unlink(missing_ok=True)

@@ -1,0 +1,127 @@
+"""What an action gets and how it answers: its variables, its output, its notes to the agent.
+
+Failure modes: every `ActionError` becomes one line on stderr, one note and the exit status that it carries; an
+operating system's error is turned into such a sentence at the top, never into a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ironbell.agent import notes
+from ironbell.base.errors import IronbellError, Retry
+
+ALLOW_FILE_DISKS = "IRONBELL_ALLOW_FILE_DISKS"
+
+
+class ActionError(IronbellError):
+    """An action cannot do what it was asked for; the message is for the person who wrote the template."""
+
+    reason = "ActionFailed"
+    retry = Retry.NEVER
+
+    def __init__(self, message: str, *, exit_status: int = 1) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+class Voice(Protocol):
+    """Where an action speaks to."""
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        ...
+
+    def note(self, note: notes.Note) -> None:
+        """Something for the agent."""
+        ...
+
+
+class ProcessVoice:
+    """Standard output, and the notes' pipe where there is one."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        number = environment.get(notes.NOTES_FD_VARIABLE, "")
+        self._descriptor = int(number) if number.isdigit() else None
+
+    def say(self, text: str) -> None:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def note(self, note: notes.Note) -> None:
+        if self._descriptor is None:
+            return
+        try:
+            os.write(self._descriptor, notes.encode(note))
+        except OSError:
+            # The agent is gone; the action still ends properly.
+            self._descriptor = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """One action's call."""
+
+    environment: Mapping[str, str]
+    voice: Voice
+    command: tuple[str, ...] = ()
+    device_wait_s: float = field(default=10.0)
+    """How long to wait for a device that is not there yet, such as a partition after the table was read again."""
+
+    def required(self, name: str) -> str:
+        """A variable that must be set and not empty."""
+        value = self.environment.get(name, "")
+        if not value.strip():
+            raise ActionError(f"{name} is not set; add it to the action's environment", exit_status=20)
+        return value
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.environment.get(name, "") or default
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A boolean as Go's strconv.ParseBool reads it."""
+        value = self.environment.get(name, "").strip()
+        if not value:
+            return default
+        if value in {"1", "t", "T", "true", "TRUE", "True"}:
+            return True
+        if value in {"0", "f", "F", "false", "FALSE", "False"}:
+            return False
+        raise ActionError(f"{name} is {value!r}; write true or false", exit_status=10)
+
+    def number(self, name: str, *, default: float, minimum: float = 0.0) -> float:
+        value = self.environment.get(name, "").strip()
+        if not value:
+            return default
+        try:
+            number = float(value)
+        except ValueError:
+            raise ActionError(f"{name} is {value!r}; write a number", exit_status=10) from None
+        if not minimum <= number < float("inf"):
+            raise ActionError(f"{name} is {value}; it must be at least {minimum:g}", exit_status=10)
+        return number
+
+    def octal(self, name: str) -> int:
+        value = self.required(name).strip()
+        try:
+            number = int(value.removeprefix("0o"), 8)
+        except ValueError:
+            raise ActionError(f"{name} is {value!r}; write octal digits such as 0644", exit_status=10) from None
+        if not 0 <= number <= 0o7777:
+            raise ActionError(f"{name} is {value!r}; it must lie between 0 and 07777", exit_status=10)
+        return number
+
+    @property
+    def allows_file_disks(self) -> bool:
+        """Regular files may stand in for disks: the test runner says so."""
+        return self.environment.get(ALLOW_FILE_DISKS) == "1"
+
+    def say(self, text: str) -> None:
+        self.voice.say(text)
+
+    def note(self, note: notes.Note) -> None:
+        self.voice.note(note)

@@ -1,0 +1,211 @@
+"""Block devices: find them, refuse those in use or not meant, and read their partition table again.
+
+Everything that opens a device for writing goes through `resolve` and `open_exclusively`: the name must lead to a
+block device of this machine, no part of it may be mounted or used as swap, the serial number must be the expected
+one. Regular files stand in for disks only where the test runner allows it.
+
+Source: Linux: Documentation/ABI/stable/sysfs-block; proc(5) for mountinfo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.agent import machine
+from ironbell.agent.actions import kernel
+from ironbell.agent.actions.context import ActionError, Context
+
+_SYS_BLOCK = Path("/sys/class/block")
+_WAIT_STEP_S = 0.1
+_REREAD_TRIES = 20
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that an action may write to."""
+
+    asked: str
+    """The name that the template gave."""
+    path: str
+    """What it resolves to."""
+    size: int
+    block_size: int
+    is_file: bool
+
+    def __str__(self) -> str:
+        return self.asked if self.asked == self.path else f"{self.asked} ({self.path})"
+
+    @property
+    def kernel_name(self) -> str:
+        return "" if self.is_file else Path(self.path).name
+
+
+def resolve(context: Context, name: str) -> Device:
+    """The device behind a name, once it is there and known to be the right one.
+
+    Raises:
+        ActionError: it is missing, no block device, in use, or of another serial number or machine.
+    """
+    if (reason := machine.mismatch(context.environment, machine.detect())) is not None:
+        raise ActionError(reason)
+    path = _wait_for(name, context.device_wait_s)
+    mode = path.stat().st_mode
+    if stat.S_ISREG(mode) and context.allows_file_disks:
+        return Device(asked=name, path=str(path), size=path.stat().st_size, block_size=512, is_file=True)
+    if not stat.S_ISBLK(mode):
+        raise ActionError(f"{name} is no block device; {_present()}")
+    serial = machine.disk_serial(whole_disk(path.name))
+    if (reason := machine.serial_mismatch(context.environment, disk=name, serial=serial)) is not None:
+        raise ActionError(reason)
+    with contextlib.closing(_opened(path, os.O_RDONLY)) as handle:
+        size, block_size = kernel.device_size(handle.number), kernel.logical_block_size(handle.number)
+    if size == 0:
+        raise ActionError(f"{name} has no medium: its size is 0")
+    return Device(asked=name, path=str(path), size=size, block_size=block_size, is_file=False)
+
+
+@dataclass(frozen=True)
+class _Handle:
+    number: int
+
+    def close(self) -> None:
+        os.close(self.number)
+
+
+def _opened(path: Path, flags: int) -> _Handle:
+    return _Handle(os.open(path, flags | os.O_CLOEXEC))
+
+
+def _wait_for(name: str, wait_s: float) -> Path:
+    deadline = time.monotonic() + wait_s
+    while True:
+        with contextlib.suppress(OSError):
+            return Path(name).resolve(strict=True)
+        if time.monotonic() >= deadline:
+            raise ActionError(f"there is no {name}; {_present()}")
+        time.sleep(_WAIT_STEP_S)
+
+
+def _present() -> str:
+    found = [f"/dev/{disk}" for disk in disks()]
+    return f"this machine has {', '.join(found)}" if found else "this machine shows no disk: is its driver loaded?"
+
+
+def disks() -> list[str]:
+    """Kernel names of whole disks with a medium, without loop, RAM, optical and device-mapper devices."""
+    names = sorted(path.name for path in _SYS_BLOCK.iterdir()) if _SYS_BLOCK.is_dir() else []
+    return [
+        name
+        for name in names
+        if (_SYS_BLOCK / name / "device").exists()
+        and not (_SYS_BLOCK / name / "partition").exists()
+        and not name.startswith(("sr", "fd"))
+        and machine.read_text(_SYS_BLOCK / name / "size") not in {"", "0"}
+    ]
+
+
+def whole_disk(name: str) -> str:
+    """The disk that a partition lies on; a disk is its own."""
+    entry = _SYS_BLOCK / name
+    if (entry / "partition").exists():
+        return entry.resolve().parent.name
+    return name
+
+
+def partitions(name: str) -> list[str]:
+    """Kernel names of a disk's partitions."""
+    entry = _SYS_BLOCK / name
+    if not entry.is_dir():
+        return []
+    return sorted(child.name for child in entry.resolve().iterdir() if (child / "partition").exists())
+
+
+def extent(name: str) -> tuple[int, int]:
+    """Where a partition starts on its disk, and its size, in bytes. Sysfs counts in units of 512 always."""
+    entry = _SYS_BLOCK / name
+    return 512 * int(machine.read_text(entry / "start") or 0), 512 * int(machine.read_text(entry / "size") or 0)
+
+
+def _stack(name: str) -> Iterator[str]:
+    """A device, its partitions, and whatever is built on any of them (LVM, RAID, encryption)."""
+    pending, seen = [name], set[str]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        yield current
+        pending += partitions(current)
+        holders = _SYS_BLOCK / current / "holders"
+        if holders.is_dir():
+            pending += [path.name for path in holders.iterdir()]
+
+
+def in_use(device: Device) -> str | None:
+    """Where a device, or a part of it, is mounted or used as swap; None when it is free."""
+    if device.is_file:
+        return None
+    numbers = {machine.read_text(_SYS_BLOCK / name / "dev"): name for name in _stack(device.kernel_name)}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split(" ")
+        if fields[2] in numbers:
+            return f"/dev/{numbers[fields[2]]} is mounted at {fields[4]}"
+    paths = {f"/dev/{name}" for name in numbers.values()}
+    for line in Path("/proc/swaps").read_text().splitlines()[1:]:
+        if line.split(" ", 1)[0] in paths:
+            return f"{line.split(' ', 1)[0]} is used as swap"
+    return None
+
+
+def open_exclusively(device: Device, flags: int = 0) -> int:
+    """A descriptor for writing that no mount and no other exclusive opener can share.
+
+    Raises:
+        ActionError: somebody uses the device.
+    """
+    if (use := in_use(device)) is not None:
+        raise ActionError(f"{device} is in use: {use}; unmount it first or choose another disk")
+    exclusive = 0 if device.is_file else os.O_EXCL
+    try:
+        return os.open(device.path, os.O_RDWR | exclusive | os.O_CLOEXEC | flags)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise ActionError(f"{device} is in use by another program, a volume group or a RAID array") from error
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise ActionError(f"{device} is read-only") from error
+        raise
+
+
+def reread_partitions(device: Device) -> bool:
+    """Let the kernel see a new partition table; False where it cannot (a file, a device without partitions)."""
+    if device.is_file:
+        return True
+    for _ in range(_REREAD_TRIES):
+        # Without O_EXCL: the kernel itself refuses while a partition is in use.
+        with contextlib.closing(_opened(Path(device.path), os.O_RDONLY)) as handle:
+            try:
+                kernel.reread_partitions(handle.number)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return False
+            else:
+                return True
+        time.sleep(_WAIT_STEP_S)
+    return False
+
+
+def size_text(count: int) -> str:
+    """A size for people, in powers of 1000 as disks are sold."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

@@ -1,0 +1,132 @@
+"""image2disk: stream a raw disk image from HTTP(S) to a disk.
+
+`IMG_URL`, `DEST_DISK`; compression is recognised by the content (`COMPRESSED=true` insists on one). `IMG_CHECKSUM`
+(`sha256:…`) is that of the file as it lies on the server, `IMG_RAW_CHECKSUM` that of the image written.
+`RETRY_ENABLED` and `RETRY_DURATION_MINUTES` say how long to wait while nothing arrives (2 minutes without),
+`PROGRESS_INTERVAL_SECONDS` how often to say how far it is. `TEXT_LOGGING` is accepted and has no effect.
+
+The disk is touched only once the server has answered with something that can be an image; a transfer that is
+interrupted goes on where it stopped; the first blocks are written last, after everything has been verified.
+
+Source: tinkerbell/actions: image2disk.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ironbell.agent.actions import checksum, decompress, devices
+from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.diskwriter import DiskWriter
+from ironbell.agent.actions.download import Download, Patience, SourceChangedError, shown
+from ironbell.agent.actions.meter import Meter
+from ironbell.agent.actions.relay import relayed
+
+_HEAD = 4096
+_RESTARTS = 2
+_MARKUP = (b"<!doctype", b"<html", b"<?xml")
+
+
+def run(context: Context) -> None:
+    """Write the image."""
+    for left in reversed(range(_RESTARTS + 1)):
+        try:
+            _transfer(context)
+        except SourceChangedError as error:
+            if not left:
+                raise
+            context.say(f"{error.message}; starting again")
+        else:
+            return
+
+
+def patience(context: Context) -> Patience:
+    """How long the template lets a download be silent."""
+    stall_s = context.number("HTTP_STALL_SECONDS", default=Patience.stall_s, minimum=0.1)
+    if not context.flag("RETRY_ENABLED"):
+        return Patience(stall_s=stall_s)
+    return Patience(total_s=60 * context.number("RETRY_DURATION_MINUTES", default=10), stall_s=stall_s)
+
+
+def _transfer(context: Context) -> None:
+    url = context.required("IMG_URL")
+    device = devices.resolve(context, context.required("DEST_DISK"))
+    served = checksum.expected(context, "IMG_CHECKSUM")
+    written = checksum.expected(context, "IMG_RAW_CHECKSUM")
+    download = Download(url, say=context.say, patience=patience(context))
+    download.open()
+    try:
+        chunks = download.chunks()
+        image = _image(context, download, served.over(chunks) if served else chunks, device=device)
+        if written:
+            image = written.over(image)
+        writer = DiskWriter(device)
+        try:
+            _write(context, download, image, writer=writer)
+            _verify(download, served, written)
+            writer.commit()
+        finally:
+            writer.close()
+    finally:
+        download.close()
+    if not devices.reread_partitions(device):
+        context.say(f"the kernel did not read the new partition table of {device}; a reboot will")
+
+
+def _image(context: Context, download: Download, chunks: Iterator[bytes], *, device: devices.Device) -> Iterator[bytes]:
+    """The raw image, once its beginning looks like one."""
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= _HEAD:
+            break
+    kind = decompress.sniff(head)
+    name = shown(context.environment["IMG_URL"])
+    if kind is not None:
+        context.say(f"writing {name} ({kind.value}{_announced(download)}) to {device}")
+        return decompress.expand(itertools.chain([head], chunks), kind)
+    if context.flag("COMPRESSED"):
+        raise ActionError(f"COMPRESSED is true, but {name} is neither gzip, xz, zstd nor bzip2")
+    if head[:_HEAD].lstrip().lower().startswith(_MARKUP):
+        raise ActionError(f"{name} is a web page, no disk image; check IMG_URL")
+    if not head:
+        raise ActionError(f"{name} is empty")
+    if download.total is not None and download.total > device.size:
+        raise ActionError(
+            f"the image has {devices.size_text(download.total)}, {device} only {devices.size_text(device.size)}"
+        )
+    context.say(f"writing {name} (raw{_announced(download)}) to {device}")
+    return itertools.chain([head], chunks)
+
+
+def _announced(download: Download) -> str:
+    return "" if download.total is None else f", {devices.size_text(download.total)}"
+
+
+def _write(context: Context, download: Download, image: Iterator[bytes], *, writer: DiskWriter) -> None:
+    meter = Meter(context, what="image2disk")
+    with relayed(image) as chunks:
+        first = next(chunks, b"")
+        if not first:
+            raise ActionError("the image is empty")
+        writer.prepare()
+        for chunk in itertools.chain([first], chunks):
+            writer.write(chunk)
+            meter.update(writer.position, share=download.offset / download.total if download.total else None)
+        writer.flush()
+    meter.finish(writer.position)
+    if writer.skipped:
+        context.say(f"{devices.size_text(writer.skipped)} of it zeros that the device made by itself")
+
+
+def _verify(download: Download, served: checksum.Checksum | None, written: checksum.Checksum | None) -> None:
+    try:
+        if served:
+            served.verify("the downloaded file")
+        if written:
+            written.verify("the image")
+    except ActionError as error:
+        raise ActionError(f"{error.message}; the disk is left without a partition table") from error
+    if download.total is not None and download.offset != download.total:
+        raise ActionError(f"only {download.offset} of {download.total} bytes arrived")

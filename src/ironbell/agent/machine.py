@@ -1,0 +1,106 @@
+"""Which machine this is: UUID, MAC addresses, disk serials; and whether an action is meant for it.
+
+An action may carry what the Hardware says about its machine (`IRONBELL_MACHINE_UUID`, `IRONBELL_MACHINE_MAC`,
+`IRONBELL_DISK_SERIAL`; several values separated by commas, one must match). A mismatch refuses the action before
+anything is written: a wrong address in one Hardware must not erase another machine.
+
+Source: SMBIOS (DMTF DSP0134) section 7.2.1 for the two byte orders of the UUID; Linux: Documentation/ABI, sysfs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
+MAC_VARIABLE = "IRONBELL_MACHINE_MAC"
+SERIAL_VARIABLE = "IRONBELL_DISK_SERIAL"
+
+SYS = Path("/sys")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the running system says about its hardware."""
+
+    uuid: str = ""
+    macs: frozenset[str] = frozenset()
+
+
+def read_text(path: Path) -> str:
+    """A sysfs file without surrounding space; empty where it cannot be read."""
+    try:
+        return path.read_bytes().decode("utf-8", "replace").strip("\0 \t\r\n")
+    except OSError:
+        return ""
+
+
+def detect(sys: Path = SYS) -> Machine:
+    """Read this machine's identity."""
+    interfaces = sys / "class" / "net"
+    names = sorted(path.name for path in interfaces.iterdir()) if interfaces.is_dir() else []
+    macs = {read_text(interfaces / name / "address").lower() for name in names}
+    return Machine(
+        uuid=read_text(sys / "class" / "dmi" / "id" / "product_uuid").lower(),
+        macs=frozenset(macs - {"", "00:00:00:00:00:00"}),
+    )
+
+
+def disk_serial(name: str, sys: Path = SYS) -> str:
+    """The serial number of a whole disk by its kernel name; empty where the kernel knows none."""
+    block = sys / "class" / "block" / name
+    for candidate in ("serial", "device/serial"):
+        if text := read_text(block / candidate):
+            return text
+    # SCSI: page 0x80, four bytes of header (SPC-4, section 7.8.15).
+    try:
+        return (block / "device" / "vpd_pg80").read_bytes()[4:].decode("ascii", "replace").strip("\0 ")
+    except OSError:
+        return ""
+
+
+def uuid_forms(text: str) -> frozenset[str]:
+    """A UUID as written, and with its first three fields in the other byte order: firmware disagrees about it."""
+    try:
+        value = uuid.UUID(text)
+    except ValueError:
+        return frozenset({text.strip().lower()})
+    return frozenset({str(value), str(uuid.UUID(bytes_le=value.bytes))})
+
+
+def _values(text: str) -> list[str]:
+    return [part.strip().lower() for part in text.split(",") if part.strip()]
+
+
+def mismatch(expected: Mapping[str, str], machine: Machine) -> str | None:
+    """Why an action is not for this machine, or None."""
+    uuids = _values(expected.get(UUID_VARIABLE, ""))
+    if uuids and not any(machine.uuid in uuid_forms(value) for value in uuids):
+        return (
+            f"this machine's UUID is {machine.uuid or 'unknown'}, the Hardware names {', '.join(uuids)}: "
+            "refused; correct the Hardware"
+        )
+    macs = [value.replace("-", ":") for value in _values(expected.get(MAC_VARIABLE, ""))]
+    if macs and not machine.macs.intersection(macs):
+        return (
+            f"this machine's MAC addresses are {_listed(machine.macs)}, the Hardware names {', '.join(macs)}: "
+            "refused; correct the Hardware"
+        )
+    return None
+
+
+def serial_mismatch(expected: Mapping[str, str], *, disk: str, serial: str) -> str | None:
+    """Why a disk is not the one that the Hardware means, or None."""
+    serials = _values(expected.get(SERIAL_VARIABLE, ""))
+    if not serials or serial.lower() in serials:
+        return None
+    return (
+        f"the serial number of {disk} is {serial or 'unknown'}, the Hardware names {', '.join(serials)}: "
+        "refused; correct the Hardware or DEST_DISK"
+    )
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(values)) or "unknown"
