@@ -1,0 +1,44 @@
+"""The DHCP server's decision for one message: pure, total, without memory.
+
+Nothing is leased: a machine's address is written in its Hardware, so every replica gives the same answer and a
+restart forgets nothing. `decide` chooses by mode; the rules of the two kinds of server are in `reserve` and `proxy`.
+
+Source: RFC 2131, sections 3 and 4.3; reference of this project, section 3.
+"""
+
+from __future__ import annotations
+
+from ironbell.codec.dhcp import MessageType, Op, OptionError, Packet
+from ironbell.services.dhcp import proxy, reserve
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Subject, Unusable
+from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
+
+
+def decide(request: Packet, subject: Subject, *, settings: DhcpSettings, own: Endpoints) -> Decision:
+    """The answer to one message from `subject`. `own` is us, as the asking machine reaches us."""
+    refused = _unanswerable(request, subject)
+    if refused is not None:
+        return refused
+    known = subject if isinstance(subject, Known) else None
+    serve = reserve.answer if settings.mode is Mode.RESERVATION else proxy.answer
+    try:
+        return serve(request, known, settings=settings, own=own)
+    except OptionError as error:
+        return Ignore(IgnoreReason.MALFORMED_OPTION, error.message)
+
+
+def _unanswerable(request: Packet, subject: Subject) -> Ignore | None:
+    """What no mode answers."""
+    if request.op != Op.REQUEST:
+        return Ignore(IgnoreReason.NOT_A_REQUEST)
+    if not request.mac:
+        return Ignore(IgnoreReason.NO_ETHERNET_ADDRESS, f"hardware type {request.htype}")
+    if not request.message_type:
+        return Ignore(IgnoreReason.BOOTP)
+    if not MessageType.DISCOVER <= request.message_type <= MessageType.INFORM:
+        return Ignore(IgnoreReason.MESSAGE_TYPE, str(request.message_type))
+    if isinstance(subject, Unusable):
+        return Ignore(IgnoreReason.UNUSABLE_HARDWARE, subject.problem.message, subject.problem)
+    if isinstance(subject, Known) and subject.reservation.is_disabled:
+        return Ignore(IgnoreReason.DISABLED, f"disableDhcp is set on {subject.name}")
+    return None

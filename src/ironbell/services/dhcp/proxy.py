@@ -1,0 +1,60 @@
+"""Proxy modes: another server hands out addresses; we tell boot clients what to boot, and nobody else anything.
+
+Upstream answers every REQUEST of a boot client, also one that names the other server; its reply then races with the
+real one. Here such a request is left to the server that it names: the boot file came with our OFFER, and clients that
+ask the proxy itself do so on port 4011 or with our identifier.
+
+Source: PXE specification 2.1, section 2.2 (proxyDHCP); reference of this project, sections 3.1 and 3.4.
+"""
+
+from __future__ import annotations
+
+from ironbell.codec.dhcp import MessageType, Option, Packet, reply_to
+from ironbell.codec.dhcp.addresses import server_identifier
+from ironbell.codec.dhcp.packet import ZERO
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
+from ironbell.services.dhcp.bootfile import NOT_ALLOWED, BootAnswer, boot_answer
+from ironbell.services.dhcp.client import HTTP_CLIENT, PXE_CLIENT, BootClient, boot_client
+from ironbell.services.dhcp.fit import fitted, place_file
+from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
+
+
+def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own: Endpoints) -> Decision:
+    """The reply to a boot client's DISCOVER or REQUEST.
+
+    Raises:
+        OptionError: an option that decides is malformed.
+    """
+    if not settings.netboot_options:
+        return Ignore(IgnoreReason.NETBOOT_OFF)
+    chosen = server_identifier(request)
+    if chosen is not None and chosen not in own.identities:
+        return Ignore(IgnoreReason.OTHER_SERVER, f"the client chose {chosen}")
+    client = boot_client(request, settings)
+    if client is None:
+        return Ignore(IgnoreReason.NOT_A_BOOT_CLIENT)
+    if known is None and settings.mode is not Mode.AUTO_PROXY:
+        return Ignore(IgnoreReason.UNKNOWN_MACHINE)
+    if client.architecture not in settings.binaries:
+        return Ignore(IgnoreReason.NO_BINARY, f"client architecture {client.architecture}")
+    vlan_id = known.reservation.vlan_id if known else ""
+    boot = boot_answer(client, known.plan if known else None, vlan_id=vlan_id, settings=settings, own=own)
+    return _reply(request, client, boot, known=known, own=own)
+
+
+def _reply(request: Packet, client: BootClient, boot: BootAnswer, *, known: Known | None, own: Endpoints) -> Reply:
+    kind = MessageType.OFFER if request.message_type == MessageType.DISCOVER else MessageType.ACK
+    server = boot.next_server if boot.next_server != ZERO else own.tftp_address
+    options = {
+        int(Option.SERVER_IDENTIFIER): server.packed,
+        int(Option.VENDOR_CLASS): HTTP_CLIENT if client.is_http else PXE_CLIENT,
+    }
+    if boot.vendor:
+        options[int(Option.VENDOR_SPECIFIC)] = boot.vendor
+    if request.options.get(Option.MACHINE_IDENTIFIER):
+        options[int(Option.MACHINE_IDENTIFIER)] = request.options[Option.MACHINE_IDENTIFIER]
+    name = boot.file if boot.vendor else f"/{client.mac}/{NOT_ALLOWED}"
+    hardware = known.name if known else ""
+    file, problems = place_file(name, options, mac=client.mac, hardware=hardware)
+    packet = reply_to(request, kind, options, siaddr=server, sname=str(server).encode(), file=file)
+    return Reply(fitted(packet, request), kind, hardware, name, boot.refusal, problems)

@@ -1,0 +1,134 @@
+"""Reservation mode: every machine with Hardware gets its address, its options and, if it may netboot, its boot file.
+
+Where upstream is known to be wrong this does what RFC 2131 says: a request for another server is left alone, a wrong
+address is refused with NAK, INFORM is answered, a lease is never of zero seconds.
+
+Source: RFC 2131, sections 4.3.1 to 4.3.5 and table 3; reference of this project, sections 3.1 to 3.3.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from msgspec.structs import replace
+
+from ironbell.codec.dhcp import MessageType, Option, Packet, reply_to
+from ironbell.codec.dhcp.addresses import requested_address, server_identifier
+from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
+from ironbell.codec.dhcp.packet import ZERO
+from ironbell.codec.dhcp.relay import server_override
+from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
+from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer
+from ironbell.services.dhcp.client import HTTP_CLIENT, boot_client
+from ironbell.services.dhcp.fit import fitted, place_file
+from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.settings import DhcpSettings, Endpoints
+
+
+def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own: Endpoints) -> Decision:
+    """The reply to a DISCOVER, REQUEST or INFORM; the record of a DECLINE or RELEASE.
+
+    Raises:
+        OptionError: an option that decides is malformed.
+    """
+    chosen = server_identifier(request)
+    override = server_override(request) if request.giaddr != ZERO else None
+    if chosen is not None and chosen not in own.identities and chosen != override:
+        return Ignore(IgnoreReason.OTHER_SERVER, f"the client chose {chosen}")
+    if known is None:
+        return Ignore(IgnoreReason.UNKNOWN_MACHINE)
+    match request.message_type:
+        case MessageType.DECLINE:
+            return _declined(request, known)
+        case MessageType.RELEASE:
+            return Ignore(IgnoreReason.RELEASED, f"{request.ciaddr} by {known.name}")
+        case MessageType.DISCOVER | MessageType.REQUEST | MessageType.INFORM:
+            return _served(request, known, settings=settings, own=own, identifier=override or own.address)
+        case _:
+            return Ignore(IgnoreReason.MESSAGE_TYPE, str(request.message_type))
+
+
+def _declined(request: Packet, known: Known) -> Ignore:
+    address = requested_address(request) or known.reservation.address
+    message = f"the machine found {address} in use by another one; look for a second user of the address"
+    return Ignore(
+        IgnoreReason.DECLINED, message, Problem("AddressInUse", message, known.reservation.mac, (known.name,))
+    )
+
+
+def _served(
+    request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoints, identifier: IPv4Address
+) -> Decision:
+    reservation = known.reservation
+    if request.message_type == MessageType.INFORM:
+        return _informed(request, known, own=own, identifier=identifier)
+    if reservation.address is None:
+        message = "dhcp.ip.address names no IPv4 address, so there is none to offer"
+        return Ignore(
+            IgnoreReason.NO_ADDRESS, message, Problem("NoAddressReserved", message, reservation.mac, (known.name,))
+        )
+    if request.message_type == MessageType.DISCOVER:
+        return _leased(request, known, settings=settings, own=own, identifier=identifier)
+    asked = requested_address(request) or request.ciaddr
+    if asked not in {ZERO, reservation.address}:
+        return _refused(request, known, asked=asked, identifier=identifier)
+    return _leased(request, known, settings=settings, own=own, identifier=identifier)
+
+
+def _refused(request: Packet, known: Known, *, asked: IPv4Address, identifier: IPv4Address) -> Reply:
+    """NAK: the client drops the wrong address and starts again with DISCOVER."""
+    options = {
+        int(Option.SERVER_IDENTIFIER): identifier.packed,
+        int(Option.MESSAGE): f"{asked} is not the address reserved for this machine".encode(),
+    }
+    packet = reply_to(request, MessageType.NAK, options)
+    if request.giaddr != ZERO:
+        # The client may not be reachable at the address that it thinks it has (RFC 2131, section 4.3.2).
+        packet = replace(packet, flags=packet.flags | BROADCAST_FLAG)
+    return Reply(packet, MessageType.NAK, known.name)
+
+
+def _informed(request: Packet, known: Known, *, own: Endpoints, identifier: IPv4Address) -> Decision:
+    """Configuration for a machine that has an address from elsewhere: no address, no lease time."""
+    if request.ciaddr == ZERO:
+        return Ignore(IgnoreReason.NO_ADDRESS, "INFORM without the client's address")
+    options = _configuration(known, own=own, identifier=identifier)
+    packet = reply_to(request, MessageType.ACK, options, ciaddr=request.ciaddr, siaddr=own.address)
+    return Reply(fitted(packet, request), MessageType.ACK, known.name)
+
+
+def _configuration(known: Known, *, own: Endpoints, identifier: IPv4Address) -> dict[int, bytes]:
+    options = {**known.reservation.options, int(Option.SERVER_IDENTIFIER): identifier.packed}
+    if own.log_server is not None:
+        options[int(Option.LOG_SERVERS)] = own.log_server.packed
+    return options
+
+
+def _leased(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoints, identifier: IPv4Address) -> Reply:
+    """OFFER to a DISCOVER, ACK to a REQUEST, with the netboot part for boot clients."""
+    kind = MessageType.OFFER if request.message_type == MessageType.DISCOVER else MessageType.ACK
+    reservation = known.reservation
+    options = _configuration(known, own=own, identifier=identifier)
+    options[int(Option.LEASE_TIME)] = reservation.lease_s.to_bytes(4, "big")
+    if request.options.get(Option.VENDOR_CLASS, b"").startswith(HTTP_CLIENT):
+        options[int(Option.VENDOR_CLASS)] = HTTP_CLIENT
+    boot = _boot(request, known, settings=settings, own=own)
+    if boot.vendor:
+        options[int(Option.VENDOR_SPECIFIC)] = boot.vendor
+    file, problems = place_file(boot.file, options, mac=reservation.mac, hardware=known.name)
+    packet = reply_to(
+        request, kind, options, ciaddr=request.ciaddr if kind is MessageType.ACK else ZERO, yiaddr=reservation.address,
+        siaddr=boot.next_server, file=file,
+    )  # fmt: skip
+    return Reply(fitted(packet, request), kind, known.name, boot.file, boot.refusal, problems)
+
+
+def _boot(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoints) -> BootAnswer:
+    """The user's own boot file before ours; nothing for a client that only wants an address."""
+    reservation = known.reservation
+    if reservation.boot_file:
+        return BootAnswer(reservation.boot_file, own.address)
+    client = boot_client(request, settings) if settings.netboot_options else None
+    if client is None:
+        return BootAnswer("", own.address)
+    return boot_answer(client, known.plan, vlan_id=reservation.vlan_id, settings=settings, own=own)
