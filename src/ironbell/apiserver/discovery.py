@@ -1,0 +1,215 @@
+"""Discovery: which groups, versions and resources are served, in the old and in the aggregated form.
+
+Both forms come from the same entries: the table of resources, and the reviews that are not stored anywhere. Groups of
+Both forms come from the same entries: the table of resources, and the reviews that are stored nowhere. Groups of
+clients resolve an ambiguous name to the first match.
+
+Source: kubernetes/apiserver: pkg/endpoints/discovery; kubernetes/api: apidiscovery/v2/types.go;
+kubernetes/apimachinery: pkg/version/helpers.go (order of versions).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from ironbell.apiserver.resources import ResourceInfo
+
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?$")
+_STAGE = {None: 2, "beta": 1, "alpha": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """One subresource of an entry, with the kind that it answers with."""
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One resource in one version, as discovery shows it."""
+
+    group: str
+    version: str
+    plural: str
+    singular: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    custom: bool = False
+
+
+def _review(group: str, plural: str, kind: str) -> Entry:
+    return Entry(group, "v1", plural, kind.lower(), kind, namespaced=False, verbs=("create",))
+
+
+REVIEWS = (
+    _review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
+    _review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    _review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+)
+"""Questions that are answered and not stored."""
+
+
+def entries(infos: Iterable[ResourceInfo]) -> list[Entry]:
+    """What discovery shows, in its order."""
+    found = [*map(_entry, infos), *REVIEWS]
+    custom_groups = {entry.group for entry in found} - {entry.group for entry in found if not entry.custom}
+    return sorted(found, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
+
+
+def version_order(version: str) -> tuple[int, int, int, int, str]:
+    """Sort key: stable before beta before alpha, newer before older, anything else last by name."""
+    match = _VERSION.match(version)
+    if match is None:
+        return (1, 0, 0, 0, version)
+    return (0, -_STAGE[match.group(2)], -int(match.group(1)), -int(match.group(3) or 0), "")
+
+
+def api_versions(server_address: str) -> dict[str, Any]:
+    """The answer to `/api`."""
+    addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}]
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
+
+
+def group_list(found: Sequence[Entry]) -> dict[str, Any]:
+    """The answer to `/apis`."""
+    groups = [_group(name, list(members)) for name, members in groupby(found, key=lambda e: e.group) if name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def group(found: Sequence[Entry], name: str) -> dict[str, Any] | None:
+    """The answer to `/apis/GROUP`; None if the group is not served."""
+    members = [entry for entry in found if entry.group == name]
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, members)} if members and name else None
+
+
+def resource_list(found: Sequence[Entry], group_name: str, version: str) -> dict[str, Any] | None:
+    """The answer to `/api/VERSION` and `/apis/GROUP/VERSION`; None if it is not served."""
+    members = [entry for entry in found if (entry.group, entry.version) == (group_name, version)]
+    if not members:
+        return None
+    resources = [resource for entry in members for resource in _resources(entry)]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": _group_version(group_name, version),
+        "resources": resources,
+    }
+
+
+def aggregated(found: Sequence[Entry], *, core: bool, version: str) -> dict[str, Any]:
+    """`APIGroupDiscoveryList` in `version` (`v2` or `v2beta1`): of `/api` if `core`, else of `/apis`."""
+    items = [
+        {"metadata": {"name": name, "creationTimestamp": None}, "versions": _aggregated_versions(list(members))}
+        for name, members in groupby(found, key=lambda e: e.group)
+        if (name == "") is core
+    ]
+    api_version = f"apidiscovery.k8s.io/{version}"
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
+
+
+def _entry(info: ResourceInfo) -> Entry:
+    return Entry(
+        info.group,
+        info.version,
+        info.plural,
+        info.singular or info.kind.lower(),
+        info.kind,
+        info.namespaced,
+        verbs=info.verbs,
+        short_names=info.short_names,
+        categories=info.categories,
+        subresources=tuple(_subresource(info, name) for name in info.subresources),
+        custom=info.custom,
+    )
+
+
+def _subresource(info: ResourceInfo, name: str) -> Subresource:
+    match name:
+        case "scale":
+            return Subresource(name, "autoscaling", "v1", "Scale", ("get", "patch", "update"))
+        case "status":
+            return Subresource(name, info.group, info.version, info.kind, ("get", "patch", "update"))
+    return Subresource(name, info.group, info.version, info.kind, ("get",))
+
+
+def _group_version(group_name: str, version: str) -> str:
+    return f"{group_name}/{version}" if group_name else version
+
+
+def _group(name: str, members: Sequence[Entry]) -> dict[str, Any]:
+    versions = [
+        {"groupVersion": _group_version(name, version), "version": version}
+        for version in dict.fromkeys(entry.version for entry in members)
+    ]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _resources(entry: Entry) -> list[dict[str, Any]]:
+    resource: dict[str, Any] = {
+        "name": entry.plural,
+        "singularName": entry.singular,
+        "namespaced": entry.namespaced,
+        "kind": entry.kind,
+        "verbs": entry.verbs,
+    }
+    resource |= _names(entry)
+    return [resource, *(_subresource_entry(entry, sub) for sub in entry.subresources)]
+
+
+def _names(entry: Entry) -> dict[str, Any]:
+    found = {"shortNames": entry.short_names, "categories": entry.categories}
+    return {key: value for key, value in found.items() if value}
+
+
+def _subresource_entry(entry: Entry, sub: Subresource) -> dict[str, Any]:
+    resource: dict[str, Any] = {
+        "name": f"{entry.plural}/{sub.name}",
+        "singularName": "",
+        "namespaced": entry.namespaced,
+        "kind": sub.kind,
+        "verbs": sub.verbs,
+    }
+    if (sub.group, sub.version) != (entry.group, entry.version):
+        resource |= {"group": sub.group, "version": sub.version}
+    return resource
+
+
+def _aggregated_versions(members: Sequence[Entry]) -> list[dict[str, Any]]:
+    return [
+        {"version": version, "freshness": "Current", "resources": [_aggregated_resource(entry) for entry in same]}
+        for version, same in groupby(members, key=lambda e: e.version)
+    ]
+
+
+def _aggregated_resource(entry: Entry) -> dict[str, Any]:
+    resource: dict[str, Any] = {
+        "resource": entry.plural,
+        "responseKind": {"group": entry.group, "version": entry.version, "kind": entry.kind},
+        "scope": "Namespaced" if entry.namespaced else "Cluster",
+        "singularResource": entry.singular,
+        "verbs": entry.verbs,
+    }
+    resource |= _names(entry)
+    if entry.subresources:
+        resource["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "verbs": sub.verbs,
+            }
+            for sub in entry.subresources
+        ]
+    return resource

@@ -1,0 +1,5 @@
+"""The HTTP face of the embedded API: what kubectl and every other Kubernetes client talks to.
+
+`serve` (in `serve.py`) opens the listeners; `handler.py` takes each request through authentication, routing and the
+verbs, and turns every refusal into a `Status` object. Nothing here knows how objects are stored or validated.
+"""

@@ -1,0 +1,88 @@
+"""Answers: encoded objects and refusals as HTTP responses.
+
+Large answers are compressed in a thread when the client takes gzip, so that the loop is not held.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/responsewriters/writers.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from isal import isal_zlib
+
+from ironbell.api.client import ApiError
+from ironbell.apiserver.http.media import JSON, YAML, ranges
+from ironbell.apiserver.status import status_object
+from ironbell.codec import goyaml
+
+GZIP_FROM_BYTES = 128 * 1024
+_GZIP_LEVEL = 1
+_GZIP_CONTAINER = 31
+_PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+_NO_CACHE = "no-cache, private"
+
+
+async def answer(
+    request: web.BaseRequest,
+    body: bytes,
+    *,
+    status: int = 200,
+    media_type: str = JSON,
+    headers: Mapping[str, str] | None = None,
+) -> web.Response:
+    """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants."""
+    if media_type == YAML:
+        body = await asyncio.to_thread(_yaml, body)
+    elif _wants_pretty(request):
+        body = msgspec.json.format(body, indent=2) + b"\n"
+    sent = {"Content-Type": media_type, "Cache-Control": _NO_CACHE, **(headers or {})}
+    if len(body) > GZIP_FROM_BYTES and _takes_gzip(request):
+        body = await asyncio.to_thread(_gzip, body)
+        sent |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return web.Response(status=status, body=body, headers=sent)
+
+
+async def answer_value(request: web.BaseRequest, value: Any, *, status: int = 200) -> web.Response:
+    """A plain value as a JSON response."""
+    return await answer(request, msgspec.json.encode(value), status=status)
+
+
+async def refuse(request: web.BaseRequest, error: ApiError) -> web.Response:
+    """A refusal as a `Status` response."""
+    headers: dict[str, str] = {}
+    if error.code == 429:
+        headers["Retry-After"] = "1"
+    if error.code == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="ironbell"'
+    return await answer(request, msgspec.json.encode(status_object(error)), status=error.code, headers=headers)
+
+
+def text(body: str, *, status: int = 200) -> web.Response:
+    """Plain text."""
+    return web.Response(status=status, text=body, headers={"Cache-Control": _NO_CACHE})
+
+
+def _yaml(body: bytes) -> bytes:
+    return goyaml.dump(msgspec.json.decode(body)).encode()
+
+
+def _gzip(body: bytes) -> bytes:
+    compressor = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP_CONTAINER)
+    return bytes(compressor.compress(body) + compressor.flush())
+
+
+def _takes_gzip(request: web.BaseRequest) -> bool:
+    accepted = request.headers.get("Accept-Encoding", "")
+    return bool(accepted) and any(one.media_type in {"gzip", "*"} for one in ranges(accepted))
+
+
+def _wants_pretty(request: web.BaseRequest) -> bool:
+    wanted = request.query.get("pretty")
+    if wanted is not None:
+        return wanted not in {"0", "false"}
+    return request.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)

@@ -1,0 +1,104 @@
+"""Request bodies: read within limits of size and time, and brought to JSON.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/rest.go (3 MiB), patch.go (patch types).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from aiohttp import web
+
+from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMediaType
+from ironbell.apiserver.http.media import JSON, content_type
+from ironbell.codec import goyaml
+
+MAX_BYTES = 3 * 1024 * 1024
+READ_TIMEOUT_S = 60
+
+_YAML_TYPES = {"application/yaml", "application/x-yaml", "text/yaml"}
+_THREAD_FROM_BYTES = 16 * 1024
+_PATCHES = {patch.value: patch for patch in PatchType}
+
+
+class RequestTooLarge(ApiError):  # noqa: N818 - as the API's reason
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class RequestTimeout(ApiError):  # noqa: N818 - as the API's reason
+    code, reason = 408, "Timeout"
+
+
+async def read(request: web.BaseRequest) -> bytes:
+    """The whole body as it was sent.
+
+    Raises:
+        RequestTooLarge: it is longer than 3 MiB.
+        RequestTimeout: it did not arrive within a minute.
+    """
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise RequestTooLarge(f"Request entity too large: limit is {MAX_BYTES}") from error
+    except TimeoutError as error:
+        raise RequestTimeout(f"the request's body did not arrive within {READ_TIMEOUT_S} seconds") from error
+
+
+async def read_object(request: web.BaseRequest, *, strict: bool = False) -> bytes:
+    """The body of a create or replace, as JSON; in YAML, `strict` refuses duplicate keys.
+
+    Raises:
+        UnsupportedMediaType: it is neither JSON nor YAML.
+        BadRequest: it is not what its type says.
+    """
+    media_type = content_type(request.headers.get("Content-Type", ""))
+    if media_type == JSON:
+        return await read(request)
+    if media_type in _YAML_TYPES:
+        return await _from_yaml(await read(request), strict=strict)
+    raise UnsupportedMediaType(_unsupported([JSON, "application/yaml"]))
+
+
+async def read_patch(request: web.BaseRequest) -> tuple[bytes, PatchType]:
+    """The body of a patch, as JSON, with its type.
+
+    Raises:
+        UnsupportedMediaType: the content type is no patch.
+        BadRequest: an apply configuration is not YAML.
+    """
+    media_type = content_type(request.headers.get("Content-Type", ""))
+    patch_type = _PATCHES.get(media_type)
+    if patch_type is None:
+        raise UnsupportedMediaType(_unsupported(list(_PATCHES)))
+    body = await read(request)
+    if patch_type is PatchType.APPLY and not _is_json(body):
+        body = await _from_yaml(body, strict=True)
+    return body, patch_type
+
+
+async def _from_yaml(body: bytes, *, strict: bool) -> bytes:
+    if len(body) > _THREAD_FROM_BYTES:
+        return await asyncio.to_thread(_convert, body, strict=strict)
+    return _convert(body, strict=strict)
+
+
+def _convert(body: bytes, *, strict: bool) -> bytes:
+    try:
+        return msgspec.json.encode(goyaml.load(body, strict=strict))
+    except goyaml.YamlError as error:
+        raise BadRequest(f"error converting YAML to JSON: {error}") from error
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _unsupported(accepted: list[str]) -> str:
+    listed = ", ".join(accepted)
+    return f"the body of the request was in an unknown format - accepted media types include: {listed}"

@@ -1,0 +1,160 @@
+"""What the server says about itself: version, health, discovery, OpenAPI, metrics.
+
+Source: kubernetes/apiserver: pkg/server/routes, pkg/server/healthz, pkg/endpoints/discovery/aggregated/etag.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import platform
+from importlib import metadata
+from typing import Any
+
+import msgspec
+import prometheus_client
+from aiohttp import web
+
+from ironbell.api.client import ApiError, NotFound
+from ironbell.apiserver import discovery
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.discovery import Entry, entries
+from ironbell.apiserver.http.answers import answer, answer_value, text
+from ironbell.apiserver.http.call import NO_RESOURCE
+from ironbell.apiserver.http.media import NotAcceptable, discovery_version, require_json
+from ironbell.apiserver.http.target import Target
+from ironbell.apiserver.openapi import OpenApi
+from ironbell.apiserver.openapi_operations import prefix
+
+COMPATIBLE_MAJOR, COMPATIBLE_MINOR = "1", "32"
+"""The Kubernetes version whose clients find here what they expect."""
+
+_YEAR_S = 365 * 24 * 3600
+
+
+def git_version() -> str:
+    """The compatible Kubernetes version, with ours as build metadata."""
+    return f"v{COMPATIBLE_MAJOR}.{COMPATIBLE_MINOR}.0+ironbell.{metadata.version('ironbell')}"
+
+
+def version_info() -> dict[str, str]:
+    """The answer to `/version`."""
+    return {
+        "major": COMPATIBLE_MAJOR,
+        "minor": COMPATIBLE_MINOR,
+        "gitVersion": git_version(),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": f"linux/{_architecture()}",
+    }
+
+
+def _architecture() -> str:
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+class Documents:
+    """Documents about one server, kept until its resources change."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.address = ""
+        """Host and port where clients find the server, once that is known."""
+        self._openapi = OpenApi(server.resources, git_version())
+        self._kept: tuple[int, list[Entry]] = (-1, [])
+
+    async def discovery(self, request: web.BaseRequest, path: str, target: Target | None) -> web.StreamResponse:
+        """`/api`, `/apis`, and the resources of one group or version."""
+        accept = request.headers.get("Accept", "")
+        if target is None or (target.group == "" and not target.version):
+            return await self._root(request, discovery_version(accept), core=path.startswith("/api/") or path == "/api")
+        require_json(accept)
+        found = self._entries()
+        document = (
+            discovery.resource_list(found, target.group, target.version)
+            if target.version
+            else discovery.group(found, target.group)
+        )
+        if document is None:
+            raise NotFound(NO_RESOURCE)
+        return await answer_value(request, document)
+
+    async def openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """`/openapi/v2`, `/openapi/v3` and the documents below it."""
+        if path == "/openapi/v2":
+            return await self._openapi_v2(request)
+        require_json(request.headers.get("Accept", ""))
+        if path == "/openapi/v3":
+            return await answer(request, await asyncio.to_thread(self._openapi.index))
+        document = await asyncio.to_thread(self._openapi.v3, path.removeprefix("/openapi/v3/"))
+        if document is None:
+            raise NotFound(NO_RESOURCE)
+        body, digest = document
+        if _matches(request, digest):
+            return web.Response(status=304, headers={"ETag": f'"{digest}"'})
+        asked = request.query.get("hash", "")
+        # A client that names the hash may keep the document for as long as it likes: another one has another address.
+        lasting = {"Cache-Control": f"public, max-age={_YEAR_S}"} if asked == digest else {}
+        return await answer(request, body, headers={"ETag": f'"{digest}"', **lasting})
+
+    def index(self) -> dict[str, list[str]]:
+        """The answer to `/`."""
+        found = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in self._entries())
+        fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        return {"paths": sorted([*found, *fixed])}
+
+    async def metrics(self) -> web.StreamResponse:
+        """Prometheus' text exposition of the process."""
+        exposed = await asyncio.to_thread(prometheus_client.generate_latest)
+        return web.Response(body=exposed, headers={"Content-Type": prometheus_client.CONTENT_TYPE_LATEST})
+
+    async def _openapi_v2(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            require_json(request.headers.get("Accept", ""), "application/com.github.proto-openapi.spec.v2.v1.0+json")
+        except NotAcceptable as error:
+            # Clients that know only the protocol buffer form go on with version 3 or with their built-in types.
+            raise NotAcceptable(f"{error.message}; OpenAPI version 3 is at /openapi/v3") from error
+        return await answer(request, await asyncio.to_thread(self._openapi.v2))
+
+    async def _root(self, request: web.BaseRequest, version: str, *, core: bool) -> web.StreamResponse:
+        found = self._entries()
+        if not version:
+            return await answer_value(
+                request, discovery.api_versions(self.address) if core else discovery.group_list(found)
+            )
+        body = msgspec.json.encode(discovery.aggregated(found, core=core, version=version))
+        digest = hashlib.sha512(body).hexdigest().upper()
+        headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
+        if _matches(request, digest):
+            return web.Response(status=304, headers=headers)
+        media_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        return await answer(request, body, media_type=media_type, headers=headers)
+
+    def _entries(self) -> list[Entry]:
+        generation = self._server.resources.generation
+        if self._kept[0] != generation:
+            self._kept = (generation, entries(self._server.resources.all()))
+        return self._kept[1]
+
+
+def health(request: web.BaseRequest, path: str) -> web.Response:
+    """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open."""
+    checks = ("ping", "store")
+    check = path.split("/", 2)[2] if path.count("/") > 1 else ""
+    if check and check not in checks:
+        raise NotFound(f"no health check is named {check!r}")
+    if "verbose" not in request.query:
+        return text("ok")
+    lines: list[Any] = [f"[+]{name} ok" for name in checks]
+    return text("\n".join([*lines, f"{path.split('/')[1]} check passed", ""]))
+
+
+def _matches(request: web.BaseRequest, digest: str) -> bool:
+    return request.headers.get("If-None-Match", "").strip().strip('"') == digest
+
+
+def unknown_path() -> ApiError:
+    return NotFound(NO_RESOURCE)

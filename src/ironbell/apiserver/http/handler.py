@@ -1,0 +1,194 @@
+"""Every request's way: authentication, routing, the verb, and an answer whatever happens.
+
+No refusal and no fault leaves as anything but a `Status` object; what is not foreseen is logged with its traceback and
+answered as an internal error that names nothing of it.
+
+Source: kubernetes/apiserver: pkg/server/config.go (order of the chain), pkg/endpoints/request/requestinfo.go (verbs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import structlog
+from aiohttp import web
+
+from ironbell.api.client import ApiError, Forbidden, TooManyRequests, Unauthorized
+from ironbell.apiserver.auth import ANONYMOUS, Tokens, authenticate, is_open
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.http import bodies, measures, reads, watches, writes
+from ironbell.apiserver.http.answers import answer, answer_value, refuse
+from ironbell.apiserver.http.audit import AuditRecord, AuditSink
+from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, resource_of
+from ironbell.apiserver.http.connects import connect
+from ironbell.apiserver.http.documents import Documents, health, unknown_path, version_info
+from ironbell.apiserver.http.media import require_json
+from ironbell.apiserver.http.parameters import flag
+from ironbell.apiserver.http.reviews import answer_review
+from ironbell.apiserver.http.reviews import find as find_review
+from ironbell.apiserver.http.target import Target, parse
+from ironbell.apiserver.identity import MASTERS, Identity
+from ironbell.base.randomness import uuid4
+
+MAX_IN_FLIGHT = 2000
+
+_log = structlog.get_logger()
+_Verb = Callable[[Call], Awaitable[web.StreamResponse]]
+
+_OBJECT_VERBS: dict[str, tuple[str, _Verb]] = {
+    "GET": ("get", reads.get),
+    "PUT": ("update", writes.replace),
+    "PATCH": ("patch", writes.patch),
+    "DELETE": ("delete", writes.delete),
+}
+_COLLECTION_VERBS: dict[str, tuple[str, _Verb]] = {
+    "GET": ("list", reads.list_),
+    "POST": ("create", writes.create),
+    "DELETE": ("deletecollection", writes.delete_collection),
+}
+
+
+@dataclass
+class _Progress:
+    """What is known so far about a request: for audit and metrics."""
+
+    started: float
+    audit_id: str
+    identity: Identity = ANONYMOUS
+    target: Target | None = None
+    verb: str = ""
+    resource: tuple[str, str, str, str] = ("", "", "", "")
+
+
+@dataclass
+class Handler:
+    """The server's one request handler."""
+
+    server: ApiServer
+    tokens: Tokens
+    documents: Documents
+    streams: Streams = field(default_factory=Streams)
+    audit: AuditSink | None = None
+    _in_flight: int = 0
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
+        self._in_flight += 1
+        measures.IN_FLIGHT.set(self._in_flight)
+        code = 0
+        try:
+            response = await self._guarded(request, progress)
+            code = response.status
+            if not response.prepared:
+                response.headers["Audit-Id"] = progress.audit_id
+            return response
+        finally:
+            self._in_flight -= 1
+            self._record(request, progress, code)
+
+    async def _guarded(self, request: web.BaseRequest, progress: _Progress) -> web.StreamResponse:
+        try:
+            if self._in_flight > MAX_IN_FLIGHT + len(self.streams):
+                measures.REJECTED.inc()
+                raise TooManyRequests("too many requests at once: try again")
+            return await self._routed(request, progress)
+        except ApiError as error:
+            return await refuse(request, error)
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of a request: nothing of it may reach the client
+            _log.exception("request failed", audit_id=progress.audit_id, path=request.path, error=type(error).__name__)
+            fault = ApiError(f"internal error: look for {progress.audit_id} in the server's log")
+            return await refuse(request, fault)
+
+    async def _routed(self, request: web.BaseRequest, progress: _Progress) -> web.StreamResponse:
+        raw = request.rel_url.raw_path
+        path = raw.rstrip("/") or "/"
+        if is_open(path):
+            return await self._open(request, path)
+        progress.identity = authenticate(request.headers, _peer_certificate(request), self.tokens)
+        if progress.identity is ANONYMOUS:
+            raise Unauthorized("Unauthorized")
+        if path.startswith(("/api/", "/apis/")):
+            target = parse(path)
+            if target is None:
+                raise unknown_path()
+            if target.plural:
+                return await self._resource(request, target, progress)
+        return await self._document(request, path, progress)
+
+    async def _open(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            raise method_not_allowed()
+        return await answer_value(request, version_info()) if path == "/version" else health(request, path)
+
+    async def _document(self, request: web.BaseRequest, path: str, progress: _Progress) -> web.StreamResponse:
+        if request.method not in {"GET", "HEAD"}:
+            raise method_not_allowed()
+        if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
+            return await self.documents.discovery(request, path, parse(path))
+        if path.startswith("/openapi/"):
+            return await self.documents.openapi(request, path)
+        if path == "/metrics":
+            _require_master(progress.identity, path)
+            return await self.documents.metrics()
+        if path == "/":
+            return await answer_value(request, self.documents.index())
+        raise unknown_path()
+
+    async def _resource(self, request: web.BaseRequest, target: Target, progress: _Progress) -> web.StreamResponse:
+        progress.target = target
+        review = find_review(target)
+        if review is not None:
+            if request.method != "POST":
+                raise method_not_allowed()
+            require_json(request.headers.get("Accept", ""))
+            body = await bodies.read_object(request)
+            return await answer(request, answer_review(review, self.server, progress.identity, body), status=201)
+        info = resource_of(self.server, target)
+        progress.resource = (info.group, info.version, info.plural, target.subresource)
+        api = self.server.client(progress.identity)
+        call = Call(request, self.server, api, progress.identity, target, info, self.streams)
+        progress.verb, verb = _choose(call)
+        return await verb(call)
+
+    def _record(self, request: web.BaseRequest, progress: _Progress, code: int) -> None:
+        """Count and report; a code of zero says that the client left before it was answered."""
+        seconds = self.server.clock.monotonic() - progress.started
+        measures.IN_FLIGHT.set(self._in_flight)
+        measures.REQUESTS.labels(progress.verb, *progress.resource, str(code)).inc()
+        if progress.verb not in {"watch", "connect"}:
+            measures.DURATION.labels(progress.verb).observe(seconds)
+        if self.audit is not None:
+            record = AuditRecord(
+                progress.audit_id, progress.identity, progress.verb, request.path, progress.target, code, seconds,
+                request.remote or "",
+            )  # fmt: skip
+            self.audit(record)
+
+
+def _choose(call: Call) -> tuple[str, _Verb]:
+    """The verb of a call, and what carries it out."""
+    method, target = call.request.method, call.target
+    if target.subresource in call.info.connects:
+        return "connect", connect
+    if method == "GET" and not target.subresource and flag(call.query, "watch"):
+        return "watch", watches.watch
+    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
+    if found is None or (target.subresource and method == "DELETE"):
+        raise method_not_allowed()
+    if not target.subresource and found[0] not in call.info.verbs:
+        raise method_not_allowed()
+    return found
+
+
+def _peer_certificate(request: web.BaseRequest) -> dict[str, object] | None:
+    transport = request.transport
+    return transport.get_extra_info("peercert") if transport is not None else None
+
+
+def _require_master(identity: Identity, path: str) -> None:
+    if MASTERS not in identity.groups:
+        raise Forbidden(f'forbidden: User "{identity.user}" cannot get path "{path}"')

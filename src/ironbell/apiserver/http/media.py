@@ -1,0 +1,144 @@
+"""Content negotiation: what a client accepts, and in which representation of an object.
+
+Source: RFC 9110 section 12.5.1; kubernetes/apiserver: pkg/endpoints/handlers/negotiation/negotiate.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from ironbell.api.client import ApiError
+from ironbell.apiserver.tables import META_API_VERSION
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+_META_VERSIONS = ("v1", "v1beta1")
+_DISCOVERY_VERSIONS = ("v2", "v2beta1")
+
+
+class NotAcceptable(ApiError):  # noqa: N818 - as the API's reason
+    code, reason = 406, "NotAcceptable"
+
+
+class View(Enum):
+    """How an object is shown."""
+
+    OBJECT = "Object"
+    TABLE = "Table"
+    METADATA = "PartialObjectMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The representation that was agreed on."""
+
+    media_type: str = JSON
+    view: View = View.OBJECT
+    meta_api_version: str = META_API_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One element of an Accept header."""
+
+    media_type: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    def get(self, name: str) -> str:
+        return dict(self.parameters).get(name, "")
+
+
+@lru_cache(maxsize=256)
+def ranges(accept: str) -> tuple[Range, ...]:
+    """An Accept header's elements, best first; an empty header accepts everything."""
+    weighed: list[tuple[float, Range]] = []
+    for element in accept.split(","):
+        media_type, *parts = (part.strip() for part in element.split(";"))
+        if not media_type:
+            continue
+        pairs = [(key.strip().lower(), value.strip().strip('"')) for key, _, value in (p.partition("=") for p in parts)]
+        weighed.append((_weight(dict(pairs).get("q", "1")), Range(media_type.lower(), tuple(pairs))))
+    if not weighed:
+        return (Range("*/*"),)
+    return tuple(accepted for weight, accepted in sorted(weighed, key=lambda pair: -pair[0]) if weight > 0)
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+@lru_cache(maxsize=256)
+def object_format(accept: str, *, watching: bool = False) -> Format:
+    """The representation of objects for an Accept header.
+
+    Raises:
+        NotAcceptable: the client takes nothing that is offered, such as protocol buffers only.
+    """
+    for accepted in ranges(accept):
+        media_type = _offered(accepted.media_type, watching=watching)
+        if media_type is None:
+            continue
+        wanted = accepted.get("as")
+        if not wanted:
+            return Format(media_type)
+        view = _VIEWS.get(wanted)
+        version = accepted.get("v")
+        if view is not None and accepted.get("g") == "meta.k8s.io" and version in _META_VERSIONS:
+            return Format(media_type, view, f"meta.k8s.io/{version}")
+    raise _refusal((JSON,) if watching else (JSON, YAML))
+
+
+_VIEWS = {
+    "Table": View.TABLE,
+    "PartialObjectMetadata": View.METADATA,
+    "PartialObjectMetadataList": View.METADATA,
+}
+
+
+@lru_cache(maxsize=256)
+def discovery_version(accept: str) -> str:
+    """`v2` or `v2beta1` for aggregated discovery, empty for the old form.
+
+    Raises:
+        NotAcceptable: the client takes no JSON.
+    """
+    for accepted in ranges(accept):
+        if accepted.media_type not in {JSON, "*/*", "application/*"}:
+            continue
+        wanted = accepted.get("as")
+        if not wanted:
+            return ""
+        group, version = accepted.get("g"), accepted.get("v")
+        is_discovery = wanted == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io"
+        if is_discovery and version in _DISCOVERY_VERSIONS:
+            return version
+    raise _refusal((JSON,))
+
+
+def require_json(accept: str, *more: str) -> None:
+    """Refuse a client that takes neither JSON nor one of `more`."""
+    if not any(accepted.media_type in {JSON, "*/*", "application/*", *more} for accepted in ranges(accept)):
+        raise _refusal((JSON,))
+
+
+def content_type(header: str) -> str:
+    """A Content-Type header without its parameters; JSON if there is none."""
+    return header.partition(";")[0].strip().lower() or JSON
+
+
+def _offered(media_type: str, *, watching: bool) -> str | None:
+    if media_type in {JSON, "*/*", "application/*"}:
+        return JSON
+    if media_type in {YAML, "application/x-yaml", "text/yaml"} and not watching:
+        return YAML
+    return None
+
+
+def _refusal(offered: tuple[str, ...]) -> NotAcceptable:
+    return NotAcceptable(f"only the following media types are accepted: {', '.join(offered)}")

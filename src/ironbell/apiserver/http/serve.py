@@ -1,0 +1,205 @@
+"""Opening the embedded API to clients: TLS for people and other machines, a local socket for our own processes.
+
+Started in an empty folder it makes its authority, its certificate and the administrator's kubeconfig there; started
+again it keeps them. Over TLS a client shows a certificate of our authority or a token, over the local socket a token.
+
+Failure modes: `PkiError` when the folder's files are unusable; `ListenError` when an address cannot be taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from ironbell.apiserver.auth import Tokens
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.http.audit import AuditSink
+from ironbell.apiserver.http.bodies import MAX_BYTES
+from ironbell.apiserver.http.documents import Documents
+from ironbell.apiserver.http.handler import Handler
+from ironbell.apiserver.identity import MASTERS
+from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
+from ironbell.apiserver.pki import Authority, KeyPair, make_private_folder
+from ironbell.base.errors import IronbellError, Retry
+
+BACKLOG = 4096
+SHUTDOWN_TIMEOUT_S = 2
+KEEPALIVE_S = 180
+ADMIN_USER = "kubernetes-admin"
+
+_LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+_log = structlog.get_logger()
+
+
+class ListenError(IronbellError):
+    """An address cannot be listened on."""
+
+    reason, retry = "AddressUnusable", Retry.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers."""
+
+    host: str
+    port: int
+    """Of the TLS listener; zero without one."""
+    kubeconfig: Path | None
+    """The administrator's; None without a TLS listener."""
+    authority: Authority
+    tokens: Tokens
+    unix_socket: Path | None
+
+    @property
+    def url(self) -> str:
+        """Where the TLS listener is reached from this machine."""
+        return f"https://{_reachable(self.host)}:{self.port}"
+
+    def write_kubeconfig(self, path: Path, *, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig with a certificate for another identity. Blocks for milliseconds; asking again renews."""
+        return _write_kubeconfig(path, self.authority, server=self.url, user=user, groups=groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pki:
+    authority: Authority
+    server: KeyPair
+    tokens: Tokens
+
+
+@asynccontextmanager
+async def serve(
+    server: ApiServer,
+    *,
+    data_dir: Path,
+    tls_address: tuple[str, int] | None = ("127.0.0.1", 0),
+    unix_socket: Path | None = None,
+    unix_socket_mode: int = 0o600,
+    advertise: Sequence[str] = (),
+    audit: AuditSink | None = None,
+) -> AsyncIterator[Running]:
+    """Answer clients while the block runs; leaving it ends all watches and closes within seconds.
+
+    Port zero takes a free one. `advertise` are further host names and addresses that clients use. The files live in
+    `data_dir`: `pki/`, `tokens.json` and `kubeconfig`, all for their owner only.
+
+    Raises:
+        PkiError: the files are unusable.
+        ListenError: an address cannot be taken.
+    """
+    names = [*_LOCAL_NAMES, socket.gethostname(), *_own_address(tls_address), *advertise]
+    pki = await asyncio.to_thread(_prepare, server, data_dir, names)
+    documents = Documents(server)
+    handler = Handler(server, pki.tokens, documents, audit=audit)
+    runner = web.ServerRunner(_web_server(handler), shutdown_timeout=SHUTDOWN_TIMEOUT_S)
+    await runner.setup()
+    try:
+        host, port = await _listen(runner, pki, tls_address)
+        if unix_socket is not None:
+            await _listen_locally(runner, unix_socket, unix_socket_mode)
+        running = Running(host, port, None, pki.authority, pki.tokens, unix_socket)
+        if tls_address is not None:
+            path = await asyncio.to_thread(
+                running.write_kubeconfig, data_dir / "kubeconfig", user=ADMIN_USER, groups=[MASTERS]
+            )
+            running = Running(host, port, path, pki.authority, pki.tokens, unix_socket)
+        documents.address = f"{_reachable(host)}:{port}"
+        _log.info("api is served", address=documents.address, unix_socket=str(unix_socket or ""))
+        yield running
+    finally:
+        handler.streams.close()
+        await runner.cleanup()
+        if unix_socket is not None:
+            _remove(unix_socket)
+
+
+def _prepare(server: ApiServer, data_dir: Path, names: Sequence[str]) -> _Pki:
+    make_private_folder(data_dir)
+    authority = Authority(data_dir / "pki", server.clock)
+    return _Pki(authority, authority.server(names), Tokens(data_dir / "tokens.json", server.randomness))
+
+
+def _web_server(handler: Handler) -> web.Server:
+    loop = asyncio.get_running_loop()
+
+    def make(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BYTES)
+
+    return web.Server(
+        handler,
+        request_factory=make,
+        handler_cancellation=True,
+        access_log=None,
+        auto_decompress=False,
+        keepalive_timeout=KEEPALIVE_S,
+    )
+
+
+async def _listen(runner: web.ServerRunner, pki: _Pki, address: tuple[str, int] | None) -> tuple[str, int]:
+    if address is None:
+        return "", 0
+    host, port = address
+    site = web.TCPSite(runner, host, port, ssl_context=_tls(pki), backlog=BACKLOG)
+    try:
+        await site.start()
+    except OSError as error:
+        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    return host, runner.addresses[-1][1]
+
+
+async def _listen_locally(runner: web.ServerRunner, path: Path, mode: int) -> None:
+    try:
+        await web.UnixSite(runner, path, backlog=BACKLOG).start()
+        _restrict(path, mode)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from error
+
+
+def _restrict(path: Path, mode: int) -> None:
+    path.chmod(mode)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _tls(pki: _Pki) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(pki.server.certificate, pki.server.key)
+    context.load_verify_locations(cadata=pki.authority.certificate_pem.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _write_kubeconfig(path: Path, authority: Authority, *, server: str, user: str, groups: Sequence[str]) -> Path:
+    content = kubeconfig(
+        server=server,
+        authority_pem=authority.certificate_pem,
+        user=user,
+        credentials=Credentials(certificate=authority.client(user, groups)),
+        name="ironbell",
+    )
+    return write_kubeconfig(path, content)
+
+
+def _own_address(address: tuple[str, int] | None) -> list[str]:
+    return [address[0]] if address is not None and address[0] not in {"", "0.0.0.0", "::"} else []  # noqa: S104
+
+
+def _reachable(host: str) -> str:
+    """A host to connect to, for one to listen on."""
+    local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104
+    found = local.get(host, host)
+    return f"[{found}]" if ":" in found and not found.startswith("[") else found

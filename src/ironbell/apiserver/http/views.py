@@ -1,0 +1,79 @@
+"""Objects and lists in the representation that was negotiated.
+
+Long lists are printed in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest, Page
+from ironbell.apiserver import tables
+from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.media import Format, View
+from ironbell.apiserver.http.parameters import Query
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.tables_columns import Printer, printer
+
+_THREAD_FROM_ITEMS = 100
+
+
+def object_body(call: Call, body: bytes, shown: Format) -> bytes:
+    """One object, as it is, as a table of one row, or as its metadata."""
+    match shown.view:
+        case View.OBJECT:
+            return body
+        case View.METADATA:
+            return tables.partial_metadata(body, api_version=shown.meta_api_version)
+    list_meta = {"resourceVersion": tables.resource_version(body)}
+    return _table(call, [body], list_meta, shown)
+
+
+async def list_body(call: Call, page: Page, shown: Format) -> bytes:
+    """One page of a list."""
+    meta: dict[str, Any] = {"resourceVersion": page.resource_version}
+    if page.continue_token:
+        meta["continue"] = page.continue_token
+    if shown.view is View.OBJECT:
+        return plain_list(call.info, page.items, meta)
+    if shown.view is View.METADATA:
+        return tables.partial_metadata_list(page.items, meta, api_version=shown.meta_api_version)
+    if len(page.items) < _THREAD_FROM_ITEMS:
+        return _table(call, page.items, meta, shown)
+    return await asyncio.to_thread(_table, call, page.items, meta, shown)
+
+
+def plain_list(info: ResourceInfo, items: list[bytes], meta: dict[str, Any]) -> bytes:
+    """Encoded objects joined to their list kind."""
+    kind = info.list_kind or f"{info.kind}List"
+    return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[%b]}' % (
+        kind.encode(), info.api_version.encode(), msgspec.json.encode(meta), b",".join(items),
+    )  # fmt: skip
+
+
+def table_printer(info: ResourceInfo) -> Printer:
+    """How a resource's objects become rows."""
+    return printer(info.group, info.kind, info.columns)
+
+
+def include(query: Query) -> tables.Include:
+    """What a table's rows carry."""
+    wanted = query.get("includeObject", "")
+    try:
+        return tables.Include(wanted) if wanted else tables.Include.METADATA
+    except ValueError as error:
+        raise BadRequest(f"includeObject={wanted!r} is unknown: use None, Metadata or Object") from error
+
+
+def _table(call: Call, items: list[bytes], meta: dict[str, Any], shown: Format) -> bytes:
+    return tables.table(
+        table_printer(call.info),
+        items,
+        list_meta=meta,
+        now=call.server.clock.now(),
+        include=include(call.query),
+        api_version=shown.meta_api_version,
+    )

@@ -1,0 +1,149 @@
+"""Watches: changes as a stream of JSON lines.
+
+A refusal that is known before anything was sent is an ordinary error answer; later ones are an ERROR event, after which
+the stream ends. A client that does not read is disconnected, so that it holds no memory.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/watch.go; KEP-3157 (sendInitialEvents).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ironbell.api.client import ApiError, EventType, ListOptions, WatchEvent
+from ironbell.apiserver import tables
+from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.media import Format, View
+from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
+from ironbell.apiserver.http.views import include, table_printer
+from ironbell.apiserver.status import status_object
+
+WRITE_TIMEOUT_S = 30
+_SHORTEST_S = 1800
+_INITIAL_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
+
+
+async def watch(call: Call) -> web.StreamResponse:
+    """Stream changes until the client leaves, its time is over, or the server stops."""
+    shown, wanted = call.format(watching=True), watch_parameters(call.query)
+    writer = _Writer(call, shown, wanted)
+    async with aclosing(_events(call, wanted)) as events:
+        first = asyncio.ensure_future(anext(events))
+        try:
+            # One turn of the loop: a refusal raises before the first suspension and so becomes an HTTP error.
+            await asyncio.sleep(0)
+            if first.done():
+                first.result()
+            return await _stream(call, writer, first, events, wanted)
+        finally:
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+
+async def _stream(
+    call: Call,
+    writer: _Writer,
+    first: asyncio.Future[WatchEvent],
+    events: AsyncIterator[WatchEvent],
+    wanted: WatchParameters,
+) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+    response.enable_chunked_encoding()
+    await response.prepare(call.request)
+    async with call.streams.until(_lifetime_s(call, wanted)):
+        try:
+            await _send(response, writer.line(await first))
+            async for event in events:
+                await _send(response, writer.line(event))
+        except StopAsyncIteration:
+            pass
+        except ApiError as error:
+            await _send(response, _line("ERROR", msgspec.json.encode(status_object(error))))
+    await response.write_eof()
+    return response
+
+
+async def _send(response: web.StreamResponse, line: bytes) -> None:
+    if not line:
+        return
+    try:
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            await response.write(line)
+    except TimeoutError as error:
+        raise ConnectionResetError("the client does not read") from error
+
+
+async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
+    """Changes, after the present objects and their end mark when the client asked for those."""
+    chosen = named(wanted.selector, call.target.name) if call.target.name else wanted.selector
+    where, namespace, version = call.info.collection, call.target.namespace, wanted.resource_version
+    if wanted.initial_events is not None and version in {"", "0"}:
+        page = await call.api.list(where, namespace, ListOptions(chosen))
+        version = page.resource_version
+        if wanted.initial_events:
+            for item in page.items:
+                yield WatchEvent(EventType.ADDED, item, version)
+            yield WatchEvent(EventType.BOOKMARK, msgspec.json.encode(_INITIAL_END), version)
+    async for event in call.api.watch(where, namespace, resource_version=version, selector=chosen):
+        yield event
+
+
+def _lifetime_s(call: Call, wanted: WatchParameters) -> float:
+    """What the client asked for, else 30 to 60 minutes, spread so that clients do not come back all at once."""
+    if wanted.timeout_s:
+        return wanted.timeout_s
+    return _SHORTEST_S * (1 + call.server.randomness.fraction())
+
+
+class _Writer:
+    """Events to lines in the client's representation; the first table carries the headers."""
+
+    def __init__(self, call: Call, shown: Format, wanted: WatchParameters) -> None:
+        self._call, self._shown = call, shown
+        self._bookmarks = wanted.bookmarks or wanted.initial_events is True
+        self._printer = table_printer(call.info)
+        self._include = include(call.query)
+        self._headers = True
+
+    def line(self, event: WatchEvent) -> bytes:
+        """The line of one event; empty for a bookmark that the client does not want."""
+        if event.type is EventType.BOOKMARK:
+            return _line("BOOKMARK", self._bookmark(event)) if self._bookmarks else b""
+        if self._shown.view is View.OBJECT:
+            return _line(event.type.value, event.body)
+        if self._shown.view is View.METADATA:
+            body = tables.partial_metadata(event.body, api_version=self._shown.meta_api_version)
+            return _line(event.type.value, body)
+        return _line(event.type.value, self._table([event.body], {"resourceVersion": event.resource_version}))
+
+    def _bookmark(self, event: WatchEvent) -> bytes:
+        more: dict[str, Any] = msgspec.json.decode(event.body) if event.body else {}
+        meta = {"resourceVersion": event.resource_version, "creationTimestamp": None, **more}
+        if self._shown.view is View.TABLE:
+            return self._table([], {"resourceVersion": event.resource_version})
+        kind, api_version = self._call.info.kind, self._call.info.api_version
+        if self._shown.view is View.METADATA:
+            kind, api_version = "PartialObjectMetadata", self._shown.meta_api_version
+        return msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
+
+    def _table(self, items: list[bytes], meta: dict[str, Any]) -> bytes:
+        headers, self._headers = self._headers, False
+        return tables.table(
+            self._printer,
+            items,
+            list_meta=meta,
+            now=self._call.server.clock.now(),
+            include=self._include,
+            headers=headers,
+            api_version=self._shown.meta_api_version,
+        )
+
+
+def _line(event_type: str, body: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (event_type.encode(), body)

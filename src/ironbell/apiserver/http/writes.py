@@ -1,0 +1,91 @@
+"""POST, PUT, PATCH and DELETE.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/create.go, update.go, patch.go, delete.go.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ironbell.api.client import WriteOptions
+from ironbell.apiserver.http import bodies
+from ironbell.apiserver.http.answers import answer
+from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.parameters import DeleteParameters, delete_parameters, selector, write_options
+from ironbell.apiserver.http.views import object_body, plain_list
+from ironbell.apiserver.http.warnings import warnings
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """Store a new object."""
+    shown, options = call.format(), write_options(call.query, call.user_agent)
+    body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
+    made = await call.api.create(call.info.collection, call.target.namespace, body, options)
+    headers = warnings(call.info, body, options)
+    made = object_body(call, made, shown)
+    return await answer(call.request, made, status=201, media_type=shown.media_type, headers=headers)
+
+
+async def replace(call: Call) -> web.StreamResponse:
+    """Store an object in place of the present one."""
+    shown, options, target = call.format(), write_options(call.query, call.user_agent), call.target
+    body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
+    stored = await call.api.replace(
+        call.info.collection,
+        target.namespace,
+        target.name,
+        body,
+        subresource=target.subresource,
+        options=options,
+    )
+    headers = warnings(call.info, body, options)
+    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type, headers=headers)
+
+
+async def patch(call: Call) -> web.StreamResponse:
+    """Change parts of an object."""
+    shown, options, target = call.format(), write_options(call.query, call.user_agent), call.target
+    body, patch_type = await bodies.read_patch(call.request)
+    stored = await call.api.patch(
+        call.info.collection,
+        target.namespace,
+        target.name,
+        body,
+        patch_type=patch_type,
+        subresource=target.subresource,
+        options=options,
+    )
+    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type)
+
+
+async def delete(call: Call) -> web.StreamResponse:
+    """Delete an object, or mark it if finalizers hold it."""
+    shown, target = call.format(), call.target
+    given = delete_parameters(call.query, await bodies.read(call.request))
+    answered = await call.api.delete(
+        call.info.collection,
+        target.namespace,
+        target.name,
+        preconditions=given.preconditions,
+        propagation=given.propagation,
+        options=_delete_options(call, given),
+    )
+    return await answer(call.request, answered, media_type=shown.media_type)
+
+
+async def delete_collection(call: Call) -> web.StreamResponse:
+    """Delete what the selectors find."""
+    shown = call.format()
+    given = delete_parameters(call.query, await bodies.read(call.request))
+    deleted = await call.api.delete_collection(
+        call.info.collection,
+        call.target.namespace,
+        selector=selector(call.query),
+        propagation=given.propagation,
+        options=_delete_options(call, given),
+    )
+    return await answer(call.request, plain_list(call.info, deleted, {}), media_type=shown.media_type)
+
+
+def _delete_options(call: Call, given: DeleteParameters) -> WriteOptions:
+    return WriteOptions(field_manager=call.user_agent.partition("/")[0], dry_run=given.dry_run)

@@ -1,0 +1,79 @@
+"""OpenAPI schemas of the served kinds and their lists, with marked references to the shared types.
+
+Source: kubernetes/apiextensions-apiserver: pkg/controller/openapi/builder/builder.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.apiserver.discovery import Entry
+from ironbell.apiserver.openapi_types import LIST_META, OBJECT_META, Schema, ref, type_meta
+from ironbell.apiserver.resources import ResourceInfo
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KindSchemas:
+    """Names and schemas of one kind."""
+
+    name: str
+    kind: Schema
+    list_name: str
+    list: Schema
+
+
+def schema_name(group: str, version: str, kind: str) -> str:
+    """The name of a kind's schema."""
+    if not group or group.endswith(".k8s.io"):
+        return f"io.k8s.api.{group.split('.', maxsplit=1)[0] or 'core'}.{version}.{kind}"
+    return ".".join([*reversed(group.split(".")), version, kind])
+
+
+def schemas(infos: Iterable[ResourceInfo]) -> dict[Key, KindSchemas]:
+    """By group, version and plural."""
+    found: dict[Key, KindSchemas] = {}
+    for info in infos:
+        name = schema_name(info.group, info.version, info.kind)
+        list_name = schema_name(info.group, info.version, _list_kind(info))
+        key = (info.group, info.version, info.plural)
+        found[key] = KindSchemas(name, _kind_schema(info), list_name, _list_schema(info, name))
+    return found
+
+
+def entry_key(entry: Entry) -> Key:
+    """The key of an entry in `schemas`."""
+    return (entry.group, entry.version, entry.plural)
+
+
+def _kind_schema(info: ResourceInfo) -> Schema:
+    properties: dict[str, Any] = dict(info.schema.get("properties", {}))
+    properties |= type_meta()
+    properties["metadata"] = ref(OBJECT_META, "Standard metadata of the object.")
+    kept = {key: value for key, value in info.schema.items() if key not in {"properties", "type"}}
+    return {"type": "object", **kept, "properties": properties, **_gvk(info, info.kind)}
+
+
+def _list_schema(info: ResourceInfo, name: str) -> Schema:
+    properties = type_meta() | {
+        "metadata": ref(LIST_META, "Standard metadata of the list."),
+        "items": {"type": "array", "items": ref(name), "description": "The objects."},
+    }
+    return {
+        "type": "object",
+        "description": f"A list of {info.kind}.",
+        "required": ["items"],
+        "properties": properties,
+        **_gvk(info, _list_kind(info)),
+    }
+
+
+def _list_kind(info: ResourceInfo) -> str:
+    return info.list_kind or f"{info.kind}List"
+
+
+def _gvk(info: ResourceInfo, kind: str) -> dict[str, Any]:
+    return {"x-kubernetes-group-version-kind": [{"group": info.group, "kind": kind, "version": info.version}]}
