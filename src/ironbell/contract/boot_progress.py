@@ -39,7 +39,7 @@ class BootEvent:
 
     @property
     def is_warning(self) -> bool:
-        return self.stage in {BootStage.REFUSED, BootStage.PROBLEM, BootStage.INSTALLED_WITH_ERRORS}
+        return self.stage in {BootStage.PROBLEM, BootStage.INSTALLED_WITH_ERRORS}
 
 
 BootObserver = Callable[[BootEvent], None]

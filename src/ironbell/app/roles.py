@@ -1,0 +1,32 @@
+"""Who our own processes are to the API, and what each may do there: the least that its work needs.
+
+The embedded API enforces these rules on every call; the same rules make the ClusterRoles of a cluster install.
+"""
+
+from __future__ import annotations
+
+from ironbell.apiserver.roles import Binding, Role, Rule
+
+NAMESPACE = "ironbell-system"
+READ = ("get", "list", "watch")
+TINKERBELL = ("tinkerbell.org",)
+
+
+def service_account_user(name: str) -> str:
+    """The user name of a ServiceAccount in our namespace, as Kubernetes forms it."""
+    return f"system:serviceaccount:{NAMESPACE}:{name}"
+
+
+WIRE = service_account_user("ironbell-wire")
+WIRE_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+
+WIRE_ROLE = Role(
+    "ironbell-wire",
+    (
+        Rule(READ, ("hardware", "workflows"), TINKERBELL),
+        # what agents and installed systems report
+        Rule(("patch",), ("hardware", "workflows", "workflows/status"), TINKERBELL),
+        Rule(("create", "patch"), ("events",), ("",)),
+    ),
+)
+WIRE_BINDING = Binding(WIRE_ROLE.name, users=(WIRE,))

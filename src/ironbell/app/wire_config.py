@@ -1,0 +1,48 @@
+"""How `wire` is told what to serve: one value, sent over its standard input."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ironbell.contract.netboot import NetbootSettings
+
+API_SOCKET = "api.sock"
+TOKEN_FILE = "token"  # noqa: S105 - a file name
+LOGS_SOCKET = "logs.sock"
+LOGS_FOLDER = "logs"
+ARTEFACTS_FOLDER = "artefacts"
+IPXE_FOLDER = "ipxe"
+
+
+class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how to serve machines. Everything that `wire` opens later lies below `folder`, its own folder."""
+
+    folder: str
+    interface: str = ""
+    """Serve this interface only; empty: all (in the lab, the lab's namespace holds nothing else)."""
+    network_namespace: str = ""
+    advertise: str = ""
+    """Our address for machines; empty: the one that each subnet reaches."""
+    dhcp_mode: str = "reservation"
+    """`reservation`, `proxy`, `auto-proxy` or `off`."""
+    force: bool = False
+    """Serve reservations even where another DHCP server answers."""
+    http_port: int = 7080
+    tftp_port: int = 69
+    grpc_port: int = 42113
+    artefacts: tuple[str, ...] = ()
+    """Names of published folders; each is also a URL folder."""
+    osie_url: str = ""
+    extra_kernel_arguments: tuple[str, ...] = ()
+    syslog_host: str = ""
+    user: str = ""
+    """Account to run as; empty: `ironbell` if there is one, else `nobody`."""
+
+    def netboot_settings(self) -> NetbootSettings:
+        """The site's part of the netboot policy."""
+        return NetbootSettings(
+            osie_url=self.osie_url or f"http://{{address}}:{self.http_port}/osie",
+            grpc_authority=f"{{address}}:{self.grpc_port}",
+            syslog_host=self.syslog_host,
+            extra_kernel_arguments=self.extra_kernel_arguments,
+        )

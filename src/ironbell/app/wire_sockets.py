@@ -1,0 +1,69 @@
+"""The sockets of `wire`: all that is opened while the process is still root."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from ironbell.app.wire_config import WireConfig
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.services.dhcp.settings import DhcpSettings, Mode
+from ironbell.services.dhcp.sockets import open_dhcp_socket
+
+BACKLOG = 1024
+ANY = "0.0.0.0"  # noqa: S104 - bound to one interface, or inside the lab's namespace
+
+
+class WireSocketError(IronbellError):
+    """A port that machines need cannot be had."""
+
+    reason = "PortUnusable"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True)
+class WireSockets:
+    """Bound, not yet served."""
+
+    dhcp: tuple[socket.socket, ...]
+    tftp: socket.socket
+    http: socket.socket
+    grpc: socket.socket
+
+    def ports(self) -> dict[str, int]:
+        """Port by protocol, as really bound."""
+        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc}
+        ports = {name: sock.getsockname()[1] for name, sock in found.items()}
+        return ports | ({"dhcp": self.dhcp[0].getsockname()[1]} if self.dhcp else {})
+
+
+def open_sockets(config: WireConfig) -> WireSockets:
+    """Bind everything.
+
+    Raises:
+        WireSocketError, SocketError: a port is taken, the interface does not exist, or the privilege is missing.
+    """
+    dhcp_ports = () if config.dhcp_mode == "off" else DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports
+    return WireSockets(
+        dhcp=tuple(open_dhcp_socket(config.interface, port) for port in dhcp_ports),
+        tftp=_bound(socket.SOCK_DGRAM, config.tftp_port, config.interface, "TFTP"),
+        http=_bound(socket.SOCK_STREAM, config.http_port, config.interface, "HTTP"),
+        grpc=_bound(socket.SOCK_STREAM, config.grpc_port, config.interface, "gRPC"),
+    )
+
+
+def _bound(kind: socket.SocketKind, port: int, interface: str, what: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, kind | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    try:
+        if kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if interface:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+        sock.bind((ANY, port))
+        if kind == socket.SOCK_STREAM:
+            sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        where = f"interface {interface}" if interface else "all interfaces"
+        raise WireSocketError(f"cannot serve {what} on port {port} of {where}: {error.strerror}") from error
+    return sock
