@@ -1,0 +1,242 @@
+"""The HTTP transport: `Api` over any Kubernetes API server.
+
+One aiohttp session per server. Every request has a timeout; a watch has one for silence only (servers send bookmarks
+about every minute). What goes wrong on the network is `Unavailable`, what the server refuses is the error its `Status`
+names. Reconnecting is the informer's job.
+
+Source: kubernetes.io: reference/using-api/api-concepts for queries and watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from ironbell.api.client import (
+    EVERYTHING,
+    NO_OPTIONS,
+    ListOptions,
+    Page,
+    PatchType,
+    Preconditions,
+    Propagation,
+    Selector,
+    Unavailable,
+    WatchEvent,
+    WriteOptions,
+)
+from ironbell.api.kind import Collection
+from ironbell.kube import metrics
+from ironbell.kube.connection import Connection
+from ironbell.kube.frames import FrameSplitter, read_frame, read_status
+
+REQUEST_S = 60.0
+CONNECT_S = 10.0
+SILENCE_S = 180.0
+WATCH_S = 570
+"""After how long we ask the server to end a watch, so that connections are renewed."""
+_JSON = "application/json"
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_lists = msgspec.json.Decoder(_List)
+
+
+class HttpApi:
+    """A server's API, as the identity of a `Connection` sees it. Satisfies `Api`; close it after use."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._session: aiohttp.ClientSession | None = None
+        self._base = URL(connection.server)
+
+    async def __aenter__(self) -> HttpApi:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        return await self._call("GET", where.path(namespace, name, subresource))
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
+        query = _selection(options.selector)
+        if options.limit:
+            query["limit"] = str(options.limit)
+        if options.continue_token:
+            query["continue"] = options.continue_token
+        elif options.resource_version:
+            query["resourceVersion"] = options.resource_version
+        body = await self._call("GET", where.path(namespace), query=query)
+        try:
+            answer = _lists.decode(body)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"the server answered no list of {where.plural}: {error}") from error
+        items = [bytes(item) for item in answer.items or ()]
+        return Page(items, answer.metadata.resource_version, answer.metadata.continue_)
+
+    async def watch(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncIterator[WatchEvent]:
+        query = _selection(selector) | {
+            "watch": "true",
+            "resourceVersion": resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+        }
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
+        async with self._request("GET", where.path(namespace), query=query, timeout=timeout) as response:
+            splitter = FrameSplitter()
+            async for chunk in response.content.iter_any():
+                for line in splitter.feed(chunk):
+                    yield read_frame(line)
+
+    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        return await self._call("POST", where.path(namespace), query=_writing(options), body=body)
+
+    async def replace(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        path = where.path(namespace, name, subresource)
+        return await self._call("PUT", path, query=_writing(options), body=body)
+
+    async def patch(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        patch_type: PatchType,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        path = where.path(namespace, name, subresource)
+        query = _writing(options)
+        if options.force and patch_type is PatchType.APPLY:
+            query["force"] = "true"
+        return await self._call("PATCH", path, query=query, body=body, content_type=patch_type.value)
+
+    async def delete(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = Preconditions(),  # noqa: B008
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> bytes:
+        options: dict[str, Any] = {
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation.value
+        }  # fmt: skip
+        guard = {"uid": preconditions.uid, "resourceVersion": preconditions.resource_version}
+        guard = {field: value for field, value in guard.items() if value}
+        if guard:
+            options["preconditions"] = guard
+        return await self._call("DELETE", where.path(namespace, name), body=msgspec.json.encode(options))
+
+    async def raw(self, method: str, path: str, *, query: dict[str, str] | None = None, body: bytes = b"") -> bytes:
+        """Any other request, such as discovery; the path begins with a slash."""
+        return await self._call(method, path, query=query, body=body)
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: bytes = b"",
+        content_type: str = _JSON,
+    ) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=REQUEST_S, sock_connect=CONNECT_S)
+        async with self._request(
+            method, path, query=query, body=body, content_type=content_type, timeout=timeout
+        ) as response:
+            return await response.read()
+
+    @asynccontextmanager
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        timeout: aiohttp.ClientTimeout,
+        query: dict[str, str] | None = None,
+        body: bytes = b"",
+        content_type: str = _JSON,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {"Accept": _JSON, **await self._connection.headers()}
+        if body:
+            headers["Content-Type"] = content_type
+        url = self._base.with_path(self._base.path.rstrip("/") + path)
+        code = "<error>"
+        try:
+            async with self._open().request(
+                method, url, params=query, data=body or None, headers=headers, timeout=timeout, proxy=self._proxy()
+            ) as response:
+                code = str(response.status)
+                if response.status >= 400:
+                    raise read_status(await response.read(), response.status)
+                yield response
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            text = str(error) or type(error).__name__
+            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {text}") from error
+        finally:
+            metrics.client_requests.labels(code, method, self._base.host or "").inc()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=self._connection.connector(), read_bufsize=1 << 20, auto_decompress=True, trust_env=False
+            )
+        return self._session
+
+    def _proxy(self) -> str | None:
+        return self._connection.proxy or None
+
+
+def _selection(selector: Selector) -> dict[str, str]:
+    query: dict[str, str] = {}
+    if selector.labels:
+        query["labelSelector"] = selector.labels
+    if selector.fields:
+        query["fieldSelector"] = selector.fields
+    return query
+
+
+def _writing(options: WriteOptions) -> dict[str, str]:
+    query: dict[str, str] = {}
+    if options.field_manager:
+        query["fieldManager"] = options.field_manager
+    if options.dry_run:
+        query["dryRun"] = "All"
+    if options.field_validation:
+        query["fieldValidation"] = options.field_validation
+    return query

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube import facts
+from ironbell.kube.decision import DecisionError, Fact, Need, Question, check, do
+from ironbell.kube.facts import FactBook
+from ironbell.kube.testing.clock import LoopClock
+
+A, B = ("n", "a"), ("n", "b")
+
+
+@dataclass(frozen=True)
+class Power(Question[str]):
+    host: str
+
+
+class Desk:
+    """A book with one asker; counts what it was asked and which keys came back."""
+
+    def __init__(self, asker: Callable[[Power], Awaitable[str]] | None = None) -> None:
+        self.asked: list[str] = []
+        self.back: list[tuple[str, str]] = []
+        self._asker = asker
+        self.book = FactBook(
+            "test", {Power: self._ask}, clock=LoopClock(), randomness=SeededRandomness(1), notify=self.back.append
+        )
+
+    async def _ask(self, question: Power) -> str:
+        self.asked.append(question.host)
+        if self._asker is not None:
+            return await self._asker(question)
+        await asyncio.sleep(0.5)
+        return "on"
+
+    def known(self, host: str = "h") -> Fact[str]:
+        fact = self.book.get(Power(host))
+        assert fact is not None
+        return fact
+
+
+def need(host: str = "h", max_age_s: float = 60.0, **options: object) -> Need[str]:
+    return Need(Power(host), max_age_s, **options)  # type: ignore[arg-type]
+
+
+async def test_two_keys_ask_once_and_both_come_back() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    desk.book.declare(B, [need()])
+    await asyncio.sleep(1)
+    assert desk.asked == ["h"]
+    assert desk.back == [A, B]
+    assert desk.known().value == "on"
+    await desk.book.close()
+
+
+async def test_a_fresh_answer_is_not_asked_again_and_renewed_before_it_is_too_old() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(1)
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(40)
+    assert desk.asked == ["h"]
+    await asyncio.sleep(6)
+    assert desk.asked == ["h", "h"]
+    assert desk.known().fresh(LoopClock().now(), 60.0)
+    await desk.book.close()
+
+
+async def test_what_nobody_needs_is_asked_no_more() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(1)
+    desk.book.declare(A, [])
+    await asyncio.sleep(1000)
+    assert desk.asked == ["h"]
+    assert desk.known().value == "on"
+    await desk.book.close()
+
+
+async def test_errors_keep_the_last_answer_and_back_off_up_to_the_age() -> None:
+    moments: list[float] = []
+
+    async def asker(question: Power) -> str:
+        moments.append(asyncio.get_running_loop().time())
+        if len(moments) == 1:
+            return "on"
+        raise IronbellError("no route to host", reason="Unreachable")
+
+    desk = Desk(asker)
+    desk.back = Again(desk, 10.0)
+    desk.book.declare(A, [need(max_age_s=10.0)])
+    await asyncio.sleep(100)
+    fact = desk.known()
+    assert (fact.value, fact.error and fact.error.reason) == ("on", "Unreachable")
+    gaps = [later - sooner for sooner, later in pairwise(moments[1:])]
+    assert gaps[0] <= 1.0
+    assert all(gap <= 10.0 for gap in gaps)
+    assert len(moments) < 20
+    await desk.book.close()
+
+
+class Again(list[tuple[str, str]]):
+    """Declares the same need again whenever a key comes back, as a controller does."""
+
+    def __init__(self, desk: Desk, max_age_s: float) -> None:
+        super().__init__()
+        desk.book._notify = self.append
+        self._desk, self._max_age_s = desk, max_age_s
+
+    def append(self, key: tuple[str, str]) -> None:
+        super().append(key)
+        self._desk.book.declare(key, [need(max_age_s=self._max_age_s)])
+
+
+async def test_an_answer_that_does_not_come_is_a_typed_error() -> None:
+    async def asker(question: Power) -> str:
+        await asyncio.sleep(1000)
+        return "never"
+
+    desk = Desk(asker)
+    desk.book.declare(A, [need(timeout_s=3.0)])
+    await asyncio.sleep(4)
+    assert desk.known().error is not None
+    assert desk.known().error.reason == "QuestionTimeout"  # type: ignore[union-attr]
+    assert desk.back == [A]
+    await desk.book.close()
+
+
+async def test_a_defect_in_the_asker_is_an_error_without_its_text() -> None:
+    async def asker(question: Power) -> str:
+        raise ZeroDivisionError("password123")
+
+    desk = Desk(asker)
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(0.5)
+    error = desk.known().error
+    assert error is not None
+    assert "password123" not in error.message
+    await desk.book.close()
+
+
+async def test_an_answer_asked_for_before_a_moment_does_not_count() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(1)
+    moment = LoopClock().now()
+    desk.book.declare(A, [need(newer_than=moment)])
+    await asyncio.sleep(1)
+    assert desk.asked == ["h", "h"]
+    assert desk.known().fresh(LoopClock().now(), 60.0, moment)
+    desk.book.declare(A, [need(newer_than=LoopClock().now() + timedelta(seconds=30))])
+    await asyncio.sleep(20)
+    assert len(desk.asked) == 2, "a moment ahead of our clock is waited for"
+    await asyncio.sleep(12)
+    assert len(desk.asked) == 3
+    await desk.book.close()
+
+
+async def test_an_answer_on_its_way_when_the_fact_is_outdated_does_not_count() -> None:
+    answers = iter(["old", "new"])
+
+    async def asker(question: Power) -> str:
+        answer = next(answers)
+        await asyncio.sleep(1)
+        return answer
+
+    desk = Desk(asker)
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(0.5)
+    desk.book.outdate(Power("h"))
+    await asyncio.sleep(0.6)
+    assert desk.book.get(Power("h")) is None
+    await asyncio.sleep(1)
+    assert desk.known().value == "new"
+    assert desk.back == [A]
+    await desk.book.close()
+
+
+async def test_few_questions_at_a_time() -> None:
+    running = most = 0
+
+    async def asker(question: Power) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(1)
+        running -= 1
+        return "on"
+
+    desk = Desk(asker)
+    for number in range(200):
+        desk.book.declare(("n", str(number)), [need(str(number))])
+    await asyncio.sleep(10)
+    assert most == facts.AT_ONCE
+    assert len(desk.back) == 200
+    await desk.book.close()
+
+
+async def test_memory_of_unneeded_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "KEPT", 10)
+    desk = Desk()
+    for number in range(30):
+        desk.book.declare(A, [need(str(number))])
+        await asyncio.sleep(1)
+    desk.book.declare(A, [])
+    assert sum(desk.book.get(Power(str(number))) is not None for number in range(30)) == 10
+    await desk.book.close()
+
+
+async def test_closing_ends_questions_in_flight() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(0.1)
+    await desk.book.close()
+    assert desk.book.get(Power("h")) is None
+
+
+def test_a_need_that_nothing_can_fulfil_is_refused() -> None:
+    with pytest.raises(DecisionError, match="max_age_s"):
+        check(do(needs=[need(max_age_s=0.0)]))

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.client import Unavailable
+from ironbell.api.kind import Collection, Kind
+from ironbell.api.meta import Resource
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.testing import MemoryApi
+from ironbell.kube.testing.clock import LoopClock
+
+
+class Leases(MemoryApi):
+    """An API that can be cut off for one identity."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=LoopClock())
+        self.serve([Kind("coordination.k8s.io", "v1", "Lease", "leases", Resource)])
+        self.cut = False
+
+    def holder(self) -> str:
+        return str(self.objects[LEASES]["kube-system", "test"]["spec"]["holderIdentity"])
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        if self.cut:
+            raise Unavailable("cut off")
+        return await super().get(where, namespace, name)
+
+
+class View:
+    """What one candidate sees of the API; cut off by itself."""
+
+    def __init__(self, api: Leases) -> None:
+        self._api = api
+        self.cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._api, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self.cut:
+                raise Unavailable("cut off")
+            return await method(*args, **kwargs)
+
+        return call
+
+
+class Candidate:
+    def __init__(self, api: Leases, name: str, leading: list[str]) -> None:
+        self.name, self.leading = name, leading
+        self.view = View(api)
+        settings = LeaseSettings("kube-system", "test", name)
+        self.election = LeaderElection(self.view, settings, LoopClock(), SeededRandomness(1))
+        self.task = asyncio.create_task(self.election.run(self.work))
+
+    async def work(self) -> None:
+        assert self.leading == [], "never two at a time"
+        self.leading.append(self.name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.leading.remove(self.name)
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_one_leads_and_hands_over_when_it_ends() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+    a, b = Candidate(api, "a", leading), Candidate(api, "b", leading)
+    await asyncio.sleep(30)
+    assert leading == ["a"]
+    a.task.cancel()
+    await ended(a.task)
+    assert not a.election.is_leader
+    await asyncio.sleep(5)
+    assert leading == ["b"]
+    assert api.holder() == "b"
+    assert api.objects[LEASES]["kube-system", "test"]["spec"]["leaseTransitions"] == 1
+    b.task.cancel()
+    await ended(b.task)
+    assert api.holder() == ""
+
+
+async def test_a_leader_that_is_cut_off_stops_before_another_begins() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+    a, b = Candidate(api, "a", leading), Candidate(api, "b", leading)
+    await asyncio.sleep(10)
+    a.view.cut = True
+    start = asyncio.get_running_loop().time()
+    await a.task
+    assert asyncio.get_running_loop().time() - start <= 12.1
+    assert leading == []
+    await asyncio.sleep(10)
+    assert leading == ["b"]
+    b.task.cancel()
+    await ended(b.task)
+
+
+async def test_a_lease_left_by_a_dead_process_is_taken_after_its_duration() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+    body = {
+        "metadata": {"name": "test"},
+        "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15, "renewTime": "2040-01-01T00:00:00.000000Z"},
+    }
+    await api.create(LEASES, "kube-system", msgspec.json.encode(body))
+    b = Candidate(api, "b", leading)
+    await asyncio.sleep(14)
+    assert leading == []
+    await asyncio.sleep(6)
+    assert leading == ["b"]
+    b.task.cancel()
+    await ended(b.task)
+
+
+async def test_what_the_work_fails_with_comes_out() -> None:
+    api = Leases()
+    settings = LeaseSettings("kube-system", "test", "a")
+    election = LeaderElection(api, settings, LoopClock(), SeededRandomness(1))
+
+    async def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await election.run(work)
+    assert api.holder() == ""

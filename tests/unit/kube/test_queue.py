@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube.backoff import Backoff
+from ironbell.kube.queue import CONFLICTS, Priority, QueueClosedError, WorkQueue
+
+A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
+
+
+def queue() -> WorkQueue:
+    return WorkQueue("test", randomness=SeededRandomness(1))
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_a_key_waits_once_and_keys_leave_in_order() -> None:
+    q = queue()
+    for key in (A, B, A, B, A):
+        q.add(key)
+    assert [await q.get(), await q.get()] == [A, B]
+    assert len(q) == 0
+
+
+async def test_a_key_added_in_progress_comes_after_done_and_never_at_the_same_time() -> None:
+    q = queue()
+    q.add(A)
+    assert await q.get() == A
+    q.add(A)
+    q.add(A)
+    assert len(q) == 0
+    q.done(A)
+    assert await q.get() == A
+    q.done(A)
+    assert q.is_idle
+
+
+async def test_fresh_goes_before_resync_and_neither_starves() -> None:
+    q = queue()
+    fresh = [("n", f"f{i}") for i in range(40)]
+    for key in (A, B):
+        q.add(key, Priority.RESYNC)
+    for key in fresh:
+        q.add(key)
+    order = [await q.get() for _ in range(42)]
+    assert [key for key in order if key in fresh] == fresh
+    assert order.index(A) == 16
+    assert order.index(B) == 33
+
+
+async def test_a_fresh_event_lifts_a_resync() -> None:
+    q = queue()
+    q.add(A, Priority.RESYNC)
+    q.add(B, Priority.RESYNC)
+    q.add(B)
+    assert await q.get() == B
+
+
+async def test_the_shortest_delay_holds() -> None:
+    q = queue()
+    q.add_after(A, 5.0)
+    q.add_after(A, 2.0)
+    q.add_after(A, 9.0)
+    assert await q.get() == A
+    assert now() == pytest.approx(2.0, abs=0.01)
+    q.done(A)
+    assert q.is_idle
+
+
+async def test_a_key_taken_for_another_reason_leaves_its_delay_behind() -> None:
+    q = queue()
+    q.add_after(A, 5.0)
+    q.add(A)
+    assert await q.get() == A
+    q.done(A)
+    assert q.is_idle
+
+
+async def test_retries_back_off_until_forgotten() -> None:
+    q = queue()
+    delays = []
+    for _ in range(4):
+        delays.append(q.retry(A))
+        assert await q.get() == A
+        q.done(A)
+    assert delays == sorted(delays)
+    assert 0.25 <= delays[0] <= 0.5
+    assert q.failures(A) == 4
+    q.forget(A)
+    assert q.retry(A, CONFLICTS) <= 0.01
+
+
+async def test_waiting_workers_each_get_a_key() -> None:
+    q = queue()
+    workers = [asyncio.create_task(q.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    for key in (A, B, C):
+        q.add(key)
+    assert sorted(await asyncio.gather(*workers)) == [A, B, C]
+
+
+async def test_a_cancelled_worker_passes_its_wake_up_on() -> None:
+    q = queue()
+    first, second = asyncio.create_task(q.get()), asyncio.create_task(q.get())
+    await asyncio.sleep(0)
+    q.add(A)
+    first.cancel()
+    async with asyncio.timeout(1):
+        assert await second == A
+    assert first.cancelled() or first.done()
+
+
+async def test_closing_releases_workers_and_drops_what_comes_later() -> None:
+    q = queue()
+    q.add_after(B, 1.0)
+    worker = asyncio.create_task(q.get())
+    await asyncio.sleep(0)
+    q.close()
+    with pytest.raises(QueueClosedError):
+        await worker
+    q.add(A)
+    q.add_after(A, 1.0)
+    assert len(q) == 0
+
+
+@given(base=st.floats(0.001, 10), cap=st.floats(10, 1000), failures=st.integers(0, 10_000), seed=st.integers(0, 99))
+def test_backoff_stays_between_half_and_cap(base: float, cap: float, failures: int, seed: int) -> None:
+    delay = Backoff(base, cap).delay_s(failures, SeededRandomness(seed))
+    assert base / 2 <= delay <= cap
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(["add", "resync", "get", "done", "delay"]), st.integers(0, 3)), max_size=60))
+def test_no_key_is_lost_doubled_or_given_out_twice(steps: list[tuple[str, int]]) -> None:
+    async def play() -> None:
+        q = queue()
+        held: set[tuple[str, str]] = set()
+        owed: set[tuple[str, str]] = set()
+        for verb, number in steps:
+            key = ("n", str(number))
+            if verb in ("add", "resync"):
+                q.add(key, Priority.FRESH if verb == "add" else Priority.RESYNC)
+                owed.add(key)
+            elif verb == "delay":
+                q.add_after(key, 0.0)
+                owed.add(key)
+            elif verb == "get" and len(q):
+                got = await q.get()
+                assert got not in held
+                assert got in owed
+                held.add(got)
+                owed.discard(got)
+            elif verb == "done" and key in held:
+                held.discard(key)
+                q.done(key)
+        for key in sorted(held):
+            q.done(key)
+        assert {await q.get() for _ in range(len(q))} == owed
+
+    asyncio.run(play())
