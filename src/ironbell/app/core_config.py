@@ -1,0 +1,15 @@
+"""How `core` is told where to live: one value, sent over its standard input."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Folders and addresses of the embedded API."""
+
+    data_dir: str
+    api_address: str = "127.0.0.1"
+    api_port: int = 0
+    wire_folder: str = ""
+    """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""

@@ -1,0 +1,205 @@
+"""`ironbell up`: the processes of one site on one machine, started in order and kept alive.
+
+`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab or an interface.
+Each is a child of its own, so that one which dies is started again without the others noticing. All state is in the
+data folder and the API: kill any of them, or all, and start again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from ironbell.app.children import Child, ChildSpec, Report
+from ironbell.app.core_config import CoreConfig
+from ironbell.app.privileges import service_account
+from ironbell.app.publish import publish
+from ironbell.app.up_options import UpOptions
+from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WireConfig
+from ironbell.base.errors import IronbellError, Retry
+
+_log = structlog.get_logger()
+
+CORE, WIRE, LAB = "core", "wire", "lab"
+
+
+class UpError(IronbellError):
+    """The site cannot be started."""
+
+    reason = "CannotStart"
+    retry = Retry.NEVER
+
+
+@dataclass
+class Site:
+    """The running site. `on_ready` is called with the kubeconfig's path, once."""
+
+    options: UpOptions
+    on_ready: Callable[[Path], None]
+    _core_ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _lab: dict[str, Any] = field(default_factory=dict)
+    _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _fatal: asyncio.Future[str] | None = None
+
+    async def run(self) -> None:
+        """Run until cancelled.
+
+        Raises:
+            UpError: another process uses the data folder, root is needed, or a process cannot start at all.
+        """
+        folder = self.options.folder
+        if self.options.serves_machines and os.geteuid() != 0:
+            raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _locked(folder):
+            await asyncio.to_thread(self._prepare)
+            self._fatal = asyncio.get_running_loop().create_future()
+            async with _tasks() as start:
+                start(Child(self._core(), self._reported).run(), CORE)
+                if self.options.lab:
+                    start(Child(self._lab_process(), self._reported).run(), LAB)
+                if self.options.serves_machines:
+                    start(self._serve_machines(), WIRE)
+                raise UpError(await self._fatal)
+
+    async def _serve_machines(self) -> None:
+        """Run `wire`, anew whenever the lab has a new network."""
+        await self._core_ready.wait()
+        while True:
+            await self._wire_wanted.wait()
+            self._wire_wanted.clear()
+            async with _tasks() as start:
+                start(Child(self._wire(), self._reported).run(), WIRE)
+                await self._wire_wanted.wait()
+
+    async def _reported(self, name: str, report: Report) -> None:
+        event = report["event"]
+        if (event == "failed" and not self._core_ready.is_set() and name == CORE) or event == "refused":
+            self._give_up(str(report.get("message", "")))
+        elif name == CORE and event == "ready" and not self._core_ready.is_set():
+            self._core_ready.set()
+            self.on_ready(Path(report["kubeconfig"]))
+            if not self.options.lab:
+                self._wire_wanted.set()
+        elif name == LAB and event == "ready":
+            self._lab = report
+            self._wire_wanted.set()
+        else:
+            _log.info(
+                "process reports", **{"from": name, **{k: v for k, v in report.items() if k != "event"}}, what=event
+            )
+
+    def _give_up(self, message: str) -> None:
+        if self._fatal is not None and not self._fatal.done():
+            self._fatal.set_result(message)
+
+    def _prepare(self) -> None:
+        """Make wire's folder, owned by its account, and publish what it serves."""
+        if not self.options.serves_machines:
+            return
+        wire = self._wire_folder
+        account = service_account()
+        for folder in (wire, wire / LOGS_FOLDER):
+            folder.mkdir(exist_ok=True)
+            os.chown(folder, account.uid, account.gid)
+            folder.chmod(0o700)
+        for name, source in self._published().items():
+            count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
+            _log.info("artefacts published", name=name, source=source, files=count)
+        if self.options.ipxe_dir:
+            publish(Path(self.options.ipxe_dir), wire / IPXE_FOLDER)
+
+    def _published(self) -> dict[str, str]:
+        osie = {"osie": self.options.osie_dir} if self.options.osie_dir else {}
+        return osie | self.options.artefacts
+
+    @property
+    def _wire_folder(self) -> Path:
+        return self.options.folder.absolute() / "wire"
+
+    def _core(self) -> ChildSpec:
+        options = self.options
+        configuration = CoreConfig(
+            data_dir=str(options.folder.absolute()),
+            api_address=options.api_address,
+            api_port=options.api_port,
+            wire_folder=str(self._wire_folder) if options.serves_machines else "",
+        )
+        return ChildSpec(CORE, "ironbell.app.core", lambda: configuration)
+
+    def _wire(self) -> ChildSpec:
+        options = self.options
+        return ChildSpec(
+            WIRE,
+            "ironbell.app.wire",
+            lambda: WireConfig(
+                folder=str(self._wire_folder),
+                interface=options.interface or self._lab.get("bridge", ""),
+                network_namespace=self._lab.get("network_namespace", ""),
+                advertise=options.advertise,
+                dhcp_mode=options.dhcp,
+                force=options.force,
+                http_port=options.http_port,
+                tftp_port=options.tftp_port,
+                grpc_port=options.grpc_port,
+                artefacts=tuple(self._published()),
+                osie_url=options.osie_url,
+                extra_kernel_arguments=options.kernel_arguments,
+                syslog_host=options.syslog_host,
+                user=options.user,
+            ),
+        )
+
+    def _lab_process(self) -> ChildSpec:
+        arguments = ("--file", str(Path(self.options.lab).absolute()), "--data-dir", str(self.options.folder / "lab"))
+        return ChildSpec(LAB, "ironbell.lab.process", dict, arguments)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the data folder for this process alone; the lock goes with the process, however it ends."""
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UpError(f"another ironbell runs in {folder}; stop it, or give another --data-dir") from error
+        yield
+
+
+@asynccontextmanager
+async def _tasks() -> AsyncIterator[Callable[[Any, str], None]]:
+    """Tasks that all end when the block is left; one that fails by itself ends the block."""
+    async with asyncio.TaskGroup() as group:
+        started: list[asyncio.Task[None]] = []
+        try:
+            yield lambda work, name: started.append(group.create_task(work, name=name))
+        finally:
+            for task in started:
+                task.cancel()
+
+
+async def run_site(options: UpOptions, on_ready: Callable[[Path], None]) -> None:
+    """Run a site until cancelled; see `Site.run`."""
+    try:
+        await Site(options, on_ready).run()
+    except BaseExceptionGroup as group:
+        for error in _leaves(group):
+            if isinstance(error, IronbellError):
+                raise error from None
+        raise
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,94 @@
+"""What `ironbell up` can be told, on the command line or in a file, and how the two are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec import goyaml
+
+DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
+
+
+class OptionsError(IronbellError):
+    """An option or a line of the configuration file is wrong."""
+
+    reason = "InvalidOptions"
+    retry = Retry.NEVER
+
+
+class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """All options; the names in a configuration file are those of the command line without the dashes in front."""
+
+    data_dir: str
+    api_address: str = "127.0.0.1"
+    api_port: int = 0
+    lab: str = ""
+    interface: str = ""
+    advertise: str = ""
+    dhcp: str = "reservation"
+    force: bool = False
+    http_port: int = 7080
+    tftp_port: int = 69
+    grpc_port: int = 42113
+    osie_dir: str = ""
+    osie_url: str = ""
+    ipxe_dir: str = ""
+    artefacts: dict[str, str] = {}
+    kernel_arguments: tuple[str, ...] = ()
+    syslog_host: str = ""
+    user: str = ""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.data_dir)
+
+    @property
+    def serves_machines(self) -> bool:
+        """Whether the servers toward machines run at all; they need root."""
+        return bool(self.lab or self.interface)
+
+
+def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
+    """The file's values, overridden by what was given on the command line (None: not given).
+
+    Raises:
+        OptionsError: the file cannot be read, or an option has a wrong name, type or value.
+    """
+    values: dict[str, Any] = {}
+    if file is not None:
+        try:
+            loaded = goyaml.load(file.read_bytes())
+        except OSError as error:
+            raise OptionsError(f"cannot read the configuration {file}: {error.strerror}") from error
+        except IronbellError as error:
+            raise OptionsError(f"{file}: {error}") from error
+        if not isinstance(loaded, dict):
+            raise OptionsError(f"{file}: must be a mapping of option names to values")
+        values = loaded
+    values |= {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    try:
+        options = msgspec.convert(values, UpOptions)
+    except msgspec.ValidationError as error:
+        raise OptionsError(f"{file or 'options'}: {error}") from error
+    return _checked(options)
+
+
+def _checked(options: UpOptions) -> UpOptions:
+    if options.dhcp not in DHCP_MODES:
+        raise OptionsError(f"dhcp {options.dhcp!r} is unknown; use one of {', '.join(DHCP_MODES)}")
+    if options.lab and options.interface:
+        raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
+    for name in options.artefacts:
+        if not name.isidentifier():
+            raise OptionsError(f"artefacts: {name!r} must be a plain word, it becomes a URL folder")
+        if name in {"ipxe", "metadata", "nocloud", "reports", "osie"}:
+            raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+    for name in ("api_port", "http_port", "tftp_port", "grpc_port"):
+        if not 0 <= getattr(options, name) <= 65535:
+            raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
+    return options

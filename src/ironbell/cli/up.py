@@ -1,0 +1,73 @@
+"""`ironbell up`: one site on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=str, file_okay=False),
+    help="Folder that holds everything; needed here or in the file.",
+)
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="YAML file with any of these options.")
+@click.option("--api-address", help="Address of the Kubernetes API.  [default: 127.0.0.1]")
+@click.option("--api-port", type=int, help="Port of the Kubernetes API; 0 takes a free one.  [default: 0]")
+@click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
+@click.option("--interface", help="Serve machines on this network interface.")
+@click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
+@click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
+@click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")
+@click.option("--http-port", type=int, help="Port for scripts, artefacts and metadata.  [default: 7080]")
+@click.option("--tftp-port", type=int, help="Port for TFTP.  [default: 69]")
+@click.option("--grpc-port", type=int, help="Port of the workflow service.  [default: 42113]")
+@click.option("--osie-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of the in-memory OS.")
+@click.option("--osie-url", help="Where machines fetch the in-memory OS instead of from us.")
+@click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of own iPXE binaries.")
+@click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Serve a folder to machines as /NAME/.")
+@click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")
+@click.option("--syslog-host", help="Where the in-memory OS sends its log.")
+@click.option("--user", help="Account for the servers toward machines.  [default: ironbell, else nobody]")
+def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
+    """Start the Kubernetes API and the controllers; with --lab or --interface also the servers toward machines.
+
+    Prints one line `ready` with the kubeconfig's path when the API answers. SIGTERM or Ctrl-C ends it.
+    """
+    from ironbell.app.logs import configure_logging
+    from ironbell.app.up_options import read_options
+
+    configure_logging(process="up")
+    given["artefacts"] = dict(_pair(text) for text in artefacts) or None
+    given["kernel_arguments"] = given["kernel_arguments"] or None
+    options = read_options(config, given)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_run(options))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, folder = text.partition("=")
+    if not equals or not name or not folder:
+        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
+    return name, folder
+
+
+async def _run(options: Any) -> None:
+    from ironbell.app.up import run_site
+
+    def ready(kubeconfig: Path) -> None:
+        click.echo(f"ready {kubeconfig}")
+
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await run_site(options, ready)
