@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ironbell.agent.notes import Power
 from ironbell.base.errors import IronbellError, Retry
@@ -20,6 +20,9 @@ from ironbell.base.errors import IronbellError, Retry
 POWER_VARIABLE = "IRONBELL_POWER"
 
 _COMMANDS = {Power.REBOOT: 0x01234567, Power.POWEROFF: 0x4321FEDC, Power.KEXEC: 0x45584543}
+
+
+Switch = Callable[[Power], None]
 
 
 class PowerRefusedError(IronbellError):

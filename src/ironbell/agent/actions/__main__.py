@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from ironbell.agent import notes
-from ironbell.agent.actions.context import ActionError, Context, ProcessVoice
+from ironbell.agent.actions.context import ActionError, Context, ProcessVoice, read_environment
 from ironbell.agent.builtins import MODULES
 
 _PR_SET_PDEATHSIG = 1
@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     # An agent that dies takes its action along: the server offers the action again, and two must never write one disk.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     voice = ProcessVoice(os.environ)
-    context = Context(environment=dict(os.environ), voice=voice, command=tuple(arguments[1:]))
+    environment = read_environment(os.environ)
+    context = Context(environment=environment, voice=voice, command=tuple(arguments[1:]))
     module = importlib.import_module(f"ironbell.agent.actions.{MODULES[arguments[0]]}")
     return call(module.run, context)
 

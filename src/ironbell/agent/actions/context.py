@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from ironbell.agent import notes
 from ironbell.base.errors import IronbellError, Retry
 
 ALLOW_FILE_DISKS = "IRONBELL_ALLOW_FILE_DISKS"
+ENVIRONMENT_FD_VARIABLE = "IRONBELL_ENVIRONMENT_FD"
 
 
 class ActionError(IronbellError):
@@ -60,6 +63,15 @@ class ProcessVoice:
         except OSError:
             # The agent is gone; the action still ends properly.
             self._descriptor = None
+
+
+def read_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The action's variables over those of the process: from the agent's memory file where there is one."""
+    number = environment.get(ENVIRONMENT_FD_VARIABLE, "")
+    if not number.isdigit():
+        return dict(environment)
+    with os.fdopen(int(number), "rb") as file:
+        return {**environment, **msgspec.json.decode(file.read(), type=dict[str, str])}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""The agent's side of the gRPC services.
+
+Every call has a time limit, every failure is a `CallError` with a gRPC code; a server that cannot be reached is
+UNAVAILABLE. The connection is made again by the next call after it was lost.
+
+Each call carries the boot's name as metadata `ironbell-boot-id`; servers that do not know it ignore it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from grpclib.client import Channel
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+
+from ironbell.agent.settings import Settings
+from ironbell.base.errors import IronbellError
+from ironbell.codec.proto import log_pb2, workflow_pb2
+from ironbell.codec.proto.log_grpc import LogServiceStub
+from ironbell.codec.proto.workflow_grpc import WorkflowServiceStub
+
+BOOT_ID_METADATA = "ironbell-boot-id"
+
+# The server holds the call up to 60 s.
+_GET_ACTION_S = 75.0
+_REPORT_S = 20.0
+_APPEND_S = 10.0
+
+# Trying again the same thing cannot help.
+PERMANENT = frozenset({Status.NOT_FOUND, Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION})
+
+T = TypeVar("T")
+
+
+class CallError(IronbellError):
+    """A call failed."""
+
+    reason = "CallFailed"
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """Calls to one server, as one agent."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._metadata = {BOOT_ID_METADATA: settings.boot_id} if settings.boot_id else {}
+        self._channel = Channel(settings.host, settings.port, ssl=_context(settings) if settings.tls else None)
+        self._workflow = WorkflowServiceStub(self._channel)
+        self._log = LogServiceStub(self._channel)
+
+    async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse:
+        """The next action. Waits in the server while there is none, then fails with NOT_FOUND or the like."""
+        return await _call(
+            lambda: self._workflow.GetAction(request, timeout=_GET_ACTION_S, metadata=self._metadata), _GET_ACTION_S
+        )
+
+    async def report(self, request: workflow_pb2.ActionStatusRequest) -> None:
+        """Say what became of an action."""
+        await _call(
+            lambda: self._workflow.ReportActionStatus(request, timeout=_REPORT_S, metadata=self._metadata), _REPORT_S
+        )
+
+    async def append(self, request: log_pb2.AppendRequest) -> log_pb2.AppendResponse:
+        """Send a batch of lines."""
+        return await _call(lambda: self._log.Append(request, timeout=_APPEND_S, metadata=self._metadata), _APPEND_S)
+
+    async def report_machine(self, request: log_pb2.MachineReport) -> None:
+        """Say something about the machine."""
+        await _call(lambda: self._log.ReportMachine(request, timeout=_REPORT_S, metadata=self._metadata), _REPORT_S)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+
+def _context(settings: Settings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.ca_file or None)
+    context.set_alpn_protocols(["h2"])
+    if not settings.verifies_tls:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def _call(start: Callable[[], Awaitable[T]], limit_s: float) -> T:
+    try:
+        # A margin above grpclib's own limit, which covers no connecting.
+        async with asyncio.timeout(limit_s + 5.0):
+            return await start()
+    except GRPCError as error:
+        raise CallError(error.status, error.message or error.status.name) from error
+    except TimeoutError as error:
+        raise CallError(Status.UNAVAILABLE, "the server did not answer in time") from error
+    except (OSError, StreamTerminatedError, ProtocolError) as error:
+        raise CallError(Status.UNAVAILABLE, f"the server cannot be reached: {_plain(error)}") from error
+
+
+def _plain(error: BaseException) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip()
