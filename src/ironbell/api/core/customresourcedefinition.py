@@ -1,0 +1,138 @@
+"""CustomResourceDefinition: a kind added to the API at run time.
+
+Schemas inside are plain data here; the API server that compiles them knows their rules.
+
+Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from ironbell.api.crd.markers import Int32, Int64, Schema
+from ironbell.api.kind import Column, Kind
+from ironbell.api.meta import Condition, Model, Resource
+
+
+class CrdNames(Model, frozen=True):
+    """What the kind and its objects are called."""
+
+    plural: str = ""
+    singular: str = ""
+    kind: str = ""
+    list_kind: str = ""
+    short_names: Annotated[list[str], Schema(list_type="atomic")] = []
+    categories: Annotated[list[str], Schema(list_type="atomic")] = []
+
+
+class CrdValidation(Model, frozen=True):
+    """The schema of one version."""
+
+    open_api_v3_schema: Annotated[dict[str, Any], Schema("OpenAPI v3 schema, in structural form.")] = msgspec.field(
+        default_factory=dict, name="openAPIV3Schema"
+    )
+
+
+class CrdScale(Model, frozen=True):
+    """Where the scale subresource finds its fields."""
+
+    spec_replicas_path: str = ""
+    status_replicas_path: str = ""
+    label_selector_path: str | None = None
+
+
+class CrdSubresources(Model, frozen=True):
+    """Subresources of one version."""
+
+    status: Annotated[dict[str, Any] | None, Schema("Present if status is a subresource.")] = None
+    scale: CrdScale | None = None
+
+
+class CrdColumn(Model, frozen=True):
+    """One printer column."""
+
+    name: str = ""
+    type: str = ""
+    format: str = ""
+    description: str = ""
+    priority: Int32 = 0
+    json_path: str = ""
+
+
+class CrdSelectableField(Model, frozen=True):
+    """A field to select by."""
+
+    json_path: str = ""
+
+
+class CrdVersion(Model, frozen=True):
+    """One version of the kind."""
+
+    name: str = ""
+    served: bool = False
+    storage: bool = False
+    deprecated: bool = False
+    deprecation_warning: str | None = None
+    schema: CrdValidation | None = None
+    subresources: CrdSubresources | None = None
+    additional_printer_columns: Annotated[list[CrdColumn], Schema(list_type="atomic")] = []
+    selectable_fields: Annotated[list[CrdSelectableField], Schema(list_type="atomic")] = []
+
+
+class CrdConversion(Model, frozen=True):
+    """How versions become each other."""
+
+    strategy: str = ""
+    webhook: Annotated[dict[str, Any] | None, Schema("How to reach the converter.")] = None
+
+
+class CustomResourceDefinitionSpec(Model, frozen=True):
+    """The kind."""
+
+    group: str = ""
+    names: CrdNames = CrdNames()
+    scope: Annotated[str, Schema("Namespaced or Cluster.")] = ""
+    versions: Annotated[list[CrdVersion], Schema(list_type="atomic")] = []
+    conversion: CrdConversion | None = None
+    preserve_unknown_fields: bool = False
+
+
+class CrdCondition(Condition, frozen=True):
+    """One thing that is known of the kind."""
+
+    observed_generation: Int64 = 0
+
+
+class CustomResourceDefinitionStatus(Model, frozen=True):
+    """What became of it."""
+
+    conditions: Annotated[list[CrdCondition], Schema(list_type="map", list_map_keys=("type",))] = []
+    accepted_names: CrdNames = CrdNames()
+    stored_versions: Annotated[list[str], Schema(list_type="atomic")] = []
+    observed_generation: Int64 = 0
+
+
+class CustomResourceDefinition(Resource, frozen=True):
+    """A kind added to the API at run time."""
+
+    spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
+    status: CustomResourceDefinitionStatus = CustomResourceDefinitionStatus()
+
+
+CUSTOM_RESOURCE_DEFINITION: Kind[CustomResourceDefinition] = Kind(
+    group="apiextensions.k8s.io",
+    version="v1",
+    kind="CustomResourceDefinition",
+    plural="customresourcedefinitions",
+    singular="customresourcedefinition",
+    list_kind="CustomResourceDefinitionList",
+    model=CustomResourceDefinition,
+    namespaced=False,
+    short_names=("crd", "crds"),
+    categories=("api-extensions",),
+    columns=(Column("Created At", ".metadata.creationTimestamp", type="date"),),
+    has_status=True,
+    description="A kind added to the API at run time.",
+)

@@ -1,0 +1,39 @@
+"""Secret: small confidential data.
+
+Source: kubernetes/api: core/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.crd.markers import Schema
+from ironbell.api.kind import Column, Kind
+from ironbell.api.meta import Resource
+
+OPAQUE = "Opaque"
+
+
+class Secret(Resource, frozen=True):
+    """Small confidential data, such as a BMC's password."""
+
+    type: Annotated[str, Schema("What the data is for; other than Opaque asks for certain keys.")] = ""
+    data: Annotated[dict[str, Annotated[str, Schema(format="byte")]], Schema("Values in base 64.")] = {}
+    string_data: Annotated[dict[str, str], Schema("Values in plain text: only for writing, never read back.")] = {}
+    immutable: Annotated[bool | None, Schema("Whether data may never change again.")] = None
+
+    def __repr__(self) -> str:
+        return f"Secret({self.metadata.namespace}/{self.metadata.name}, keys={sorted(self.data)})"
+
+
+SECRET: Kind[Secret] = Kind(
+    group="",
+    version="v1",
+    kind="Secret",
+    plural="secrets",
+    singular="secret",
+    list_kind="SecretList",
+    model=Secret,
+    columns=(Column("Type", ".type"), Column("Age", ".metadata.creationTimestamp", type="date")),
+    description="Small confidential data.",
+)
