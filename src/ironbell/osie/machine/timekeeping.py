@@ -1,0 +1,137 @@
+"""Sets the clock before any certificate is judged by it.
+
+A machine that stood in a store for two years has the wrong time, and then every certificate is expired or not yet
+valid. Asked, in this order: the network's time servers (DHCP option 42 or `ipam=`) by SNTP; what the boot script said
+(`ironbell.time=`); the boot server's hosts by the Date of an HTTP answer. Where none answers the hardware clock stays,
+unless it is earlier than this image was made.
+
+Failure modes: a server that does not answer within its time, or answers nonsense, is passed over.
+
+Source: RFC 4330 section 4 and 5 (SNTP); RFC 9110 section 6.6.1 (Date).
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from ironbell.base.clock import Clock
+
+_NTP_PORT = 123
+_NTP_EPOCH_OFFSET = 2_208_988_800
+_NTP_ERA_SECONDS = 1 << 32
+_SNTP_REQUEST = struct.pack("!B47x", 0x23)
+_SNTP_TIMEOUT_S = 2.0
+_HTTP_TIMEOUT_S = 3.0
+_MODE_SERVER = 4
+_LEAP_UNKNOWN = 3
+# A step smaller than this is left alone: certificates do not care, and logs stay in order.
+_TOLERANCE_S = 2.0
+# Where HTTP answers on hosts of ours or upstream's: boot files, metadata, and the metadata of old.
+HTTP_PORTS = (7171, 7172, 80, 7080, 50061)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A moment in Unix seconds and who told it."""
+
+    unix_s: float
+    source: str
+
+
+def parse_sntp(packet: bytes) -> float | None:
+    """Unix seconds of a server's answer; None when it is no usable answer."""
+    if len(packet) < 48:
+        return None
+    leap, mode, stratum = packet[0] >> 6, packet[0] & 7, packet[1]
+    seconds, fraction = struct.unpack("!II", packet[40:48])
+    if mode != _MODE_SERVER or leap == _LEAP_UNKNOWN or not 1 <= stratum <= 15 or seconds == 0:
+        return None
+    # RFC 4330 section 3: values without the top bit belong to the era that begins in 2036.
+    era = 0 if seconds & 0x8000_0000 else _NTP_ERA_SECONDS
+    return float(seconds + era - _NTP_EPOCH_OFFSET + fraction / 2**32)
+
+
+def parse_http_date(text: str) -> float | None:
+    """Unix seconds of a Date header; None when it is not one."""
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError):
+        return None
+    try:
+        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+    except (OverflowError, ValueError):
+        return None
+
+
+def ask_sntp(host: str) -> Reading | None:
+    """One question to one time server."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+            connection.settimeout(_SNTP_TIMEOUT_S)
+            connection.connect((host, _NTP_PORT))
+            connection.send(_SNTP_REQUEST)
+            seconds = parse_sntp(connection.recv(512))
+    except OSError:
+        return None
+    return Reading(seconds, f"time server {host}") if seconds is not None else None
+
+
+def ask_http(host: str, port: int) -> Reading | None:
+    """The Date of a web server's answer, whatever the answer is."""
+    connection = http.client.HTTPConnection(host, port, timeout=_HTTP_TIMEOUT_S)
+    try:
+        connection.request("HEAD", "/")
+        text = connection.getresponse().getheader("Date", "")
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    seconds = parse_http_date(text)
+    return Reading(seconds, f"{host}:{port}") if seconds is not None else None
+
+
+def find(
+    *, time_servers: Iterable[str], hosts: Iterable[str], told_unix_s: int, clock: Clock, budget_s: float = 12.0
+) -> Reading | None:
+    """The first answer, in the order of trust. Servers that stay silent cost no more than the budget together."""
+    deadline = clock.monotonic() + budget_s
+    for server in time_servers:
+        if clock.monotonic() < deadline and (reading := ask_sntp(server)):
+            return reading
+    if told_unix_s > 0:
+        return Reading(float(told_unix_s), "the boot script")
+    for host in hosts:
+        for port in HTTP_PORTS:
+            if clock.monotonic() < deadline and (reading := ask_http(host, port)):
+                return reading
+    return None
+
+
+def correction(*, now_unix_s: float, reading: Reading | None, built_unix_s: float) -> Reading | None:
+    """What the clock has to be set to; None when it may stay as it is."""
+    if reading is not None and reading.unix_s >= built_unix_s:
+        return reading if abs(reading.unix_s - now_unix_s) > _TOLERANCE_S else None
+    if now_unix_s < built_unix_s:
+        return Reading(built_unix_s, "the date of this image")
+    return None
+
+
+def set_clock(unix_s: float) -> None:
+    """Set the system's clock.
+
+    Raises:
+        OSError: not allowed to.
+    """
+    time.clock_settime(time.CLOCK_REALTIME, unix_s)
+
+
+def describe(unix_s: float) -> str:
+    """A moment for a person."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
