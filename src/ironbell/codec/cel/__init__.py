@@ -1,0 +1,13 @@
+"""The Common Expression Language, as far as rules in Kubernetes schemas use it.
+
+`compile_expression(text)` reads an expression once and gives a closure over variable bindings. Values are plain JSON
+data. Errors of an expression's text are `CelSyntaxError`; errors of its evaluation are `CelError`, which is also a
+`ValueError`, so that whoever asks a rule needs not know this package.
+
+Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (the functions that Kubernetes adds).
+"""
+
+from ironbell.codec.cel.compile import compile_expression, compile_rule
+from ironbell.codec.cel.errors import CelError, CelSyntaxError
+
+__all__ = ["CelError", "CelSyntaxError", "compile_expression", "compile_rule"]

@@ -1,0 +1,297 @@
+"""Trees to closures.
+
+`&&` and `||` forgive an error on one side when the other decides, as CEL demands; `all` and `exists` likewise. Every
+step of a comprehension is counted, so that a rule over a large list ends with an error instead of holding the process.
+
+Source: google/cel-spec: doc/langdef.md, "Evaluation", "Logical Operators", "Macros".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironbell.codec.cel import syntax
+from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.functions import FUNCTIONS, METHODS
+from ironbell.codec.cel.tokens import Uint
+from ironbell.codec.cel.values import arithmetic, equal, less, number_of, type_name
+
+Scope = dict[str, Any]
+Step = Callable[[Scope], Any]
+
+MAX_STEPS = 1_000_000
+_STEPS = "\0steps"
+_MACROS = {"all", "exists", "exists_one", "existsOne", "map", "filter"}
+_ESCAPES = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
+_KEYWORDS = {
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
+    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+}  # fmt: skip
+
+
+def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
+    """A closure that evaluates an expression over variables.
+
+    Raises:
+        CelSyntaxError: no expression, or it names a variable or a function that does not exist.
+    """
+    try:
+        step = _compile(syntax.parse(text), frozenset(variables))
+    except RecursionError:  # a chain of thousands of operators
+        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
+
+    def evaluate(values: Mapping[str, Any]) -> Any:
+        try:
+            return step({**values, _STEPS: [0]})
+        except RecursionError:
+            raise CelError("the expression is too long a chain") from None
+
+    return evaluate
+
+
+def compile_rule(rule: str, _schema: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
+    """A closure over (self, oldSelf), as the embedded API asks its schemas' rules.
+
+    Raises:
+        CelSyntaxError: see `compile_expression`.
+    """
+    evaluate = compile_expression(rule, ("self", "oldSelf"))
+    return lambda value, old: evaluate({"self": value, "oldSelf": old})
+
+
+def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
+    match node:
+        case syntax.Literal(value):
+            return lambda _: value
+        case syntax.Name(name):
+            if name not in known:
+                raise CelSyntaxError(f"undeclared reference to {name!r}", offset=0)
+            return lambda scope: scope[name]
+        case syntax.Select(operand, field):
+            inner, names = _compile(operand, known), _field_names(field)
+            return lambda scope: _select(inner(scope), names)
+        case syntax.Index(operand, index):
+            inner, place = _compile(operand, known), _compile(index, known)
+            return lambda scope: _index(inner(scope), place(scope))
+        case syntax.ListOf(items):
+            steps = [_compile(item, known) for item in items]
+            return lambda scope: [step(scope) for step in steps]
+        case syntax.MapOf(entries):
+            pairs = [(_compile(key, known), _compile(value, known)) for key, value in entries]
+            return lambda scope: {_key(key(scope)): value(scope) for key, value in pairs}
+        case syntax.Call():
+            return _call(node, known)
+
+
+def _call(node: syntax.Call, known: frozenset[str]) -> Step:
+    if node.target is not None:
+        if node.function in _MACROS:
+            return _macro(node, known)
+        method = METHODS.get(node.function)
+        if method is None:
+            raise CelSyntaxError(f"undeclared method {node.function!r}", offset=0)
+        return _applied(method, [_compile(part, known) for part in (node.target, *node.arguments)])
+    if node.function == "has":
+        return _has(node, known)
+    steps = [_compile(argument, known) for argument in node.arguments]
+    operator = _operator(node.function, steps)
+    if operator is not None:
+        return operator
+    function = FUNCTIONS.get(node.function)
+    if function is None:
+        raise CelSyntaxError(f"undeclared function {node.function!r}", offset=0)
+    return _applied(function, steps)
+
+
+def _applied(function: Callable[..., Any], steps: list[Step]) -> Step:
+    def apply(scope: Scope) -> Any:
+        try:
+            return function(*(step(scope) for step in steps))
+        except TypeError as error:
+            raise CelError(f"no such overload: {error}") from error
+
+    return apply
+
+
+def _operator(name: str, steps: list[Step]) -> Step | None:
+    match name, steps:
+        case "&&", [left, right]:
+            return lambda scope: _logic(left, right, scope, decides=False)
+        case "||", [left, right]:
+            return lambda scope: _logic(left, right, scope, decides=True)
+        case "?:", [condition, yes, no]:
+            return lambda scope: yes(scope) if _truth(condition(scope)) else no(scope)
+        case "==", [left, right]:
+            return lambda scope: equal(left(scope), right(scope))
+        case "!=", [left, right]:
+            return lambda scope: not equal(left(scope), right(scope))
+        case "<", [left, right]:
+            return lambda scope: less(left(scope), right(scope))
+        case ">", [left, right]:
+            return lambda scope: less(right(scope), left(scope))
+        case "<=", [left, right]:
+            return lambda scope: not less(right(scope), left(scope))
+        case ">=", [left, right]:
+            return lambda scope: not less(left(scope), right(scope))
+        case "in", [left, right]:
+            return lambda scope: _contains(right(scope), left(scope))
+        case (("+" | "-" | "*" | "/" | "%"), [left, right]):
+            return lambda scope: arithmetic(name, left(scope), right(scope))
+        case "unary !", [inner]:
+            return lambda scope: not _truth(inner(scope))
+        case "unary -", [inner]:
+            return lambda scope: _negated(inner(scope))
+    return None
+
+
+def _logic(left: Step, right: Step, scope: Scope, *, decides: bool) -> bool:
+    """`&&` (decided by false) and `||` (decided by true)."""
+    try:
+        first = _truth(left(scope))
+    except CelError:
+        if _truth(right(scope)) is decides:
+            return decides
+        raise
+    return decides if first is decides else _truth(right(scope))
+
+
+def _macro(node: syntax.Call, known: frozenset[str]) -> Step:
+    assert node.target is not None  # noqa: S101
+    variable = node.arguments[0] if node.arguments else None
+    if not isinstance(variable, syntax.Name) or len(node.arguments) not in {2, 3}:
+        raise CelSyntaxError(f"{node.function} needs a variable and an expression", offset=0)
+    name, target = variable.name, _compile(node.target, known)
+    steps = [_compile(argument, known | {name}) for argument in node.arguments[1:]]
+    run = _MACRO_BODIES[node.function]
+
+    def comprehend(scope: Scope) -> Any:
+        values = target(scope)
+        if not isinstance(values, list | dict):
+            raise CelError(f"no such overload: {type_name(values)}.{node.function}()")
+        return run([_Element(scope, name, value) for value in values], steps)
+
+    return comprehend
+
+
+class _Element:
+    """One element of a comprehension: evaluates steps with the variable bound to it."""
+
+    __slots__ = ("_scope", "value")
+
+    def __init__(self, scope: Scope, name: str, value: Any) -> None:
+        self.value = value
+        self._scope = {**scope, name: value}
+
+    def ask(self, step: Step) -> Any:
+        counter = self._scope[_STEPS]
+        counter[0] += 1
+        if counter[0] > MAX_STEPS:
+            raise CelError("the rule takes too many steps for this object")
+        return step(self._scope)
+
+
+def _quantified(elements: list[_Element], steps: list[Step], *, decides: bool) -> bool:
+    failure: CelError | None = None
+    for element in elements:
+        try:
+            if _truth(element.ask(steps[0])) is decides:
+                return decides
+        except CelError as error:
+            failure = error
+    if failure is not None:
+        raise failure
+    return not decides
+
+
+def _mapped(elements: list[_Element], steps: list[Step]) -> list[Any]:
+    if len(steps) == 1:
+        return [element.ask(steps[0]) for element in elements]
+    return [element.ask(steps[1]) for element in elements if _truth(element.ask(steps[0]))]
+
+
+_MACRO_BODIES: dict[str, Callable[[list[_Element], list[Step]], Any]] = {
+    "all": lambda elements, steps: _quantified(elements, steps, decides=False),
+    "exists": lambda elements, steps: _quantified(elements, steps, decides=True),
+    "exists_one": lambda elements, steps: sum(_truth(element.ask(steps[0])) for element in elements) == 1,
+    "filter": lambda elements, steps: [e.value for e in elements if _truth(e.ask(steps[0]))],
+    "map": _mapped,
+}
+_MACRO_BODIES["existsOne"] = _MACRO_BODIES["exists_one"]
+
+
+def _has(node: syntax.Call, known: frozenset[str]) -> Step:
+    if len(node.arguments) != 1 or not isinstance(node.arguments[0], syntax.Select):
+        raise CelSyntaxError("has() needs a field, such as has(self.name)", offset=0)
+    inner, names = _compile(node.arguments[0].operand, known), _field_names(node.arguments[0].field)
+
+    def has(scope: Scope) -> bool:
+        value = inner(scope)
+        if not isinstance(value, dict):
+            raise CelError(f"has(): {type_name(value)} has no fields")
+        return any(value.get(name) is not None for name in names)
+
+    return has
+
+
+def _field_names(field: str) -> tuple[str, ...]:
+    """The names that a selector may mean: as written, and unescaped by Kubernetes' rule for CEL property names."""
+    plain = field
+    if field.startswith("__") and field.endswith("__") and field[2:-2] in _KEYWORDS:
+        plain = field[2:-2]
+    for escape, text in _ESCAPES.items():
+        plain = plain.replace(escape, text)
+    return (field,) if plain == field else (field, plain)
+
+
+def _select(value: Any, names: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        for name in names:
+            if name in value:
+                return value[name]
+        raise CelError(f"no such key: {names[-1]}")
+    raise CelError(f"no such overload: {type_name(value)}.{names[-1]}")
+
+
+def _index(value: Any, index: Any) -> Any:
+    if isinstance(value, list):
+        number = number_of(index)
+        if number is None or number != int(number):
+            raise CelError(f"no such overload: list[{type_name(index)}]")
+        if not 0 <= number < len(value):
+            raise CelError(f"index out of bounds: {index}")
+        return value[int(number)]
+    if isinstance(value, dict):
+        key = _key(index)
+        if key in value:
+            return value[key]
+        raise CelError(f"no such key: {index}")
+    raise CelError(f"no such overload: {type_name(value)}[{type_name(index)}]")
+
+
+def _contains(values: Any, wanted: Any) -> bool:
+    if isinstance(values, list):
+        return any(equal(value, wanted) for value in values)
+    if isinstance(values, dict):
+        return _key(wanted) in values
+    raise CelError(f"no such overload: {type_name(wanted)} in {type_name(values)}")
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, Uint):
+        return value.value
+    if isinstance(value, str | bool | int):
+        return value
+    raise CelError(f"a map's key cannot be {type_name(value)}")
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise CelError(f"no such overload: {type_name(value)} is not bool")
+
+
+def _negated(value: Any) -> Any:
+    if type(value) in {int, float}:
+        return -value
+    raise CelError(f"no such overload: -{type_name(value)}")

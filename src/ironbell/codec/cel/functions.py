@@ -1,0 +1,217 @@
+"""Functions and methods, by name: CEL's standard ones, and those of Kubernetes that schemas use.
+
+A method gets its target as the first argument. Regular expressions have RE2's syntax in Kubernetes; what Python knows
+beyond it (look-around, back-references) is refused.
+
+Source: google/cel-spec: doc/langdef.md, "List of Standard Definitions"; kubernetes/apiserver: pkg/cel/library;
+google/cel-go: ext/strings.go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.tokens import Uint
+from ironbell.codec.cel.values import equal, less, number_of, type_name
+
+Function = Callable[..., Any]
+_NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|\(\?P=")
+
+
+def _typed(name: str, *types: type) -> Callable[[Function], Function]:
+    """Check argument types first: a wrong one is a missing overload."""
+
+    def wrap(function: Function) -> Function:
+        def checked(*arguments: Any) -> Any:
+            if len(arguments) != len(types) or any(
+                wanted is not object and type(value) is not wanted
+                for value, wanted in zip(arguments, types, strict=True)
+            ):
+                raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value in arguments)})")
+            return function(*arguments)
+
+        return checked
+
+    return wrap
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str | bytes | list | dict):
+        return len(value)
+    raise CelError(f"no such overload: size({type_name(value)})")
+
+
+@lru_cache(maxsize=1000)
+def _regex(pattern: str) -> re.Pattern[str]:
+    if _NOT_RE2.search(pattern):
+        raise CelError(f"regular expression {pattern!r} uses what RE2 does not know")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise CelError(f"regular expression {pattern!r}: {error}") from error
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, str):
+        if re.fullmatch(r"[+-]?\d+", value):
+            return int(value)
+        raise CelError(f"cannot make an int of {value!r}")
+    number = number_of(value)
+    if number is None or number != number or not -(1 << 63) <= number < (1 << 63):
+        raise CelError(f"cannot make an int of {value!r}")
+    return int(number)
+
+
+def _uint(value: Any) -> Uint:
+    number = int(value) if isinstance(value, str) and value.isdecimal() else number_of(value)
+    if number is None or number != number or not 0 <= number < (1 << 64):
+        raise CelError(f"cannot make a uint of {value!r}")
+    return Uint(int(number))
+
+
+def _double(value: Any) -> float:
+    try:
+        number = float(value) if isinstance(value, str) else number_of(value)
+    except ValueError:
+        number = None
+    if number is None:
+        raise CelError(f"cannot make a double of {value!r}")
+    return float(number)
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise CelError("bytes are not UTF-8") from error
+    number = number_of(value)
+    if number is None:
+        raise CelError(f"cannot make a string of {type_name(value)}")
+    return repr(number).removesuffix(".0") if isinstance(number, float) else str(number)
+
+
+def _url(value: Any) -> SplitResult:
+    parts = _url_or_none(value)
+    if parts is None:
+        raise CelError(f"{value!r} is no URL")
+    return parts
+
+
+def _url_or_none(value: Any) -> SplitResult | None:
+    """An absolute URI or an absolute path, as Go's `url.ParseRequestURI` takes it."""
+    if not isinstance(value, str) or not value or any(ord(c) < 0x21 or ord(c) == 0x7F for c in value):
+        return None
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.scheme or value.startswith("/") else None
+
+
+def _url_part(name: str) -> Function:
+    def part(value: Any) -> str:
+        if not isinstance(value, SplitResult):
+            raise CelError(f"no such overload: {name}({type_name(value)})")
+        return {
+            "getScheme": value.scheme,
+            "getHost": value.netloc.rpartition("@")[2],
+            "getHostname": value.hostname or "",
+            "getPort": str(value.port or ""),
+            "getEscapedPath": value.path,
+        }[name]
+
+    return part
+
+
+def _sorted(values: list[Any]) -> bool:
+    return all(not less(after, before) for before, after in itertools.pairwise(values))
+
+
+def _extreme(*, lowest: bool) -> Function:
+    def find(values: Any) -> Any:
+        if not isinstance(values, list) or not values:
+            raise CelError("min and max need a list that is not empty")
+        best = values[0]
+        for value in values[1:]:
+            if less(value, best) if lowest else less(best, value):
+                best = value
+        return best
+
+    return find
+
+
+def _index_of(values: Any, wanted: Any) -> int:
+    if isinstance(values, str) and isinstance(wanted, str):
+        return values.find(wanted)
+    if isinstance(values, list):
+        return next((place for place, value in enumerate(values) if equal(value, wanted)), -1)
+    raise CelError(f"no such overload: indexOf({type_name(values)})")
+
+
+def _sum(values: Any) -> Any:
+    if not isinstance(values, list) or any(number_of(value) is None for value in values):
+        raise CelError("sum needs a list of numbers")
+    return sum(number_of(value) or 0 for value in values)
+
+
+def _substring(text: Any, start: Any, end: Any = None) -> str:
+    end = len(text) if end is None else end
+    if (
+        not isinstance(text, str)
+        or type(start) is not int
+        or type(end) is not int
+        or not 0 <= start <= end <= len(text)
+    ):
+        raise CelError(f"substring({start}, {end}) is out of range")
+    return text[start:end]
+
+
+FUNCTIONS: dict[str, Function] = {
+    "size": _size,
+    "int": _int,
+    "uint": _uint,
+    "double": _double,
+    "string": _string,
+    "bytes": lambda value: value.encode() if isinstance(value, str) else value,
+    "bool": lambda value: value if isinstance(value, bool) else _string(value) in {"true", "True", "TRUE", "t", "1"},
+    "dyn": lambda value: value,
+    "type": type_name,
+    "url": _url,
+    "isURL": lambda value: _url_or_none(value) is not None,
+}
+
+METHODS: dict[str, Function] = {
+    "size": _size,
+    "contains": _typed("contains", str, str)(lambda text, part: part in text),
+    "startsWith": _typed("startsWith", str, str)(lambda text, part: text.startswith(part)),
+    "endsWith": _typed("endsWith", str, str)(lambda text, part: text.endswith(part)),
+    "matches": _typed("matches", str, str)(lambda text, pattern: _regex(pattern).search(text) is not None),
+    "find": _typed("find", str, str)(lambda text, pattern: ((m := _regex(pattern).search(text)) and m.group()) or ""),
+    "findAll": _typed("findAll", str, str)(lambda text, pattern: [m.group() for m in _regex(pattern).finditer(text)]),
+    "lowerAscii": _typed("lowerAscii", str)(str.lower),
+    "upperAscii": _typed("upperAscii", str)(str.upper),
+    "trim": _typed("trim", str)(str.strip),
+    "replace": _typed("replace", str, str, str)(lambda text, old, new: text.replace(old, new)),
+    "split": _typed("split", str, str)(lambda text, by: text.split(by) if by else list(text)),
+    "join": lambda values, by="": by.join(_string(value) for value in values),
+    "substring": _substring,
+    "charAt": _typed("charAt", str, int)(lambda text, place: text[place : place + 1]),
+    "indexOf": _index_of,
+    "isSorted": _sorted,
+    "min": _extreme(lowest=True),
+    "max": _extreme(lowest=False),
+    "sum": _sum,
+    **{name: _url_part(name) for name in ("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath")},
+}

@@ -1,0 +1,115 @@
+"""What values are to CEL: their types, equality, order and arithmetic.
+
+JSON integers are `int`, other numbers `double`. Booleans are no numbers, whatever Python says.
+
+Source: google/cel-spec: doc/langdef.md, "Values", "Equality", "Ordering", "Overflow".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.tokens import Uint
+
+_LOWEST, _HIGHEST, _HIGHEST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
+_NAMES = {
+    bool: "bool",
+    int: "int",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    list: "list",
+    dict: "map",
+    Uint: "uint",
+}
+
+
+def type_name(value: Any) -> str:
+    """The CEL type of a value."""
+    return "null_type" if value is None else _NAMES.get(type(value), type(value).__name__)
+
+
+def number_of(value: Any) -> int | float | None:
+    """The number that a value is, or None."""
+    if isinstance(value, Uint):
+        return value.value
+    return value if type(value) in {int, float} else None
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Deep equality; numbers of different types compare by value, other types are never equal."""
+    one, other = number_of(left), number_of(right)
+    if one is not None and other is not None:
+        return one == other
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, list):
+        return len(left) == len(right) and all(equal(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    return bool(left == right)
+
+
+def less(left: Any, right: Any) -> bool:
+    """Order of numbers, strings, bytes and booleans.
+
+    Raises:
+        CelError: the types have no order.
+    """
+    one, other = number_of(left), number_of(right)
+    if one is not None and other is not None:
+        return one < other
+    if type(left) is type(right) and isinstance(left, str | bytes | bool):
+        return bool(left < right)
+    raise CelError(f"no such overload: {type_name(left)} < {type_name(right)}")
+
+
+def arithmetic(operator: str, left: Any, right: Any) -> Any:
+    """`+ - * / %` on values of one type; `+` also joins strings, bytes and lists.
+
+    Raises:
+        CelError: wrong types, overflow, or division by zero.
+    """
+    if operator == "+" and type(left) is type(right) and isinstance(left, str | bytes | list):
+        return left + right
+    if isinstance(left, Uint) and isinstance(right, Uint):
+        return Uint(_checked(_integer(operator, left.value, right.value), 0, _HIGHEST_UNSIGNED))
+    if type(left) is int and type(right) is int:
+        return _checked(_integer(operator, left, right), _LOWEST, _HIGHEST)
+    if type(left) is float and type(right) is float and operator != "%":
+        return _double(operator, left, right)
+    raise CelError(f"no such overload: {type_name(left)} {operator} {type_name(right)}")
+
+
+def _integer(operator: str, left: int, right: int) -> int:
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    if right == 0:
+        raise CelError("division by zero" if operator == "/" else "modulus by zero")
+    quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    return quotient if operator == "/" else left - right * quotient
+
+
+def _double(operator: str, left: float, right: float) -> float:
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+    if right == 0:
+        return float("nan") if left == 0 else float("inf") * (1 if left > 0 else -1)
+    return left / right
+
+
+def _checked(value: int, lowest: int, highest: int) -> int:
+    if not lowest <= value <= highest:
+        raise CelError("integer overflow")
+    return value

@@ -1,0 +1,172 @@
+"""Expressions: values, operators, macros, functions, errors; any text is an expression or a syntax error."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbell.codec import goyaml
+from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, compile_rule
+from ironbell.codec.cel.tokens import Uint
+
+
+def evaluate(text: str, **variables: Any) -> Any:
+    return compile_expression(text, tuple(variables))(variables)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3", 7),
+        ("(1 + 2) * 3", 9),
+        ("-7 / 2", -3),
+        ("-7 % 2", -1),
+        ("7.0 / 2.0", 3.5),
+        ("10u - 3u", Uint(7)),
+        ("0x1F", 31),
+        ("'a' + \"b\"", "ab"),
+        ("'\\u00e9\\n'", "é\n"),
+        ("r'\\d'", "\\d"),
+        ("[1, 2] + [3]", [1, 2, 3]),
+        ("{'a': 1}['a']", 1),
+        ("size('é')", 1),
+        ("1 == 1.0", True),
+        ("1 == '1'", False),
+        ("true == 1", False),
+        ("1 < 2.5", True),
+        ("'a' < 'b'", True),
+        ("2 in [1, 2]", True),
+        ("'a' in {'a': 1}", True),
+        ("true ? 1 : 2", 1),
+        ("false || true && false", False),
+        ("!true || !!true", True),
+        ("1 > 2 ? 'x' : 1 < 2 ? 'y' : 'z'", "y"),
+        ("[1, 2, 3].filter(x, x > 1)", [2, 3]),
+        ("[1, 2, 3].map(x, x * 2)", [2, 4, 6]),
+        ("[1, 2, 3].map(x, x > 1, x * 2)", [4, 6]),
+        ("[1, 2].all(x, x > 0)", True),
+        ("[1, 2].exists(x, x > 1)", True),
+        ("[1, 2, 2].exists_one(x, x == 2)", False),
+        ("{'a': 1, 'b': 2}.all(k, k != 'c')", True),
+        ("'hello'.startsWith('he') && 'hello'.endsWith('lo') && 'hello'.contains('ll')", True),
+        ("'abc123'.matches('[0-9]+$')", True),
+        ("'a,b'.split(',')", ["a", "b"]),
+        ("['a', 'b'].join('-')", "a-b"),
+        ("int('12') + int(3.9)", 15),
+        ("string(1.5)", "1.5"),
+        ("url('https://h.example:80/p').getScheme()", "https"),
+        ("isURL('no url')", False),
+        ("[3, 1].min()", 1),
+        ("type(1u)", "uint"),
+    ],
+)
+def test_value(text: str, value: Any) -> None:
+    assert evaluate(text) == value
+    assert type(evaluate(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 / 0",
+        "1 + 'a'",
+        "1 + 1.0",
+        "9223372036854775807 + 1",
+        "[1][1]",
+        "{'a': 1}.b",
+        "'a' < 1",
+        "1 && true",
+        "size(1)",
+        "'a'.matches('(?=x)')",
+        "!1",
+        "-'a'",
+        "int('x')",
+    ],
+)
+def test_evaluation_error(text: str) -> None:
+    with pytest.raises(CelError):
+        evaluate(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1 +", "(1", "a b", "[1, 2", "nosuch", "nosuch(1)", "'a'.nosuch()", "has(x)", "[1].all(1, true)", "'a"]
+)
+def test_syntax_error(text: str) -> None:
+    with pytest.raises(CelSyntaxError):
+        evaluate(text)
+
+
+def test_errors_are_forgiven_when_the_other_side_decides() -> None:
+    assert evaluate("1 / 0 > 0 || true") is True
+    assert evaluate("1 / 0 > 0 && false") is False
+    assert evaluate("[0, 1].exists(x, 1 / x == 1)") is True
+    assert evaluate("[0, 1].all(x, 1 / x == 2)") is False
+    with pytest.raises(CelError, match="division by zero"):
+        evaluate("1 / 0 > 0 || false")
+
+
+def test_fields_and_has() -> None:
+    rule = compile_rule("has(self.a) && self.a != '' && !has(self.b)", {})
+    assert rule({"a": "x"}, None) is True
+    assert rule({"a": "x", "b": 1}, None) is False
+    assert rule({}, None) is False
+    assert compile_rule("self.namespace == 'x'", {})({"namespace": "x"}, None) is True
+    assert compile_rule("self.__namespace__ == 'x'", {})({"namespace": "x"}, None) is True
+    assert compile_rule("self.a__dash__b == 1", {})({"a-b": 1}, None) is True
+
+
+def test_transition_rule() -> None:
+    rule = compile_rule("self == oldSelf", {})
+    assert rule({"a": [1]}, {"a": [1]}) is True
+    assert rule({"a": [1]}, {"a": [2]}) is False
+
+
+def test_runaway_rule_ends() -> None:
+    rule = compile_rule("self.all(a, self.all(b, self.all(c, a + b + c >= 0)))", {})
+    with pytest.raises(CelError, match="too many steps"):
+        rule(list(range(200)), None)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(CelSyntaxError, match="deeper"):
+        evaluate("(" * 500 + "1" + ")" * 500)
+    with pytest.raises(CelError, match="chain"):
+        evaluate("+".join(["1"] * 20_000))
+
+
+@given(st.text(alphabet="ab1. ()[]{}?:'\"+-*/%<>=!&|,\\ruin", max_size=40))
+def test_any_text_evaluates_or_fails_cleanly(text: str) -> None:
+    with contextlib.suppress(CelError):
+        evaluate(text, a=1, b="x")
+
+
+UPSTREAM = Path(os.environ.get("IRONBELL_UPSTREAM", Path(__file__).parents[5] / "shared" / "upstream"))
+
+
+@pytest.mark.skipif(not UPSTREAM.is_dir(), reason=f"no upstream definitions at {UPSTREAM}")
+def test_every_upstream_rule_compiles() -> None:
+    rules = [
+        rule
+        for file in sorted(UPSTREAM.glob("crds/**/*.yaml"))
+        for document in goyaml.load_all(file.read_bytes())
+        for rule in _rules(document)
+    ]
+    assert len(rules) > 20
+    for rule in rules:
+        compile_rule(rule, {})
+
+
+def _rules(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = node.get("x-kubernetes-validations", [])
+        found = [r["rule"] for r in own if isinstance(r, dict)] if isinstance(own, list) else []
+        return found + [rule for value in node.values() for rule in _rules(value)]
+    if isinstance(node, list):
+        return [rule for value in node for rule in _rules(value)]
+    return []
