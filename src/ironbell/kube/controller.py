@@ -30,11 +30,10 @@ from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit
 from ironbell.kube.facts import FactBook
 from ironbell.kube.queue import CONFLICTS, ERRORS, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.reconciler import Askers, Performers, Reconciler, Watch
+from ironbell.kube.turn import Turn
 
 log = structlog.get_logger()
 
-SLICE_S = 0.005
-"""How long a worker may go on without giving other tasks a turn."""
 CATCH_UP_S = 30.0
 """How long a key waits for the caches to show its own writes before it is looked at all the same."""
 
@@ -60,6 +59,7 @@ class Surroundings:
     clock: Clock
     randomness: Randomness
     emit: Callable[[Emit], None]
+    turn: Turn
     dry_run: Callable[[str, Key, Decision], None] | None = None
     """With it, decisions are handed over instead of being carried out."""
 
@@ -73,7 +73,7 @@ class RunningController:
         self._controller = controller
         self._reconciler = reconciler
         self._around = around
-        self.queue = WorkQueue(self.name, randomness=around.randomness)
+        self.queue = WorkQueue(self.name, randomness=around.randomness, clock=around.clock)
         self.facts = FactBook(
             self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self.queue.add
         )
@@ -97,8 +97,6 @@ class RunningController:
 
     async def work(self) -> None:
         """One worker: take keys until the queue is closed."""
-        loop = asyncio.get_running_loop()
-        slice_end = loop.time() + SLICE_S
         while True:
             try:
                 key = await self.queue.get()
@@ -108,9 +106,7 @@ class RunningController:
                 await self._process(key)
             finally:
                 self.queue.done(key)
-            if loop.time() >= slice_end:
-                await asyncio.sleep(0)
-                slice_end = loop.time() + SLICE_S
+            await self._around.turn.breathe()
 
     def resync(self) -> None:
         """Let every object be looked at again, after what is fresh."""
@@ -139,8 +135,7 @@ class RunningController:
     async def _process(self, key: Key) -> None:
         if key in self._behind and not self._caught_up(key):
             return
-        loop = asyncio.get_running_loop()
-        started_s = loop.time()
+        started_s = self._around.clock.monotonic()
         self._meters.active.inc()
         written = Written()
         try:
@@ -155,7 +150,7 @@ class RunningController:
             if written.count:
                 self._meters.writes.inc(written.count)
                 self._behind[key] = written
-        self._meters.finished(result, loop.time() - started_s)
+        self._meters.finished(result, self._around.clock.monotonic() - started_s)
 
     async def _reconcile(self, key: Key, written: Written) -> str:
         observed = self._reconciler.observe(self._view, key)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from ironbell.base.clock import Clock, SystemClock
 from ironbell.kube import metrics
 
 INTERVAL_S = 0.01
@@ -33,17 +34,18 @@ class LagFigures:
 class LoopLag:
     """Measures one loop; run `run` as a task."""
 
-    def __init__(self, *, interval_s: float = INTERVAL_S, window: int = _WINDOW) -> None:
+    def __init__(self, *, clock: Clock | None = None, interval_s: float = INTERVAL_S, window: int = _WINDOW) -> None:
+        self._clock = clock or SystemClock()
         self._interval_s = interval_s
         self._samples: deque[float] = deque(maxlen=window)
 
     async def run(self) -> None:
         """Measure until cancelled."""
-        loop = asyncio.get_running_loop()
+        # Not the loop's own time: uvloop's is in milliseconds and stands still while callbacks run.
         while True:
-            due = loop.time() + self._interval_s
+            due = self._clock.monotonic() + self._interval_s
             await asyncio.sleep(self._interval_s)
-            late_s = max(0.0, loop.time() - due)
+            late_s = max(0.0, self._clock.monotonic() - due)
             self._samples.append(late_s)
             metrics.loop_lag.observe(late_s)
             if late_s > WARN_S:

@@ -14,6 +14,7 @@ import asyncio
 from collections import OrderedDict, deque
 from enum import Enum
 
+from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube import metrics
 from ironbell.kube.backoff import Backoff
@@ -40,9 +41,11 @@ class QueueClosedError(Exception):
 class WorkQueue:
     """Keys to be reconciled by one controller. Not thread-safe: for use in one event loop."""
 
-    def __init__(self, name: str, *, randomness: Randomness | None = None) -> None:
+    def __init__(self, name: str, *, randomness: Randomness | None = None, clock: Clock | None = None) -> None:
         self._randomness = randomness or SystemRandomness()
-        self._waiting: dict[Priority, OrderedDict[Key, float]] = {p: OrderedDict() for p in Priority}
+        self._clock = clock or SystemClock()
+        self._fresh: OrderedDict[Key, float] = OrderedDict()
+        self._resync: OrderedDict[Key, float] = OrderedDict()
         self._processing: set[Key] = set()
         self._again: dict[Key, Priority] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
@@ -50,14 +53,14 @@ class WorkQueue:
         self._workers: deque[asyncio.Future[None]] = deque()
         self._fresh_in_a_row = 0
         self._closed = False
-        self._depth = metrics.queue_depth.labels(name)
+        metrics.queue_depth.labels(name).set_function(self.__len__)
         self._adds = metrics.queue_adds.labels(name)
         self._retries = metrics.queue_retries.labels(name)
         self._wait_time = metrics.queue_wait.labels(name)
 
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
-        return sum(len(waiting) for waiting in self._waiting.values())
+        return len(self._fresh) + len(self._resync)
 
     @property
     def is_idle(self) -> bool:
@@ -72,13 +75,12 @@ class WorkQueue:
             if self._again.get(key) is not Priority.FRESH:
                 self._again[key] = priority
             return
-        fresh, resync = self._waiting[Priority.FRESH], self._waiting[Priority.RESYNC]
-        if key in fresh or (key in resync and priority is Priority.RESYNC):
+        if key in self._fresh or (key in self._resync and priority is Priority.RESYNC):
             return
-        since = resync.pop(key, None)
-        self._waiting[priority][key] = asyncio.get_running_loop().time() if since is None else since
+        since = self._resync.pop(key, None)
+        waiting = self._fresh if priority is Priority.FRESH else self._resync
+        waiting[key] = self._clock.monotonic() if since is None else since
         self._adds.inc()
-        self._depth.set(len(self))
         self._wake()
 
     def add_after(self, key: Key, delay_s: float) -> None:
@@ -145,15 +147,13 @@ class WorkQueue:
                 worker.set_result(None)
 
     def _next(self) -> Key | None:
-        fresh, resync = self._waiting[Priority.FRESH], self._waiting[Priority.RESYNC]
-        take_fresh = bool(fresh) and (not resync or self._fresh_in_a_row < _FRESH_IN_A_ROW)
-        chosen = fresh if take_fresh else resync
+        take_fresh = bool(self._fresh) and (not self._resync or self._fresh_in_a_row < _FRESH_IN_A_ROW)
+        chosen = self._fresh if take_fresh else self._resync
         if not chosen:
             return None
         self._fresh_in_a_row = self._fresh_in_a_row + 1 if take_fresh else 0
         key, since = chosen.popitem(last=False)
-        self._wait_time.observe(asyncio.get_running_loop().time() - since)
-        self._depth.set(len(self))
+        self._wait_time.observe(self._clock.monotonic() - since)
         self._processing.add(key)
         if key in self._delayed:
             self._delayed.pop(key)[1].cancel()

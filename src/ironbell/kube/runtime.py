@@ -24,6 +24,7 @@ from ironbell.kube.caches import Informers
 from ironbell.kube.controller import Controller, RunningController, Surroundings
 from ironbell.kube.decision import Decision, Key
 from ironbell.kube.events import EventRecorder
+from ironbell.kube.turn import Turn
 
 log = structlog.get_logger()
 
@@ -72,7 +73,7 @@ class Manager:
         self.informers = Informers(api, namespace=namespace, randomness=self._randomness, lag_s=lag_s)
         self._events = EventRecorder(api, component, clock=self._clock, randomness=self._randomness)
         self._around = Surroundings(
-            api, self.informers, self._clock, self._randomness, self._events.emit, dry_run=dry_run
+            api, self.informers, self._clock, self._randomness, self._events.emit, Turn(self._clock), dry_run=dry_run
         )
         self._resync_s = resync_s
         self._controllers: list[tuple[RunningController, int]] = []
