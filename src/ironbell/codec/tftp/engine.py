@@ -1,0 +1,235 @@
+"""A TFTP server for many clients, without a socket or a clock of its own.
+
+Life of a transfer: `receive` a request, `events` gives it out as `Requested`, the owner answers with `serve` or
+`refuse`, blocks go out through `outgoing`, the end comes as `Finished`. A request that comes again while its answer is
+being looked for, or before the client has acknowledged anything, is the same request; any other request from the same
+address and port replaces the transfer.
+
+Writes are refused. Messages that belong to no transfer are counted and otherwise ignored: late acknowledgements of
+finished transfers are the usual case, and answering them with errors would help nobody.
+
+Source: RFC 1350, RFC 2347; shape after aiortc/aioquic: src/aioquic/quic/connection.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ironbell.codec.tftp.errors import TftpDecodeError
+from ironbell.codec.tftp.messages import Ack, Error, ErrorCode, Opcode, Request, decode, error_bytes
+from ironbell.codec.tftp.netascii import to_netascii
+from ironbell.codec.tftp.options import Agreed, Limits, negotiate
+from ironbell.codec.tftp.sender import Outcome, Retransmission, Sender
+
+A = TypeVar("A", bound=Hashable)
+Content = bytes | bytearray | memoryview
+MODES = ("octet", "netascii")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requested(Generic[A]):
+    """A client wants a file; answer with `serve` or `refuse`."""
+
+    peer: A
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[A]):
+    """A transfer is over."""
+
+    peer: A
+    filename: str
+    outcome: Outcome
+    size: int
+    seconds: float
+    agreed: Agreed
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Generic[A]):
+    """A request was answered with an error."""
+
+    peer: A
+    filename: str
+    code: ErrorCode
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stray(Generic[A]):
+    """A message that is malformed or belongs to no transfer."""
+
+    peer: A
+    detail: str
+
+
+Event = Requested[A] | Finished[A] | Refused[A] | Stray[A]
+
+
+@dataclass(slots=True)
+class _Transfer:
+    request: Request
+    sender: Sender
+    started_at: float
+    has_heard: bool = False
+
+
+@dataclass(slots=True)
+class Engine(Generic[A]):
+    """All transfers of one socket; peers are whatever identifies a client there."""
+
+    limits: Limits = field(default_factory=Limits)
+    retransmission: Retransmission = field(default_factory=Retransmission)
+    max_transfers: int = 2048
+    _waiting: dict[A, Requested[A]] = field(default_factory=dict)
+    _running: dict[A, _Transfer] = field(default_factory=dict)
+    _outgoing: list[tuple[bytes, A]] = field(default_factory=list)
+    _events: list[Event[A]] = field(default_factory=list)
+    _deadlines: list[tuple[float, int, A, _Transfer]] = field(default_factory=list)
+    _pushed: int = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._running)
+
+    def receive(self, data: bytes, peer: A, now: float) -> None:
+        """Take in a datagram."""
+        try:
+            message = decode(data)
+        except TftpDecodeError as error:
+            self._events.append(Stray(peer, error.message))
+            return
+        transfer = self._running.get(peer)
+        if isinstance(message, Ack) and transfer is not None:
+            transfer.has_heard = True
+            self._send(transfer.sender.acknowledge(message.block, now), peer)
+            self._finish_if_over(peer, transfer, now)
+        elif isinstance(message, Request):
+            self._requested(message, peer, now)
+        elif isinstance(message, Error) and transfer is not None:
+            transfer.sender.abort()
+            self._finish_if_over(peer, transfer, now, detail=f"client's error {message.code}: {message.message}")
+        else:
+            self._events.append(Stray(peer, f"{type(message).__name__} outside a transfer"))
+
+    def timeout(self) -> float | None:
+        """When to call `on_timeout` next; never later than needed, sometimes earlier."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def on_timeout(self, now: float) -> None:
+        """Retransmit what is due. Deadlines that have moved since they were noted are noted again."""
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, _, peer, transfer = heapq.heappop(self._deadlines)
+            if self._running.get(peer) is not transfer:
+                continue
+            if transfer.sender.deadline <= now:
+                self._send(transfer.sender.on_timeout(now), peer)
+                if self._finish_if_over(peer, transfer, now):
+                    continue
+            self._note_deadline(peer, transfer)
+
+    def outgoing(self) -> list[tuple[bytes, A]]:
+        """Datagrams to send, in order; each is given out once."""
+        taken, self._outgoing = self._outgoing, []
+        return taken
+
+    def events(self) -> list[Event[A]]:
+        """What has happened; each event is given out once."""
+        taken, self._events = self._events, []
+        return taken
+
+    def serve(self, requested: Requested[A], content: Content, now: float, *, block_limit: int = 0) -> None:
+        """Answer a request with a file. `block_limit` caps the block size for this client's network.
+
+        Does nothing if the client has asked for something else meanwhile.
+        """
+        if not self._take(requested):
+            return
+        request, peer = requested.request, requested.peer
+        if request.mode == "netascii":
+            content = to_netascii(content)
+        limits = Limits(min(self.limits.block_size, block_limit or self.limits.block_size), self.limits.window)
+        agreed, taken = negotiate(request.options, size=memoryview(content).nbytes, limits=limits)
+        sender = Sender(content, agreed, option_ack=taken, retransmission=self.retransmission)
+        transfer = _Transfer(request, sender, now)
+        self._running[peer] = transfer
+        self._send(sender.start(now), peer)
+        self._note_deadline(peer, transfer)
+
+    def refuse(self, requested: Requested[A], code: ErrorCode, message: str) -> None:
+        """Answer a request with an error."""
+        if self._take(requested):
+            self._refuse(requested.peer, requested.request.filename, code=code, message=message)
+
+    def adopt(self, requested: Requested[A]) -> None:
+        """Await the answer to a request that another engine has received (a server with a port per transfer)."""
+        self._waiting[requested.peer] = requested
+
+    def forget(self, requested: Requested[A]) -> None:
+        """Drop a request without an answer: another engine has answered it."""
+        self._take(requested)
+
+    def _take(self, requested: Requested[A]) -> bool:
+        if self._waiting.get(requested.peer) is not requested:
+            return False
+        del self._waiting[requested.peer]
+        return True
+
+    def _requested(self, request: Request, peer: A, now: float) -> None:
+        waiting = self._waiting.get(peer)
+        if waiting is not None and waiting.request == request:
+            return
+        transfer = self._running.get(peer)
+        if transfer is not None:
+            if transfer.request == request and not transfer.has_heard:
+                self._send(transfer.sender.start(now), peer)
+                return
+            transfer.sender.abort()
+            self._finish_if_over(peer, transfer, now, detail="the client has asked for something else")
+        refusal = self._refusal(request)
+        if refusal is not None:
+            self._waiting.pop(peer, None)
+            self._refuse(peer, request.filename, code=refusal[0], message=refusal[1])
+            return
+        requested = Requested(peer, request)
+        self._waiting[peer] = requested
+        self._events.append(requested)
+
+    def _refusal(self, request: Request) -> tuple[ErrorCode, str] | None:
+        if request.opcode == Opcode.WRITE:
+            return ErrorCode.ACCESS_VIOLATION, "writing is not allowed"
+        if request.mode not in MODES:
+            return ErrorCode.ILLEGAL_OPERATION, f"mode {request.mode} is not supported, use octet"
+        if len(self) >= self.max_transfers:
+            return ErrorCode.UNDEFINED, "too many transfers, try again later"
+        return None
+
+    def _refuse(self, peer: A, filename: str, *, code: ErrorCode, message: str) -> None:
+        self._outgoing.append((error_bytes(code, message), peer))
+        self._events.append(Refused(peer, filename, code, message))
+
+    def _send(self, datagrams: list[bytes], peer: A) -> None:
+        for datagram in datagrams:
+            self._outgoing.append((datagram, peer))
+
+    def _finish_if_over(self, peer: A, transfer: _Transfer, now: float, *, detail: str = "") -> bool:
+        sender = transfer.sender
+        if sender.outcome is Outcome.RUNNING:
+            return False
+        del self._running[peer]
+        self._events.append(
+            Finished(
+                peer, transfer.request.filename, sender.outcome, sender.size, now - transfer.started_at, sender.agreed,
+                detail,
+            )
+        )  # fmt: skip
+        return True
+
+    def _note_deadline(self, peer: A, transfer: _Transfer) -> None:
+        # The counter keeps the heap from ever comparing peers.
+        self._pushed += 1
+        heapq.heappush(self._deadlines, (transfer.sender.deadline, self._pushed, peer, transfer))
