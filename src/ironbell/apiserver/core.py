@@ -9,32 +9,156 @@ write that was decided on top of it; readers go on with what is stored.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import structlog
+
+from ironbell.api.client import ApiError
 from ironbell.apiserver.admission import Admission
+from ironbell.apiserver.builtin.kinds import builtin_resources
 from ironbell.apiserver.connect import Connects
+from ironbell.apiserver.context import Context
+from ironbell.apiserver.crds.install import Definitions, install
+from ironbell.apiserver.crds.rules import CrdRules
+from ironbell.apiserver.direct import DirectApi
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.lifecycle.expiry import EventExpiry
+from ironbell.apiserver.lifecycle.garbage import GarbageCollector
+from ironbell.apiserver.lifecycle.scopes import Scopes
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
+from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.store.log import MemoryLog
+from ironbell.apiserver.store.retention import Retention
+from ironbell.apiserver.store.sqlite import SqliteLog
+from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.surface import ServerApi
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 
+EVENT_SECONDS = 3600.0
+_HOUSEKEEPING_S = 30.0
 
-@dataclass
+
 class ApiServer:
     """One embedded API server."""
 
-    clock: Clock
-    randomness: Randomness
-    resources: Resources = field(default_factory=Resources)
-    admission: Admission = field(default_factory=Admission)
-    connects: Connects = field(default_factory=Connects)
-    authorizer: Authorizer = field(default_factory=RoleAuthorizer)
+    def __init__(self, context: Context, *, event_seconds: float = EVENT_SECONDS) -> None:
+        self._context = context
+        self._garbage = GarbageCollector(context)
+        self._scopes = Scopes(context)
+        self._expiry = EventExpiry(context, seconds=event_seconds)
+        self._definitions = Definitions(context)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, path: Path | None, *, clock: Clock, randomness: Randomness) -> AsyncIterator[ApiServer]:
-        """Serve the database at `path` (made if missing), or one in memory if that is None."""
-        yield cls(clock, randomness)
+    async def open(
+        cls,
+        path: Path | None,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        definitions: Iterable[Mapping[str, Any]] = (),
+        authorizer: Authorizer | None = None,
+        compile_rule: CompileRule | None = None,
+        retention: Retention | None = None,
+        event_seconds: float = EVENT_SECONDS,
+    ) -> AsyncIterator[ApiServer]:
+        """Serve the database at `path` (made if missing), or one in memory if that is None.
+
+        `definitions` are CustomResourceDefinitions that must be there as given; they are created or updated before
+        anything else can be asked. `compile_rule` compiles validation rules; without it they are not asked.
+
+        Raises:
+            StorageError: the database cannot be opened.
+            Invalid: a definition has faults.
+        """
+        store = Store(SqliteLog(path) if path is not None else MemoryLog(), retention=retention)
+        store.open(now=clock.monotonic())
+        context = Context(
+            store, clock, randomness, authorizer=authorizer or RoleAuthorizer(), compile_rule=compile_rule
+        )
+        server = cls(context, event_seconds=event_seconds)
+        server._prepare()
+        task = asyncio.create_task(server._run(), name="apiserver")
+        try:
+            await server._scopes.start()
+            await install(context, definitions)
+            yield server
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            await store.close()
+            if not task.cancelled():
+                task.result()
+
+    def _prepare(self) -> None:
+        context = self._context
+        rules = CrdRules(context.resources, context.clock, compile_rule=context.compile_rule)
+        for versions in builtin_resources(rules):
+            context.resources.set(versions)
+        self._definitions.start()
+        self._garbage.start()
+        self._expiry.start()
+
+    async def _run(self) -> None:
+        """What the server does by itself, until cancelled; a fault here is one of the program and is logged at once."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._garbage.work.run(), name="apiserver garbage")
+                group.create_task(self._scopes.work.run(), name="apiserver scopes")
+                group.create_task(self._housekeep(), name="apiserver housekeeping")
+        except Exception:
+            structlog.get_logger().exception("embedded api stopped cleaning up")
+            raise
+
+    async def _housekeep(self) -> None:
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_S)
+            self._context.store.housekeep(now=self._context.clock.monotonic())
+            try:
+                await self._expiry.expire()
+            except* ApiError as errors:
+                structlog.get_logger().warning("events not expired", cause=str(errors.exceptions[0]))
+
+    def client(self, identity: Identity) -> ServerApi:
+        """The API as an identity sees it, by direct call."""
+        return DirectApi(self._context, identity)
+
+    @property
+    def resources(self) -> Resources:
+        return self._context.resources
+
+    @property
+    def admission(self) -> Admission:
+        return self._context.admission
+
+    @property
+    def connects(self) -> Connects:
+        return self._context.connects
+
+    @property
+    def authorizer(self) -> Authorizer:
+        return self._context.authorizer
+
+    @property
+    def clock(self) -> Clock:
+        return self._context.clock
+
+    @property
+    def randomness(self) -> Randomness:
+        return self._context.randomness
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version that readers see."""
+        return str(self._context.store.revision)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the server has nothing left to clean up: for tests."""
+        return self._garbage.work.is_idle and self._scopes.work.is_idle

@@ -51,6 +51,8 @@ class ResourceInfo:
     served_versions: tuple[str, ...] = ()
     """All served versions of the resource, the preferred one first."""
     storage_version: str = ""
+    storage_group: str | None = None
+    """The group under which objects are stored, if it is another one (Events are served in two groups)."""
     schema: dict[str, Any] = field(default_factory=dict)
     """OpenAPI v3 schema of this version, as the CRD or the built-in type gives it."""
     has_status: bool = False
@@ -89,7 +91,20 @@ class ResourceInfo:
 
     @property
     def storage_api_version(self) -> str:
-        return f"{self.group}/{self.storage_version}" if self.group else self.storage_version
+        group = self.group if self.storage_group is None else self.storage_group
+        return f"{group}/{self.storage_version}" if group else self.storage_version
+
+    @property
+    def is_stored_version(self) -> bool:
+        """Whether stored bodies can be shown as they are."""
+        return self.version == self.storage_version and self.storage_group in (None, self.group)
+
+    @property
+    def store_key(self) -> str:
+        """The resource that the store keeps the objects under."""
+        if self.storage_group is None:
+            return self.resource
+        return f"{self.plural}.{self.storage_group}" if self.storage_group else self.plural
 
     @property
     def resource(self) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from ironbell.api.client import (
@@ -59,7 +59,7 @@ class ServerApi(Api, Protocol):
         selector: Selector = EVERYTHING,
         propagation: Propagation = Propagation.BACKGROUND,
         options: WriteOptions = NO_OPTIONS,
-    ) -> list[bytes]:
+    ) -> Sequence[bytes]:
         """Delete what the selector finds, and give the objects as they were."""
         ...
 

@@ -98,7 +98,9 @@ def _compile_items(schema: Mapping[str, Any]) -> Check | None:
 def _compile_object(schema: Mapping[str, Any]) -> Check | None:
     needed = tuple(schema.get("required", ()))
     children = {
-        name: check for name, sub in schema.get("properties", {}).items() if (check := compile_check(sub)) is not None
+        name: compiled
+        for name, sub in schema.get("properties", {}).items()
+        if (compiled := compile_check(sub)) is not None
     }
     additional = schema.get("additionalProperties")
     known = frozenset(schema.get("properties", {}))
@@ -156,3 +158,12 @@ def _compile_embedded(schema: Mapping[str, Any]) -> Check | None:
                 errors.append(invalid(render((path, name)), text, "must not be empty"))
 
     return check
+
+
+def check_resource_types(value: Mapping[str, Any]) -> list[FieldError]:
+    """The types of what every object has at its top, which schemas say nothing about."""
+    return [
+        type_invalid(name, _OMITTED_TYPES.get(type(value[name]), "null"), f"{name} in body must be of type string")
+        for name in ("apiVersion", "kind")
+        if not isinstance(value.get(name, ""), str)
+    ]

@@ -1,0 +1,1 @@
+"""Kubernetes' own kinds as the embedded API serves them."""

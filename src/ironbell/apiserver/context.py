@@ -1,0 +1,47 @@
+"""What the verbs work with: one value that holds the server's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ironbell.api.client import NO_OPTIONS, WriteOptions
+from ironbell.apiserver.admission import Admission
+from ironbell.apiserver.connect import Connects
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.resources import ResourceInfo, Resources
+from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
+from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.store.entry import Key
+from ironbell.apiserver.store.store import Store
+from ironbell.base.clock import Clock
+from ironbell.base.randomness import Randomness
+
+
+@dataclass
+class Context:
+    """The parts of one server."""
+
+    store: Store
+    clock: Clock
+    randomness: Randomness
+    resources: Resources = field(default_factory=Resources)
+    admission: Admission = field(default_factory=Admission)
+    connects: Connects = field(default_factory=Connects)
+    authorizer: Authorizer = field(default_factory=RoleAuthorizer)
+    compile_rule: CompileRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asks for what; a write's options with it."""
+
+    identity: Identity
+    info: ResourceInfo
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+    options: WriteOptions = NO_OPTIONS
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace if self.info.namespaced else "", self.name)

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: checked, compiled, served."""

@@ -1,0 +1,91 @@
+"""Definitions that are stored become served, and those that a program brings become stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from ironbell.api.client import WriteOptions
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.crds.served import is_established, served_resources
+from ironbell.apiserver.identity import SYSTEM
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.store.entry import Change, Entry
+from ironbell.apiserver.verbs.create import create_value
+from ironbell.apiserver.verbs.update import Object, update
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+_OPTIONS = WriteOptions(field_manager="ironbell")
+
+
+class Definitions:
+    """Keeps the table of resources in step with the stored definitions."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def start(self) -> None:
+        """Serve what is stored, and follow changes."""
+        for entry in self._context.store.objects(CRDS).entries():
+            self._serve(entry)
+        self._context.store.listen(self._note)
+
+    def _note(self, change: Change) -> None:
+        if change.entry.resource != CRDS:
+            return
+        if change.deleted:
+            self._context.resources.drop(change.entry.name)
+            self._context.store.history(change.entry.name).close()
+            self._context.store.forget_resource(change.entry.name)
+        elif change.previous is None or not _is_same_spec(change.previous, change.entry):
+            self._serve(change.entry)
+
+    def _serve(self, entry: Entry) -> None:
+        crd = entry.decode()
+        if not is_established(crd):
+            return
+        try:
+            infos = served_resources(crd, compile_rule=self._context.compile_rule)
+        except (KeyError, TypeError, ValueError, StopIteration) as error:
+            # Only a definition stored by another release can come here: writes are checked.
+            structlog.get_logger().error("definition cannot be served", object=entry.name, cause=str(error))
+            return
+        self._context.resources.set(infos)
+
+
+def _is_same_spec(previous: Entry, entry: Entry) -> bool:
+    before, after = previous.decode(), entry.decode()
+    return before.get("spec") == after.get("spec") and is_established(before) == is_established(after)
+
+
+async def install(context: Context, definitions: Iterable[Mapping[str, Any]]) -> None:
+    """Create or update definitions, so that they are as given.
+
+    Raises:
+        Invalid: one of them has faults.
+    """
+    info = context.resources.stored(CRDS)
+    if info is None:
+        return
+    for definition in definitions:
+        await _install_one(context, info, definition)
+
+
+async def _install_one(context: Context, info: ResourceInfo, definition: Mapping[str, Any]) -> None:
+    value: Object = msgspec.json.decode(msgspec.json.encode(definition))
+    request = Request(SYSTEM, info, "", value["metadata"]["name"], "", _OPTIONS)
+    if context.store.latest(CRDS, request.key) is None:
+        await create_value(context, request, value)
+        return
+
+    def change(old: Object, scratch: Object) -> Object:
+        scratch["spec"] = msgspec.json.decode(msgspec.json.encode(value["spec"]))
+        labels = value["metadata"].get("labels")
+        if labels:
+            scratch["metadata"]["labels"] = {**scratch["metadata"].get("labels", {}), **labels}
+        return scratch
+
+    await update(context, request, change)

@@ -1,0 +1,117 @@
+"""From a stored definition to what is served: one `ResourceInfo` per served version."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ironbell.api.kind import Column
+from ironbell.apiserver.resources import Convert, ResourceInfo, ScalePaths
+from ironbell.apiserver.schema.compiled import compile_schema
+from ironbell.apiserver.schema.rules import CompileRule
+
+_AGE = Column("Age", ".metadata.creationTimestamp", type="date")
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def is_established(crd: dict[str, Any]) -> bool:
+    """Whether the definition's names were accepted, so that it is served."""
+    conditions = (crd.get("status") or {}).get("conditions", ())
+    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+
+
+def served_resources(
+    crd: dict[str, Any], *, compile_rule: CompileRule | None, convert: Convert | None = None
+) -> list[ResourceInfo]:
+    """The served versions of a definition, the preferred one first."""
+    spec = crd["spec"]
+    versions = sorted(spec["versions"], key=lambda one: version_rank(one["name"]))
+    served = tuple(one["name"] for one in versions if one.get("served"))
+    storage = next(one["name"] for one in versions if one.get("storage"))
+    return [
+        _info(spec, one, served=served, storage=storage, compile_rule=compile_rule, convert=convert)
+        for one in versions
+        if one.get("served")
+    ]
+
+
+def version_rank(name: str) -> tuple[int, int, int, str]:
+    """Kubernetes' order of versions: stable before beta before alpha, newer first."""
+    found = _VERSION.fullmatch(name)
+    if found is None:
+        return (3, 0, 0, name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return (stage, -int(found[1]), -int(found[3] or 0), name)
+
+
+def _info(
+    spec: dict[str, Any],
+    version: dict[str, Any],
+    *,
+    served: tuple[str, ...],
+    storage: str,
+    compile_rule: CompileRule | None,
+    convert: Convert | None,
+) -> ResourceInfo:
+    names = spec["names"]
+    schema = version["schema"]["openAPIV3Schema"]
+    subresources = version.get("subresources") or {}
+    return ResourceInfo(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        compiled=compile_schema(schema, compile_rule=compile_rule),
+        singular=names.get("singular", ""),
+        list_kind=names.get("listKind", ""),
+        short_names=tuple(names.get("shortNames", ())),
+        categories=tuple(names.get("categories", ())),
+        columns=tuple(_column(one) for one in version.get("additionalPrinterColumns", ())) or (_AGE,),
+        served_versions=served,
+        storage_version=storage,
+        schema=schema,
+        has_status=subresources.get("status") is not None,
+        scale=_scale(subresources.get("scale")),
+        custom=True,
+        convert=convert,
+        field_labels=tuple(_selectable(one) for one in version.get("selectableFields", ())),
+        deprecation_warning=_deprecation(spec, version),
+    )
+
+
+def _column(column: dict[str, Any]) -> Column:
+    return Column(
+        name=column["name"],
+        json_path=column["jsonPath"],
+        type=column.get("type", "string"),
+        priority=column.get("priority", 0),
+        format=column.get("format", ""),
+        description=column.get("description", ""),
+    )
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(".") if part)
+
+
+def _scale(scale: dict[str, Any] | None) -> ScalePaths | None:
+    if not scale:
+        return None
+    return ScalePaths(
+        _path(scale.get("specReplicasPath", "")),
+        _path(scale.get("statusReplicasPath", "")),
+        _path(scale.get("labelSelectorPath") or ""),
+    )
+
+
+def _selectable(field: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    path = _path(field["jsonPath"])
+    return ".".join(path), path
+
+
+def _deprecation(spec: dict[str, Any], version: dict[str, Any]) -> str:
+    if not version.get("deprecated"):
+        return ""
+    given: str = version.get("deprecationWarning") or ""
+    return given or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"

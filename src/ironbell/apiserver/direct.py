@@ -1,0 +1,161 @@
+"""The direct transport: the API as one identity sees it, without HTTP.
+
+Each call is authorised, then carried out by the verbs. What is not allowed raises `Forbidden` before anything else
+is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from ironbell.api.client import (
+    EVERYTHING,
+    NO_OPTIONS,
+    ListOptions,
+    MethodNotAllowed,
+    NotFound,
+    Page,
+    PatchType,
+    Preconditions,
+    Propagation,
+    Selector,
+    WatchEvent,
+    WriteOptions,
+)
+from ironbell.api.kind import Collection
+from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.roles import Attributes, refusal
+from ironbell.apiserver.selectors import selected_name
+from ironbell.apiserver.verbs import create, delete, patch, read, scale, update
+
+_NO_PRECONDITIONS = Preconditions()
+_ALL = ListOptions()
+
+
+class DirectApi:
+    """`surface.ServerApi` for one identity."""
+
+    def __init__(self, context: Context, identity: Identity) -> None:
+        self._context = context
+        self._identity = identity
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        request = self._request("get", where, namespace, name=name, subresource=subresource)
+        if subresource == "scale":
+            return scale.get(self._context, request)
+        return read.get(self._context, request)
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
+        request = self._request("list", where, namespace, name=selected_name(options.selector))
+        return await read.list_objects(self._context, request, options)
+
+    async def watch(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncIterator[WatchEvent]:
+        request = self._request("watch", where, namespace, name=selected_name(selector))
+        async for event in read.watch(self._context, request, resource_version=resource_version, selector=selector):
+            yield event
+
+    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        request = self._request("create", where, namespace, options=options)
+        return await create.create(self._context, request, body)
+
+    async def replace(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        request = self._request("update", where, namespace, name=name, subresource=subresource, options=options)
+        if subresource == "scale":
+            return await scale.replace_scale(self._context, request, body)
+        return await update.replace_object(self._context, request, body)
+
+    async def patch(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        patch_type: PatchType,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
+        if subresource == "scale":
+            return await scale.patch_scale(self._context, request, body, patch_type)
+        if patch_type is PatchType.APPLY and self._context.store.latest(request.info.store_key, request.key) is None:
+            self._authorize("create", request)
+        return await patch.patch(self._context, request, body, patch_type)
+
+    async def delete(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = _NO_PRECONDITIONS,
+        propagation: Propagation = Propagation.BACKGROUND,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        request = self._request("delete", where, namespace, name=name, options=options)
+        return await delete.delete(self._context, request, preconditions=preconditions, propagation=propagation)
+
+    async def delete_collection(
+        self,
+        where: Collection,
+        namespace: str,
+        *,
+        selector: Selector = EVERYTHING,
+        propagation: Propagation = Propagation.BACKGROUND,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Sequence[bytes]:
+        request = self._request("deletecollection", where, namespace, options=options)
+        return await delete.delete_collection(self._context, request, selector=selector, propagation=propagation)
+
+    async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:
+        info = self._context.resources.find(where)
+        handler = self._context.connects.find(info.group, info.plural, subresource=request.subresource)
+        verb = "get" if request.method == "GET" else "create"
+        self._authorize(verb, Request(self._identity, info, request.namespace, request.name, request.subresource))
+        if handler is None:
+            raise NotFound("the server could not find the requested resource")
+        return await handler(request)
+
+    def _request(
+        self,
+        verb: str,
+        where: Collection,
+        namespace: str,
+        *,
+        name: str = "",
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Request:
+        info = self._context.resources.find(where)
+        request = Request(self._identity, info, namespace if info.namespaced else "", name, subresource, options)
+        self._authorize(verb, request)
+        if subresource and subresource not in (*info.subresources, *_hidden_subresources(info)):
+            raise NotFound("the server could not find the requested resource")
+        if verb not in info.verbs and not subresource:
+            raise MethodNotAllowed(f'{verb} is not supported on resources of kind "{info.resource}"')
+        return request
+
+    def _authorize(self, verb: str, request: Request) -> None:
+        info = request.info
+        wanted = Attributes(verb, info.group, info.plural, request.namespace, request.name, request.subresource)
+        if not self._context.authorizer.allows(self._identity, wanted):
+            raise refusal(self._identity, wanted)
+
+
+def _hidden_subresources(info: ResourceInfo) -> tuple[str, ...]:
+    """Subresources that clients use by path without looking for them in discovery."""
+    return ("finalize",) if info.resource == "namespaces" else ()

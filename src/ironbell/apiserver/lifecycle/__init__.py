@@ -1,0 +1,1 @@
+"""What the server does by itself: garbage collection, the ends of namespaces and definitions, expiry of events."""

@@ -1,0 +1,78 @@
+"""Events live for an hour after their last change.
+
+Source: kubernetes/kubernetes: cmd/kube-apiserver (event-ttl).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from datetime import datetime
+
+from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.identity import SYSTEM
+from ironbell.apiserver.store.entry import Change, Entry, Key
+from ironbell.apiserver.verbs.delete import delete
+from ironbell.base.clock import parse_rfc3339
+
+EVENTS = "events"
+_WIDTH = 64
+
+
+class EventExpiry:
+    """Remembers when each event was last written, and deletes what is too old."""
+
+    def __init__(self, context: Context, *, seconds: float) -> None:
+        self._context = context
+        self._seconds = seconds
+        self._due: deque[tuple[float, Key, int]] = deque()
+
+    def start(self) -> None:
+        """Take over what is stored; its age counts from what the events say."""
+        now = self._context.clock.now()
+        entries = sorted(self._context.store.objects(EVENTS).entries(), key=lambda entry: entry.version)
+        for entry in entries:
+            age = (now - _last_seen(entry, now)).total_seconds()
+            self._due.append((self._context.clock.monotonic() + self._seconds - age, entry.key, entry.version))
+        self._context.store.listen(self._note)
+
+    def _note(self, change: Change) -> None:
+        if change.entry.resource == EVENTS and not change.deleted:
+            due = self._context.clock.monotonic() + self._seconds
+            self._due.append((due, change.entry.key, change.entry.version))
+
+    async def expire(self) -> None:
+        """Delete what is due."""
+        now = self._context.clock.monotonic()
+        while self._due and self._due[0][0] <= now:
+            batch: list[tuple[Key, int]] = []
+            while self._due and self._due[0][0] <= now and len(batch) < _WIDTH:
+                _, key, version = self._due.popleft()
+                batch.append((key, version))
+            async with asyncio.TaskGroup() as group:
+                for key, version in batch:
+                    group.create_task(self._delete(key, version), name=f"expire event {key[1]}")
+
+    async def _delete(self, key: Key, version: int) -> None:
+        info = self._context.resources.stored(EVENTS)
+        if info is None:
+            return
+        exactly = Preconditions(resource_version=str(version))
+        with contextlib.suppress(NotFound, Conflict):
+            request = Request(SYSTEM, info, key[0], key[1])
+            await delete(self._context, request, preconditions=exactly, propagation=Propagation.BACKGROUND)
+
+
+def _last_seen(entry: Entry, now: datetime) -> datetime:
+    value = entry.decode()
+    series = value.get("series") or {}
+    for text in (
+        series.get("lastObservedTime"), value.get("lastTimestamp"), value.get("eventTime"),
+        value["metadata"].get("creationTimestamp"),
+    ):  # fmt: skip
+        if isinstance(text, str):
+            with contextlib.suppress(ValueError):
+                return parse_rfc3339(text)
+    return now

@@ -1,0 +1,160 @@
+"""Garbage collection: what no owner is left of is deleted.
+
+An object goes when none of its owners exists any more (an owner that never existed counts as gone). An owner that is
+deleted in the foreground waits for the dependents that block it; one that is deleted as an orphaner lets go of them.
+
+Source: kubernetes/kubernetes: pkg/controller/garbagecollector/garbagecollector.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation, WriteOptions
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.identity import SYSTEM
+from ironbell.apiserver.lifecycle.owners import Owners, Place
+from ironbell.apiserver.lifecycle.worklist import Worklist
+from ironbell.apiserver.store.entry import Change, Entry
+from ironbell.apiserver.verbs.bodies import to_version
+from ironbell.apiserver.verbs.delete import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, delete
+from ironbell.apiserver.verbs.update import Object, update
+
+_OPTIONS = WriteOptions(field_manager="garbage-collector")
+
+
+class GarbageCollector:
+    """Follows the owner index and cleans up."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._owners = Owners()
+        self.work: Worklist[Place] = Worklist("garbage", self._handle)
+
+    def start(self) -> None:
+        """Take over what is stored, and look at everything that was left half done."""
+        store = self._context.store
+        entries = [entry for resource in store.resources() for entry in store.objects(resource).entries()]
+        self._owners.load(entries)
+        for entry in entries:
+            if entry.deleting or self._lacks_owner(entry):
+                self.work.add((entry.resource, entry.key))
+        store.listen(self._note)
+
+    def _lacks_owner(self, entry: Entry) -> bool:
+        return any(self._owners.place(uid) is None for uid in entry.owners)
+
+    def _note(self, change: Change) -> None:
+        entry, previous = change.entry, change.previous
+        self._owners.note(change)
+        if change.deleted:
+            for place in self._owners.dependents(entry.uid):
+                self.work.add(place)
+            for uid in previous.owners if previous is not None else ():
+                self._wake_owner(uid)
+        elif entry.deleting or (entry.owners and self._lacks_owner(entry)):
+            self.work.add((entry.resource, entry.key))
+        elif previous is not None and previous.owners != entry.owners:
+            for uid in previous.owners:
+                self._wake_owner(uid)
+
+    def _wake_owner(self, uid: str) -> None:
+        place = self._owners.place(uid)
+        entry = self._context.store.get(*place) if place is not None else None
+        if place is not None and entry is not None and entry.deleting:
+            self.work.add(place)
+
+    async def _handle(self, place: Place) -> None:
+        entry = self._context.store.latest(*place)
+        info = self._context.resources.stored(place[0])
+        if entry is None or info is None:
+            return
+        value = to_version(info, entry.decode())
+        request = Request(SYSTEM, info, entry.namespace, entry.name, "", _OPTIONS)
+        finalizers = value["metadata"].get("finalizers", ())
+        try:
+            if entry.deleting and FOREGROUND_FINALIZER in finalizers:
+                await self._finish_foreground(request, entry)
+            elif entry.deleting and ORPHAN_FINALIZER in finalizers:
+                await self._finish_orphaning(request, entry)
+            elif not entry.deleting and entry.owners:
+                await self._check(request, entry, value)
+        except (NotFound, Conflict):
+            # Somebody else was first: what is there now is looked at afresh.
+            self.work.add(place)
+
+    async def _check(self, request: Request, entry: Entry, value: dict[str, Any]) -> None:
+        """Delete an object that has no owner left, or drop the owners that are gone."""
+        owners = [self._owner(entry, uid) for uid in entry.owners]
+        solid = [owner for owner in owners if owner is not None and not _is_foreground(owner)]
+        waiting = [owner for owner in owners if owner is not None and _is_foreground(owner)]
+        if solid:
+            keep = {owner.uid for owner in solid}
+            if len(solid) < len(owners):
+                await self._keep_owners(request, keep)
+            return
+        finalizers = value["metadata"].get("finalizers", ())
+        if ORPHAN_FINALIZER in finalizers:
+            propagation = Propagation.ORPHAN
+        elif FOREGROUND_FINALIZER in finalizers or (waiting and self._owners.has_dependents(entry.uid)):
+            propagation = Propagation.FOREGROUND
+        else:
+            propagation = Propagation.BACKGROUND
+        exactly = Preconditions(uid=entry.uid, resource_version=str(entry.version))
+        await delete(self._context, request, preconditions=exactly, propagation=propagation)
+
+    def _owner(self, entry: Entry, uid: str) -> Entry | None:
+        """An owner as it is now; an object of another namespace cannot be one."""
+        place = self._owners.place(uid)
+        owner = self._context.store.get(*place) if place is not None else None
+        if owner is None or owner.namespace not in ("", entry.namespace):
+            return None
+        return owner
+
+    async def _keep_owners(self, request: Request, keep: set[str]) -> None:
+        def change(old: Object, scratch: Object) -> Object:
+            meta = scratch["metadata"]
+            meta["ownerReferences"] = [one for one in meta.get("ownerReferences", ()) if one["uid"] in keep]
+            return scratch
+
+        await update(self._context, request, change)
+
+    async def _finish_foreground(self, request: Request, entry: Entry) -> None:
+        """Let a foreground owner go once nothing blocks it; until then, see to its dependents."""
+        blocked = False
+        for place in self._owners.dependents(entry.uid):
+            dependent = self._context.store.latest(*place)
+            if dependent is None:
+                continue
+            blocked = blocked or _blocks(dependent, entry.uid)
+            if not dependent.deleting:
+                self.work.add(place)
+        if not blocked:
+            await self._remove_finalizer(request, FOREGROUND_FINALIZER)
+
+    async def _finish_orphaning(self, request: Request, entry: Entry) -> None:
+        for place in self._owners.dependents(entry.uid):
+            dependent = self._context.store.latest(*place)
+            info = self._context.resources.stored(place[0])
+            if dependent is None or info is None:
+                continue
+            keep = set(dependent.owners) - {entry.uid}
+            await self._keep_owners(Request(SYSTEM, info, dependent.namespace, dependent.name, "", _OPTIONS), keep)
+        await self._remove_finalizer(request, ORPHAN_FINALIZER)
+
+    async def _remove_finalizer(self, request: Request, name: str) -> None:
+        def change(old: Object, scratch: Object) -> Object:
+            meta = scratch["metadata"]
+            meta["finalizers"] = [one for one in meta.get("finalizers", ()) if one != name]
+            return scratch
+
+        await update(self._context, request, change)
+
+
+def _is_foreground(owner: Entry) -> bool:
+    return owner.deleting and FOREGROUND_FINALIZER in owner.decode()["metadata"].get("finalizers", ())
+
+
+def _blocks(dependent: Entry, uid: str) -> bool:
+    references = dependent.decode()["metadata"].get("ownerReferences", ())
+    return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in references)

@@ -1,0 +1,76 @@
+"""Work to be done once each, by a few workers, again later if it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import structlog
+
+from ironbell.api.client import ApiError
+from ironbell.apiserver.store.log import StorageError
+
+Item = TypeVar("Item")
+
+_RETRY_S = (0.05, 0.2, 1.0, 5.0, 30.0)
+
+
+class Worklist(Generic[Item]):
+    """A queue in which an item stands at most once; an item under way may be queued again."""
+
+    def __init__(self, name: str, handle: Callable[[Item], Awaitable[None]], *, width: int = 32) -> None:
+        self._name = name
+        self._handle = handle
+        self._width = width
+        self._queue: asyncio.Queue[Item] = asyncio.Queue()
+        self._queued: set[Item] = set()
+        self._failures: dict[Item, int] = {}
+        self._delayed: set[asyncio.TimerHandle] = set()
+        self._busy = 0
+
+    def add(self, item: Item) -> None:
+        if item not in self._queued:
+            self._queued.add(item)
+            self._queue.put_nowait(item)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing queued, under way, or waiting to be tried again."""
+        return not self._queued and not self._busy and not self._failures
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._width):
+                    group.create_task(self._work(), name=f"{self._name} {number}")
+        finally:
+            for handle in self._delayed:
+                handle.cancel()
+
+    async def _work(self) -> None:
+        while True:
+            item = await self._queue.get()
+            self._queued.discard(item)
+            self._busy += 1
+            try:
+                await self._handle(item)
+                self._failures.pop(item, None)
+            except (ApiError, StorageError) as error:
+                self._again(item, error)
+            finally:
+                self._busy -= 1
+
+    def _again(self, item: Item, error: ApiError | StorageError) -> None:
+        count = self._failures.get(item, 0)
+        self._failures[item] = count + 1
+        if count >= len(_RETRY_S):
+            structlog.get_logger().warning("work keeps failing", work=self._name, item=str(item), cause=error.message)
+        delay = _RETRY_S[min(count, len(_RETRY_S) - 1)]
+        self._delayed = {handle for handle in self._delayed if not handle.cancelled() and handle.when() > _now()}
+        self._delayed.add(asyncio.get_running_loop().call_later(delay, self.add, item))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

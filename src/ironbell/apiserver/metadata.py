@@ -1,0 +1,190 @@
+"""Object metadata: what is kept of it, and whether it is well-formed.
+
+Source: kubernetes/apimachinery: pkg/api/validation/objectmeta.go, pkg/util/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest
+from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, required, too_long
+
+MAX_ANNOTATION_BYTES = 256 << 10
+MAX_GENERATED_BASE = 58
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_DNS_LABEL = re.compile(_LABEL)
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_DNS_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_QUALIFIED_TEXT = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_LABEL_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+    "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation "
+    "is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+
+
+class _Owner(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The types that metadata must have."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    self_link: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[_Owner] | None = None
+    managed_fields: list[dict[str, Any]] | None = None
+
+
+_KNOWN = frozenset(_Meta.__struct_encode_fields__)
+_OWNER_KNOWN = frozenset(_Owner.__struct_encode_fields__)
+
+
+def clean(value: dict[str, Any]) -> list[str]:
+    """Check the types in an object's metadata, drop what is empty or unknown, and give the unknown paths.
+
+    Raises:
+        BadRequest: the metadata is no metadata.
+    """
+    meta = value.get("metadata")
+    if meta is None:
+        meta = value["metadata"] = {}
+    try:
+        msgspec.convert(meta, _Meta)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"metadata is malformed: {error}") from error
+    unknown = [f"metadata.{name}" for name in meta if name not in _KNOWN]
+    for name in [name for name, part in meta.items() if name not in _KNOWN or part in (None, "", {}, [])]:
+        del meta[name]
+    meta.pop("selfLink", None)
+    for name in ("labels", "annotations"):
+        if name in meta and None in meta[name].values():
+            meta[name] = {key: text or "" for key, text in meta[name].items()}
+    for index, owner in enumerate(meta.get("ownerReferences", ())):
+        for name in [name for name in owner if name not in _OWNER_KNOWN]:
+            unknown.append(f"metadata.ownerReferences[{index}].{name}")
+            del owner[name]
+    return unknown
+
+
+def name_fault(name: str, *, is_label: bool = False) -> str:
+    """Why a name is none, or empty."""
+    longest, pattern, text = (63, _DNS_LABEL, _DNS_LABEL_TEXT) if is_label else (253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
+    if len(name) > longest:
+        return f"must be no more than {longest} bytes"
+    return "" if pattern.fullmatch(name) else text
+
+
+def qualified_fault(key: str) -> str:
+    """Why a label key (or finalizer) is none, or empty."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (not prefix or name_fault(prefix)):
+        return f"prefix part {name_fault(prefix) if prefix else 'must be non-empty'}"
+    if not name:
+        return "name part must be non-empty"
+    if len(name) > 63:
+        return "name part must be no more than 63 bytes"
+    return "" if _QUALIFIED.fullmatch(name) else _QUALIFIED_TEXT
+
+
+def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_is_label: bool) -> list[FieldError]:
+    """Faults of cleaned metadata."""
+    errors: list[FieldError] = []
+    name = meta.get("name", "")
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    elif fault := name_fault(name, is_label=name_is_label):
+        errors.append(invalid("metadata.name", name, fault))
+    if not namespaced and meta.get("namespace"):
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    if "labels" in meta:
+        _check_labels(meta["labels"], errors)
+    if "annotations" in meta:
+        _check_annotations(meta["annotations"], errors)
+    if "finalizers" in meta:
+        _check_finalizers(meta["finalizers"], errors)
+    if "ownerReferences" in meta:
+        _check_owners(meta["ownerReferences"], errors)
+    return errors
+
+
+def _check_labels(labels: dict[str, str], errors: list[FieldError]) -> None:
+    for key, value in labels.items():
+        if fault := qualified_fault(key):
+            errors.append(invalid("metadata.labels", key, fault))
+        if len(value) > 63:
+            errors.append(invalid("metadata.labels", value, "must be no more than 63 bytes"))
+        elif not _LABEL_VALUE.fullmatch(value):
+            errors.append(invalid("metadata.labels", value, _LABEL_VALUE_TEXT))
+
+
+def _check_annotations(annotations: dict[str, str], errors: list[FieldError]) -> None:
+    total = 0
+    for key, value in annotations.items():
+        if fault := qualified_fault(key.lower()):
+            errors.append(invalid("metadata.annotations", key, fault))
+        total += len(key) + len(value.encode())
+    if total > MAX_ANNOTATION_BYTES:
+        errors.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
+
+
+def _check_finalizers(finalizers: list[str], errors: list[FieldError]) -> None:
+    errors.extend(
+        invalid("metadata.finalizers", name, fault) for name in finalizers if (fault := qualified_fault(name))
+    )
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid("metadata.finalizers", finalizers, detail))
+
+
+def _check_owners(owners: list[dict[str, Any]], errors: list[FieldError]) -> None:
+    controllers = [owner.get("name", "") for owner in owners if owner.get("controller")]
+    for owner in owners:
+        errors.extend(
+            required(f"metadata.ownerReferences.{name}", "must not be empty")
+            for name in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(name)
+        )
+    if len(controllers) > 1:
+        detail = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}"
+        )
+        errors.append(invalid("metadata.ownerReferences", owners, detail))

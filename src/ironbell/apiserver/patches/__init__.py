@@ -1,0 +1,1 @@
+"""Patches as functions over plain data: merge, JSON, strategic, apply."""

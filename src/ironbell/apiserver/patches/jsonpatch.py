@@ -1,0 +1,55 @@
+"""JSON patch, with the limits that Kubernetes sets.
+
+Source: RFC 6902; kubernetes/apiserver: pkg/endpoints/handlers/patch.go (limits).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from ironbell.api.client import ApiError, BadRequest, Invalid
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 << 20
+
+
+def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
+    """The target with all operations applied in order; `target` may be changed.
+
+    Raises:
+        BadRequest: this is no JSON patch.
+        Invalid: a path does not exist, or a test does not hold.
+    """
+    if not isinstance(operations, list):
+        raise BadRequest("a JSON patch must be a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise ApiError(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}",
+            code=413, reason="RequestEntityTooLarge",
+        )  # fmt: skip
+    copied = 0
+    document: Any = target
+    try:
+        for operation in operations:
+            if isinstance(operation, dict) and operation.get("op") == "copy":
+                copied += _size_at(document, operation.get("from"))
+                if copied > MAX_COPIED_BYTES:
+                    raise BadRequest(f"a JSON patch may copy at most {MAX_COPIED_BYTES} bytes")
+            document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+    except jsonpatch.InvalidJsonPatch as error:
+        raise BadRequest(f"the JSON patch is malformed: {error}") from error
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+        raise Invalid(f"the server rejected our request due to an error in our request: {error}") from error
+    except (TypeError, KeyError, IndexError, ValueError, AttributeError) as error:
+        raise BadRequest(f"the JSON patch does not fit the object: {error}") from error
+    if not isinstance(document, dict):
+        raise Invalid("the server rejected our request due to an error in our request: no object is left")
+    return document
+
+
+def _size_at(document: Any, pointer: Any) -> int:
+    found = jsonpatch.JsonPointer(str(pointer)).resolve(document)
+    return len(msgspec.json.encode(found))

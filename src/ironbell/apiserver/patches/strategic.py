@@ -1,0 +1,156 @@
+"""Strategic merge patch: a merge patch that knows which lists are maps.
+
+List strategies come from the schema: `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, or else the
+list's type. Without a schema for a field, objects merge and lists are replaced.
+
+Source: kubernetes/apimachinery: pkg/util/strategicpatch/patch.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironbell.api.client import BadRequest
+
+_DIRECTIVE = "$patch"
+_RETAIN = "$retainKeys"
+_DELETE_PREFIX = "$deleteFromPrimitiveList/"
+_ORDER_PREFIX = "$setElementOrder/"
+_NO_SCHEMA: dict[str, Any] = {}
+
+
+def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The target with the patch applied; `target` may be changed.
+
+    Raises:
+        BadRequest: a directive is malformed, or an item of a merged list lacks its key.
+    """
+    current: dict[str, Any] = target if isinstance(target, dict) else {}
+    directive = patch.get(_DIRECTIVE)
+    if directive == "replace":
+        return {name: value for name, value in patch.items() if name != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise BadRequest(f"unknown $patch directive {directive!r}: use merge, replace or delete")
+    if _RETAIN in patch:
+        kept = set(_names(patch[_RETAIN], _RETAIN))
+        current = {name: value for name, value in current.items() if name in kept}
+    for name, value in patch.items():
+        if name.startswith("$"):
+            continue
+        if value is None:
+            current.pop(name, None)
+        else:
+            current[name] = _merge_field(current.get(name), value, _child(schema, name))
+    _delete_from_lists(current, patch)
+    _set_orders(current, patch, schema)
+    return current
+
+
+def _child(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = schema.get("properties", _NO_SCHEMA).get(name)
+    if found is None:
+        found = schema.get("additionalProperties")
+    return found if isinstance(found, Mapping) else _NO_SCHEMA
+
+
+def _merge_field(target: Any, value: Any, schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return strategic_merge(target, value, schema)
+    if isinstance(value, list):
+        return _merge_list(target, value, schema)
+    return value
+
+
+def _merge_list(target: Any, patch: list[Any], schema: Mapping[str, Any]) -> list[Any]:
+    key = _merge_key(schema)
+    if not key and not _is_merged(schema):
+        return _plain(patch)
+    current: list[Any] = list(target) if isinstance(target, list) else []
+    if not key:
+        return current + [item for item in patch if item not in current]
+    if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" and len(item) == 1 for item in patch):
+        return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
+    for item in patch:
+        _merge_item(current, item, key, schema)
+    return current
+
+
+def _merge_item(current: list[Any], item: Any, key: str, schema: Mapping[str, Any]) -> None:
+    if not isinstance(item, dict) or key not in item:
+        raise BadRequest(f"map: {item} does not contain declared merge key: {key}")
+    place = _find(current, key, item[key])
+    if item.get(_DIRECTIVE) == "delete":
+        if place is not None:
+            del current[place]
+    elif place is None:
+        current.append(strategic_merge({}, item, schema.get("items", _NO_SCHEMA)))
+    else:
+        current[place] = strategic_merge(current[place], item, schema.get("items", _NO_SCHEMA))
+
+
+def _is_merged(schema: Mapping[str, Any]) -> bool:
+    strategies = schema.get("x-kubernetes-patch-strategy", "").split(",")
+    return "merge" in strategies or schema.get("x-kubernetes-list-type") == "set"
+
+
+def _merge_key(schema: Mapping[str, Any]) -> str:
+    """The key of a merged list of objects; a list that is a map merges by its first key."""
+    declared: str = schema.get("x-kubernetes-patch-merge-key", "")
+    if declared or schema.get("x-kubernetes-list-type") != "map":
+        return declared
+    keys = schema.get("x-kubernetes-list-map-keys", ())
+    return str(keys[0]) if keys else ""
+
+
+def _find(items: list[Any], key: str, wanted: Any) -> int | None:
+    return next((i for i, item in enumerate(items) if isinstance(item, dict) and item.get(key) == wanted), None)
+
+
+def _plain(items: list[Any]) -> list[Any]:
+    """A replaced list, without the directives that items may carry."""
+    return [
+        {name: value for name, value in item.items() if name != _DIRECTIVE} if isinstance(item, dict) else item
+        for item in items
+    ]
+
+
+def _names(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise BadRequest(f"{what} must be a list")
+    return value
+
+
+def _delete_from_lists(target: dict[str, Any], patch: dict[str, Any]) -> None:
+    for directive, value in patch.items():
+        name = directive.removeprefix(_DELETE_PREFIX)
+        if name != directive and isinstance(target.get(name), list):
+            gone = _names(value, directive)
+            target[name] = [item for item in target[name] if item not in gone]
+
+
+def _set_orders(target: dict[str, Any], patch: dict[str, Any], schema: Mapping[str, Any]) -> None:
+    for directive, value in patch.items():
+        name = directive.removeprefix(_ORDER_PREFIX)
+        if name == directive or not isinstance(target.get(name), list):
+            continue
+        key = _merge_key(_child(schema, name))
+        order = [_mark(item, key) for item in _names(value, directive)]
+        target[name] = _ordered(target[name], order, key)
+
+
+def _mark(item: Any, key: str) -> Any:
+    return item.get(key) if key and isinstance(item, dict) else item
+
+
+def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
+    """Items in the order asked for; those it does not name stay behind the one they follow now."""
+    ranks: list[tuple[int, int]] = []
+    rank = -1
+    for position, item in enumerate(items):
+        mark = _mark(item, key)
+        rank = order.index(mark) if mark in order else rank
+        ranks.append((rank, position))
+    return [items[position] for _, position in sorted(ranks)]

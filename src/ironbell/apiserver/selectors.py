@@ -1,0 +1,143 @@
+"""Label and field selectors: parsed once, asked for every object.
+
+Source: kubernetes/apimachinery: pkg/labels/selector.go, pkg/fields/selector.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ironbell.api.client import BadRequest, Selector
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.store.entry import Entry
+
+Match = Callable[[Entry], bool]
+LabelMatch = Callable[[Mapping[str, str]], bool]
+
+_KEY = r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(
+    rf"\s*(?:(?P<absent>!)\s*(?P<gone>{_KEY})"
+    rf"|(?P<key>{_KEY})\s*(?:(?P<op>==|=|!=|>|<)\s*(?P<value>[A-Za-z0-9_.-]*)"
+    r"|(?P<set>in|notin)\s*\((?P<values>[A-Za-z0-9_.,\s-]*)\))?)\s*(?:,|$)"
+)
+_NO_LABELS: dict[str, str] = {}
+
+
+def parse_labels(text: str) -> LabelMatch | None:
+    """A label selector as a predicate over labels; None for the empty one, which matches everything.
+
+    Raises:
+        BadRequest: the text is no label selector.
+    """
+    requirements: list[LabelMatch] = []
+    position = 0
+    while position < len(text):
+        found = _REQUIREMENT.match(text, position)
+        if found is None or found.end() == position:
+            raise BadRequest(f"unable to parse requirement: invalid label selector {text!r} at {text[position:]!r}")
+        requirements.append(_requirement(found))
+        position = found.end()
+    if not requirements:
+        return None
+    if len(requirements) == 1:
+        return requirements[0]
+    return lambda labels: all(requirement(labels) for requirement in requirements)
+
+
+def _requirement(found: re.Match[str]) -> LabelMatch:
+    if found["absent"]:
+        gone = found["gone"]
+        return lambda labels: gone not in labels
+    key, operator, value = found["key"], found["op"], found["value"]
+    if found["set"]:
+        values = {part.strip() for part in found["values"].split(",")}
+        if found["set"] == "in":
+            return lambda labels: labels.get(key) in values
+        return lambda labels: key not in labels or labels[key] not in values
+    if operator in ("=", "=="):
+        return lambda labels: labels.get(key) == value
+    if operator == "!=":
+        return lambda labels: labels.get(key) != value
+    if operator in (">", "<"):
+        return _compare(key, value, greater=operator == ">")
+    return lambda labels: key in labels
+
+
+def _compare(key: str, bound: str, *, greater: bool) -> LabelMatch:
+    try:
+        limit = int(bound)
+    except ValueError as error:
+        raise BadRequest(f"for 'Gt', 'Lt' operators, the value must be an integer: {bound!r}") from error
+
+    def match(labels: Mapping[str, str]) -> bool:
+        try:
+            value = int(labels[key])
+        except (KeyError, ValueError):
+            return False
+        return value > limit if greater else value < limit
+
+    return match
+
+
+def parse_fields(text: str) -> list[tuple[str, bool, str]]:
+    """A field selector as (label, whether equal, value) parts.
+
+    Raises:
+        BadRequest: the text is no field selector.
+    """
+    parts: list[tuple[str, bool, str]] = []
+    for term in filter(None, re.split(r"(?<!\\),", text)):
+        found = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
+        if found is None:
+            raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
+        value = re.sub(r"\\([\\,=])", r"\1", found[3])
+        parts.append((found[1].strip(), found[2] != "!=", value))
+    return parts
+
+
+def compile_selector(selector: Selector, info: ResourceInfo) -> Match | None:
+    """Both selectors as a predicate over entries; None if everything matches.
+
+    Raises:
+        BadRequest: a selector cannot be parsed, or names a field that cannot be selected by.
+    """
+    labels = parse_labels(selector.labels)
+    fields = [_field(part, info) for part in parse_fields(selector.fields)]
+    if labels is None and not fields:
+        return None
+
+    def match(entry: Entry) -> bool:
+        if labels is not None and not labels(entry.labels or _NO_LABELS):
+            return False
+        return all(field(entry) for field in fields)
+
+    return match
+
+
+def _field(part: tuple[str, bool, str], info: ResourceInfo) -> Match:
+    label, equal, value = part
+    if label == "metadata.name":
+        return lambda entry: (entry.name == value) is equal
+    if label == "metadata.namespace" and info.namespaced:
+        return lambda entry: (entry.namespace == value) is equal
+    path = dict(info.field_labels).get(label)
+    if path is None:
+        raise BadRequest(f"field label not supported: {label}")
+    return lambda entry: (_at(entry.decode(), path) == value) is equal
+
+
+def _at(value: Any, path: tuple[str, ...]) -> str:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def selected_name(selector: Selector) -> str:
+    """The one name that a selector allows, or empty: for authorisation by name."""
+    return next(
+        (value for label, equal, value in parse_fields(selector.fields) if label == "metadata.name" and equal), ""
+    )

@@ -1,0 +1,99 @@
+"""One stored object: its encoded bytes and the header that selectors, indexes and preconditions need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace is empty for cluster-scoped resources."""
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """An object as stored. Never changed: a write makes a new one."""
+
+    resource: str
+    """`plural.group`."""
+    key: Key
+    version: int
+    """The revision that wrote it, which is its resourceVersion."""
+    uid: str
+    body: bytes
+    labels: dict[str, str] | None = None
+    owners: tuple[str, ...] = ()
+    """uids of its owners."""
+    deleting: bool = False
+
+    @property
+    def namespace(self) -> str:
+        return self.key[0]
+
+    @property
+    def name(self) -> str:
+        return self.key[1]
+
+    def decode(self) -> dict[str, Any]:
+        """The object as plain data, fresh for every call."""
+        decoded: dict[str, Any] = msgspec.json.decode(self.body)
+        return decoded
+
+
+class _Owner(msgspec.Struct, frozen=True, gc=False):
+    uid: str = ""
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    owner_references: tuple[_Owner, ...] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Header(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Meta
+
+
+_HEADERS = msgspec.json.Decoder(_Header)
+
+
+def read_entry(resource: str, key: Key, version: int, *, body: bytes) -> Entry:
+    """An entry from its encoded form, as the log gives it back."""
+    meta = _HEADERS.decode(body).metadata
+    return Entry(
+        resource,
+        key,
+        version,
+        meta.uid,
+        body,
+        meta.labels or None,
+        tuple(owner.uid for owner in meta.owner_references or ()),
+        meta.deletion_timestamp is not None,
+    )
+
+
+def make_entry(resource: str, key: Key, version: int, *, value: dict[str, Any]) -> Entry:
+    """An entry for an object that has just been decided on; its resourceVersion is set to `version`."""
+    meta = value["metadata"]
+    meta["resourceVersion"] = str(version)
+    owners = meta.get("ownerReferences")
+    return Entry(
+        resource,
+        key,
+        version,
+        meta["uid"],
+        msgspec.json.encode(value),
+        dict(meta["labels"]) if meta.get("labels") else None,
+        tuple(owner["uid"] for owner in owners) if owners else (),
+        "deletionTimestamp" in meta,
+    )
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One committed write: what watches and indexes hear of."""
+
+    entry: Entry
+    """The new object; for a deletion its last state, under the version of the deletion."""
+    previous: Entry | None
+    """What it replaced; None if it is new."""
+    deleted: bool = False

@@ -1,0 +1,63 @@
+"""How much history is kept, and which rows of the log nothing needs any more.
+
+A revision is needed as long as it is the current state of its object, or as a change behind the horizon, or as what
+such a change replaced.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ironbell.apiserver.store.log import Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much history watches and continued lists can fall back on."""
+
+    revisions: int = 50_000
+    """On disk: at most this many revisions."""
+    seconds: float = 3600.0
+    """On disk: revisions older than this are given up, as far as this process has seen them."""
+    memory_changes: int = 16_384
+    memory_bytes: int = 32 << 20
+    compact_every: int = 2_000
+    """Compaction runs after so many revisions (and with the server's housekeeping)."""
+
+
+class Horizon:
+    """Up to where history has been given up, and what may be deleted when it moves."""
+
+    def __init__(self, horizon: int, marks: Iterable[Mark]) -> None:
+        self.value = horizon
+        self._marks: deque[Mark] = deque(marks)
+        self._times: deque[tuple[float, int]] = deque()
+
+    def add(self, mark: Mark) -> None:
+        self._marks.append(mark)
+
+    def tick(self, now: float, revision: int) -> None:
+        """Remember when a revision was the newest."""
+        if not self._times or self._times[-1][1] != revision:
+            self._times.append((now, revision))
+
+    def target(self, retention: Retention, *, now: float, revision: int) -> int:
+        """Where the horizon should be."""
+        wanted = max(self.value, revision - retention.revisions)
+        while self._times and self._times[0][0] <= now - retention.seconds:
+            wanted = max(wanted, self._times.popleft()[1])
+        return wanted
+
+    def move(self, horizon: int) -> list[int]:
+        """Move the horizon and give the revisions that nothing needs any more."""
+        dead: list[int] = []
+        while self._marks and self._marks[0].revision <= horizon:
+            mark = self._marks.popleft()
+            if mark.previous:
+                dead.append(mark.previous)
+            if mark.deleted:
+                dead.append(mark.revision)
+        self.value = max(self.value, horizon)
+        return dead

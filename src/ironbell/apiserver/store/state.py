@@ -1,0 +1,132 @@
+"""The objects of one resource as they are now, in order, and what happened to them lately.
+
+Lists read `Objects`; watches read `History` by position and wait for more. Both change only when writes have become
+durable, in the order of revisions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+
+from ironbell.apiserver.store.entry import Change, Entry, Key
+
+_AFTER_NAMES = "\U0010ffff"
+
+
+class Objects:
+    """Current objects by key, and their keys in order."""
+
+    __slots__ = ("_by_key", "_keys")
+
+    def __init__(self) -> None:
+        self._by_key: dict[Key, Entry] = {}
+        self._keys: list[Key] = []
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def get(self, key: Key) -> Entry | None:
+        return self._by_key.get(key)
+
+    def load(self, entries: list[Entry]) -> None:
+        """Take over what the log held."""
+        self._by_key = {entry.key: entry for entry in entries}
+        self._keys = sorted(self._by_key)
+
+    def put(self, entry: Entry) -> None:
+        if entry.key not in self._by_key:
+            insort(self._keys, entry.key)
+        self._by_key[entry.key] = entry
+
+    def remove(self, key: Key) -> None:
+        if self._by_key.pop(key, None) is not None:
+            del self._keys[bisect_left(self._keys, key)]
+
+    def keys(self, namespace: str = "", *, after: Key | None = None) -> list[Key]:
+        """Keys in order, of one namespace or (empty) of all, those behind `after` only."""
+        start, end = 0, len(self._keys)
+        if namespace:
+            start = bisect_left(self._keys, (namespace, ""))
+            end = bisect_right(self._keys, (namespace, _AFTER_NAMES))
+        if after is not None:
+            start = max(start, bisect_right(self._keys, after))
+        return self._keys[start:end]
+
+    def entries(self, namespace: str = "", *, after: Key | None = None) -> Iterator[Entry]:
+        by_key = self._by_key
+        return (by_key[key] for key in self.keys(namespace, after=after))
+
+
+class History:
+    """Recent changes of one resource, addressed by a position that only grows."""
+
+    __slots__ = ("_base", "_changes", "_start", "_versions", "_waiting", "complete_after", "is_closed")
+
+    def __init__(self, complete_after: int) -> None:
+        self._changes: list[Change | None] = []
+        self._versions: list[int] = []
+        self._start = 0
+        self._base = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self.complete_after = complete_after
+        """All changes behind this revision are here."""
+        self.is_closed = False
+
+    @property
+    def end(self) -> int:
+        """The position behind the newest change."""
+        return self._base + len(self._changes)
+
+    def add(self, change: Change) -> None:
+        self._changes.append(change)
+        self._versions.append(change.entry.version)
+
+    def position(self, version: int) -> int:
+        """Where changes behind a revision begin; the revision must not lie before `complete_after`."""
+        return self._base + bisect_right(self._versions, version, self._start)
+
+    def drop_oldest(self) -> Change | None:
+        """Let go of the oldest change."""
+        if self._start == len(self._changes):
+            return None
+        oldest = self._changes[self._start]
+        self._changes[self._start] = None
+        self.complete_after = self._versions[self._start]
+        self._start += 1
+        if self._start > 1024 and self._start * 2 > len(self._changes):
+            del self._changes[: self._start]
+            del self._versions[: self._start]
+            self._base += self._start
+            self._start = 0
+        return oldest
+
+    def since(self, position: int, *, limit: int) -> list[Change] | None:
+        """Changes from a position on; None if they are no longer all here."""
+        index = position - self._base
+        if index < self._start:
+            return None
+        found = self._changes[index : index + limit]
+        return [change for change in found if change is not None]
+
+    def wake(self) -> None:
+        """Wake those who wait for more."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def close(self) -> None:
+        """End all watches: the resource or the server goes away."""
+        self.is_closed = True
+        self.wake()
+
+    def more(self) -> asyncio.Future[None]:
+        """Done when something was added, or when the history is closed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.is_closed:
+            future.set_result(None)
+        else:
+            self._waiting.append(future)
+        return future

@@ -1,0 +1,228 @@
+"""The store: decides nothing, orders everything.
+
+Writers work on the event loop: they look at the latest state (`latest`, which includes writes under way), decide,
+and call `put` or `remove` without awaiting in between. That assigns the revision and queues the row; the future they
+get is done when the row is durable, and only then do readers, watches and indexes see the change. If a commit fails,
+all writes under way fail, because later ones were decided on top of earlier ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import structlog
+
+from ironbell.api.client import Unavailable
+from ironbell.apiserver.store.entry import Change, Entry, Key, make_entry, read_entry
+from ironbell.apiserver.store.log import Loaded, Log, Mark, Row, StorageError
+from ironbell.apiserver.store.retention import Horizon, Retention
+from ironbell.apiserver.store.state import History, Objects
+
+Written = asyncio.Future[Entry]
+Listener = Callable[[Change], None]
+"""Called for every committed change, in order, before the writer is answered."""
+
+
+class Store:
+    """All objects, their history, and the way into the log."""
+
+    def __init__(self, log: Log, *, retention: Retention | None = None) -> None:
+        self._log = log
+        self._retention = retention or Retention()
+        self._objects: dict[str, Objects] = {}
+        self._histories: dict[str, History] = {}
+        self._latest: dict[tuple[str, Key], Change] = {}
+        self._under_way: deque[tuple[Change, Written]] = deque()
+        self._order: deque[History] = deque()
+        self._history_bytes = 0
+        self._listeners: list[Listener] = []
+        self._horizon = Horizon(0, ())
+        self._assigned = 0
+        self._compacted = 0
+        self._start = 0
+        self.revision = 0
+        """The newest revision that is durable and visible."""
+
+    def open(self, *, now: float) -> None:
+        """Read the log. Blocks; called once, before anything else."""
+        loaded = self._log.open(self._on_done)
+        self._load(loaded)
+        self._horizon.tick(now, self.revision)
+
+    def _load(self, loaded: Loaded) -> None:
+        by_resource: dict[str, list[Entry]] = {}
+        for row in loaded.live:
+            entry = read_entry(row.resource, (row.namespace, row.name), row.revision, body=row.body)
+            by_resource.setdefault(row.resource, []).append(entry)
+        for resource, entries in by_resource.items():
+            self.objects(resource).load(entries)
+        self.revision = self._assigned = self._start = self._compacted = loaded.revision
+        self._horizon = Horizon(loaded.horizon, loaded.marks)
+        dead = self._horizon.move(loaded.horizon)
+        if dead:
+            self._log.forget(loaded.horizon, dead)
+
+    async def close(self) -> None:
+        """End all watches and wait until everything queued is on disk."""
+        for history in self._histories.values():
+            history.close()
+        await self._log.close()
+        self._fail(StorageError("the server is closing"))
+
+    # Reading
+
+    def objects(self, resource: str) -> Objects:
+        """The visible objects of one resource."""
+        found = self._objects.get(resource)
+        if found is None:
+            found = self._objects[resource] = Objects()
+        return found
+
+    def history(self, resource: str) -> History:
+        found = self._histories.get(resource)
+        if found is None:
+            found = self._histories[resource] = History(self._start)
+        return found
+
+    def resources(self) -> Iterator[str]:
+        """Names of resources of which objects are or were stored."""
+        return iter(tuple(self._objects))
+
+    def get(self, resource: str, key: Key) -> Entry | None:
+        """An object as it is visible."""
+        objects = self._objects.get(resource)
+        return objects.get(key) if objects is not None else None
+
+    def latest(self, resource: str, key: Key) -> Entry | None:
+        """An object as the next write must see it, writes under way included."""
+        change = self._latest.get((resource, key))
+        if change is not None:
+            return None if change.deleted else change.entry
+        return self.get(resource, key)
+
+    def oldest(self, resource: str) -> int:
+        """The history of a resource is complete behind this revision, in memory or on disk."""
+        in_memory = self.history(resource).complete_after
+        return min(self._horizon.value, in_memory) if self._log.keeps_history else in_memory
+
+    async def read_history(self, resource: str, after: int, *, limit: int) -> list[Change]:
+        """Changes of a resource behind a revision from the log on disk, oldest first."""
+        return [_change(row, before) for row, before in await self._log.read(after, resource, limit=limit)]
+
+    def forget_resource(self, resource: str) -> None:
+        """Start afresh for a resource that is no longer served; its watches have ended."""
+        self._objects.pop(resource, None)
+        self._histories[resource] = History(self.revision)
+
+    # Writing
+
+    def put(self, resource: str, key: Key, value: dict[str, Any]) -> Written:
+        """Write an object as the next revision; its `metadata.resourceVersion` is set here."""
+        previous = self.latest(resource, key)
+        self._assigned += 1
+        entry = make_entry(resource, key, self._assigned, value=value)
+        return self._append(Change(entry, previous))
+
+    def remove(self, resource: str, key: Key, value: dict[str, Any]) -> Written:
+        """Remove an object; `value` is its last state, which watches are shown."""
+        previous = self.latest(resource, key)
+        self._assigned += 1
+        entry = make_entry(resource, key, self._assigned, value=value)
+        return self._append(Change(entry, previous, deleted=True))
+
+    def _append(self, change: Change) -> Written:
+        entry = change.entry
+        self._latest[entry.resource, entry.key] = change
+        written: Written = asyncio.get_running_loop().create_future()
+        self._under_way.append((change, written))
+        before = change.previous.version if change.previous is not None else 0
+        body = entry.body
+        self._log.append(Row(entry.version, entry.resource, *entry.key, before, change.deleted, body))
+        return written
+
+    def listen(self, listener: Listener) -> None:
+        """Hear of every change from now on."""
+        self._listeners.append(listener)
+
+    # Committing
+
+    def _on_done(self, rows: Sequence[Row], failure: StorageError | None) -> None:
+        if failure is not None:
+            # Batches queued behind the first failed one report too; their writes have been failed with it.
+            if self._under_way and self._under_way[0][0].entry.version <= rows[-1].revision:
+                self._fail(failure)
+                self._log.resume()
+            return
+        touched: dict[int, History] = {}
+        for _ in rows:
+            change, written = self._under_way.popleft()
+            history = self._apply(change)
+            touched[id(history)] = history
+            if not written.done():
+                written.set_result(change.entry)
+        for history in touched.values():
+            history.wake()
+        self._trim()
+        if self.revision - self._compacted >= self._retention.compact_every:
+            self._compact(self.revision - self._retention.revisions)
+
+    def _apply(self, change: Change) -> History:
+        entry = change.entry
+        objects = self.objects(entry.resource)
+        if change.deleted:
+            objects.remove(entry.key)
+        else:
+            objects.put(entry)
+        place = (entry.resource, entry.key)
+        if self._latest.get(place) is change:
+            del self._latest[place]
+        self.revision = entry.version
+        history = self.history(entry.resource)
+        history.add(change)
+        self._order.append(history)
+        self._history_bytes += len(entry.body)
+        before = change.previous.version if change.previous is not None else 0
+        self._horizon.add(Mark(entry.version, before, change.deleted))
+        for listener in self._listeners:
+            listener(change)
+        return history
+
+    def _fail(self, failure: StorageError) -> None:
+        if self._under_way:
+            structlog.get_logger().error("writes lost", count=len(self._under_way), cause=failure.message)
+        under_way, self._under_way = self._under_way, deque()
+        self._latest.clear()
+        for _, written in under_way:
+            if not written.done():
+                written.set_exception(Unavailable(failure.message))
+
+    # Forgetting
+
+    def _trim(self) -> None:
+        kept = self._retention
+        while len(self._order) > kept.memory_changes or (self._order and self._history_bytes > kept.memory_bytes):
+            dropped = self._order.popleft().drop_oldest()
+            if dropped is not None:
+                self._history_bytes -= len(dropped.entry.body)
+
+    def _compact(self, horizon: int) -> None:
+        self._compacted = self.revision
+        if horizon <= self._horizon.value:
+            return
+        dead = self._horizon.move(horizon)
+        self._log.forget(horizon, dead)
+
+    def housekeep(self, *, now: float) -> None:
+        """Give up history that is too old; called every minute or so."""
+        self._compact(self._horizon.target(self._retention, now=now, revision=self.revision))
+        self._horizon.tick(now, self.revision)
+
+
+def _change(row: Row, before: bytes | None) -> Change:
+    key = (row.namespace, row.name)
+    entry = read_entry(row.resource, key, row.revision, body=row.body)
+    previous = read_entry(row.resource, key, row.previous, body=before) if before is not None else None
+    return Change(entry, previous, deleted=row.deleted)

@@ -1,0 +1,61 @@
+"""Following the changes of one resource from a revision on.
+
+A feed is only a position: nothing is queued for it. It reads recent changes from memory and older ones from the log
+on disk; one that is too slow for memory goes on from disk, and one that is too slow for that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ironbell.apiserver.store.entry import Change
+from ironbell.apiserver.store.store import Store
+
+BATCH = 256
+
+
+class Feed:
+    """The changes of one resource behind a revision, in order, none left out."""
+
+    def __init__(self, store: Store, resource: str, *, after: int) -> None:
+        self._store = store
+        self._resource = resource
+        self._history = store.history(resource)
+        self._after = after
+        self._position: int | None = None
+
+    async def next(self, timeout_s: float) -> list[Change] | None:
+        """What comes next: empty after `timeout_s` without changes, None when the feed has ended."""
+        while True:
+            if self._position is None:
+                if self._after >= self._history.complete_after:
+                    self._position = self._history.position(self._after)
+                    continue
+                found = await self._read_disk()
+                if found is None or found:
+                    return found
+                continue
+            changes = self._history.since(self._position, limit=BATCH)
+            if changes is None:
+                self._position = None
+                continue
+            if changes:
+                self._position += len(changes)
+                self._after = changes[-1].entry.version
+                return changes
+            if self._history.is_closed:
+                return None
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._history.more()
+            except TimeoutError:
+                return []
+
+    async def _read_disk(self) -> list[Change] | None:
+        """Changes from disk; empty if there were none before those in memory; None if they have been given up."""
+        in_memory_after = self._history.complete_after
+        changes = await self._store.read_history(self._resource, self._after, limit=BATCH)
+        if self._history.is_closed or self._after < self._store.oldest(self._resource):
+            return None
+        self._after = changes[-1].entry.version if changes else in_memory_after
+        return changes

@@ -1,0 +1,119 @@
+"""Create: a new object, under its name or a generated one.
+
+Source: kubernetes/apiserver: pkg/registry/rest/create.go, pkg/admission/plugin/namespace/lifecycle/admission.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest, NotFound
+from ironbell.apiserver import status
+from ironbell.apiserver.admission import AdmissionRequest, Operation
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.metadata import MAX_GENERATED_BASE
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage
+from ironbell.apiserver.verbs.prepare import shape, validate
+from ironbell.base.clock import rfc3339
+from ironbell.base.randomness import name_suffix, uuid4
+
+NAMESPACES = "namespaces"
+_NAME_ATTEMPTS = 8
+
+
+async def create(context: Context, request: Request, body: bytes) -> bytes:
+    """Create an object from what the client sent."""
+    value = decode_mapping(body)
+    check_address(request, value)
+    return await create_value(context, request, value)
+
+
+async def create_value(context: Context, request: Request, value: dict[str, Any]) -> bytes:
+    """Create an object from decoded data, which is taken over."""
+    value = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value.get("metadata"), **value}
+    shape(request, value, wrapped=True)
+    if value["metadata"].pop("resourceVersion", None):
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    _begin_life(context, request, value)
+    if context.admission.concerns(request.info):
+        value = await _admit(context, request, value)
+    request.info.strategy.prepare_create(value)
+    request = _named(context, request, value)
+    validate(request, value, None)
+    check_namespace(context, request)
+    if context.store.latest(request.info.store_key, request.key) is not None:
+        raise status.already_exists(request.info, request.name)
+    if request.options.dry_run:
+        return msgspec.json.encode(value)
+    entry = await context.store.put(request.info.store_key, request.key, to_storage(request.info, value))
+    return body_of(request.info, entry)
+
+
+def _begin_life(context: Context, request: Request, value: dict[str, Any]) -> None:
+    meta = value["metadata"]
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        meta.pop(name, None)
+    meta["uid"] = uuid4(context.randomness)
+    meta["creationTimestamp"] = rfc3339(context.clock.now())
+    info = request.info
+    if info.generations:
+        meta["generation"] = 1
+    if info.custom and info.has_status:
+        value.pop("status", None)
+    if not info.namespaced:
+        meta.pop("namespace", None)
+
+
+async def _admit(context: Context, request: Request, value: dict[str, Any]) -> dict[str, Any]:
+    review = AdmissionRequest(
+        Operation.CREATE, request.info, request.namespace, value["metadata"].get("name", ""), request.identity, value,
+        dry_run=request.options.dry_run,
+    )  # fmt: skip
+    changed = await context.admission.mutate(review)
+    if changed is not None and changed is not value:
+        value = changed
+        shape(request, value, wrapped=False)
+    await context.admission.review(replace(review, new=value))
+    return value
+
+
+def _named(context: Context, request: Request, value: dict[str, Any]) -> Request:
+    """Give the object a name if it has none but says how to make one."""
+    meta = value["metadata"]
+    base = meta.get("generateName", "")
+    if meta.get("name") or not base:
+        return replace(request, name=meta.get("name", ""))
+    for _ in range(_NAME_ATTEMPTS):
+        meta["name"] = base[:MAX_GENERATED_BASE] + name_suffix(context.randomness)
+        named = replace(request, name=meta["name"])
+        if context.store.latest(request.info.resource, named.key) is None:
+            break
+    return named
+
+
+def check_namespace(context: Context, request: Request) -> None:
+    """New objects need a namespace that is there to stay.
+
+    Raises:
+        NotFound: there is no such namespace.
+        Forbidden: it is being deleted.
+    """
+    if not request.info.namespaced:
+        return
+    name = request.namespace
+    if not name:
+        raise BadRequest("an empty namespace may not be set during creation")
+    entry = context.store.latest(NAMESPACES, ("", name))
+    if entry is None:
+        raise NotFound(f'namespaces "{name}" not found', details={"name": name, "kind": "namespaces"})
+    if entry.deleting:
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        raise status.forbidden(request.info, request.name, why=why, causes=[cause])

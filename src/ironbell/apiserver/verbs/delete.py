@@ -1,0 +1,138 @@
+"""Delete: mark, hold by finalizers, or remove; one object or what a selector finds.
+
+Source: kubernetes/apiserver: pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation, Selector
+from ironbell.apiserver import status
+from ironbell.apiserver.admission import AdmissionRequest, Operation
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.selectors import compile_selector
+from ironbell.apiserver.store.entry import Entry
+from ironbell.apiserver.verbs.bodies import body_of, to_storage, to_version
+from ironbell.apiserver.verbs.update import ATTEMPTS, is_finished, is_namespace
+from ironbell.base.clock import rfc3339
+
+ORPHAN_FINALIZER = "orphan"
+FOREGROUND_FINALIZER = "foregroundDeletion"
+_COLLECTION_WIDTH = 64
+_PROPAGATION_FINALIZERS = {Propagation.ORPHAN: ORPHAN_FINALIZER, Propagation.FOREGROUND: FOREGROUND_FINALIZER}
+
+
+async def delete(
+    context: Context, request: Request, *, preconditions: Preconditions, propagation: Propagation
+) -> bytes:
+    """Delete an object, or mark it if something still holds it.
+
+    Gives the marked object, or the final `Status`.
+    """
+    info = request.info
+    for _ in range(ATTEMPTS):
+        current = context.store.latest(info.store_key, request.key)
+        if current is None:
+            raise status.not_found(info, request.name)
+        check_preconditions(request, current, preconditions)
+        value = to_version(info, current.decode())
+        if context.admission.concerns(info):
+            await _admit(context, request, value)
+            if context.store.latest(info.store_key, request.key) is not current:
+                continue
+        return await _carry_out(context, request, value, current=current, propagation=propagation)
+    raise status.conflict(info, request.name)
+
+
+def check_preconditions(request: Request, current: Entry, wanted: Preconditions) -> None:
+    """Refuse if the object is another one, or another version, than the caller means.
+
+    Raises:
+        Conflict: it is.
+    """
+    if wanted.uid and wanted.uid != current.uid:
+        why = (
+            f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({current.uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise status.conflict(request.info, request.name, why=why)
+    if wanted.resource_version and wanted.resource_version != str(current.version):
+        why = (
+            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the ResourceVersion "
+            f"in record ({current.version}). The object might have been modified"
+        )
+        raise status.conflict(request.info, request.name, why=why)
+
+
+async def _admit(context: Context, request: Request, value: dict[str, Any]) -> None:
+    review = AdmissionRequest(
+        Operation.DELETE, request.info, request.namespace, request.name, request.identity, None, value,
+        dry_run=request.options.dry_run,
+    )  # fmt: skip
+    await context.admission.mutate(review)
+    await context.admission.review(review)
+
+
+async def _carry_out(
+    context: Context, request: Request, value: dict[str, Any], *, current: Entry, propagation: Propagation
+) -> bytes:
+    info = request.info
+    before = msgspec.json.encode(value)
+    mark_deleted(context, value, propagation=propagation)
+    done = status.success(info, name=request.name, uid=current.uid)
+    if is_finished(value):
+        if not request.options.dry_run:
+            await context.store.remove(info.store_key, request.key, to_storage(info, value))
+        return msgspec.json.encode(done)
+    after = msgspec.json.encode(value)
+    if after == before or request.options.dry_run:
+        return after
+    entry = await context.store.put(info.store_key, request.key, to_storage(info, value))
+    return body_of(info, entry)
+
+
+def mark_deleted(context: Context, value: dict[str, Any], *, propagation: Propagation) -> None:
+    """Set the deletion mark and the finalizer that the propagation needs, in place."""
+    meta = value["metadata"]
+    finalizers = [name for name in meta.get("finalizers", ()) if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
+    needed = _PROPAGATION_FINALIZERS.get(propagation)
+    if needed:
+        finalizers.append(needed)
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+    if "deletionTimestamp" not in meta:
+        meta["deletionTimestamp"] = rfc3339(context.clock.now())
+        meta["deletionGracePeriodSeconds"] = 0
+        if "generation" in meta:
+            meta["generation"] += 1
+        if is_namespace(value):
+            value.setdefault("status", {})["phase"] = "Terminating"
+
+
+async def delete_collection(
+    context: Context, request: Request, *, selector: Selector, propagation: Propagation
+) -> list[bytes]:
+    """Delete what a selector finds; what somebody else deletes meanwhile is left to them."""
+    match = compile_selector(selector, request.info)
+    objects = context.store.objects(request.info.store_key)
+    chosen = [entry for entry in objects.entries(request.namespace) if match is None or match(entry)]
+
+    async def delete_one(entry: Entry) -> None:
+        one = replace(request, namespace=entry.namespace, name=entry.name)
+        try:
+            await delete(context, one, preconditions=Preconditions(uid=entry.uid), propagation=propagation)
+        except (NotFound, Conflict):
+            return
+
+    for start in range(0, len(chosen), _COLLECTION_WIDTH):
+        async with asyncio.TaskGroup() as group:
+            for entry in chosen[start : start + _COLLECTION_WIDTH]:
+                group.create_task(delete_one(entry), name=f"delete {entry.resource}/{entry.name}")
+    return [body_of(request.info, entry) for entry in chosen]

@@ -1,0 +1,67 @@
+"""PATCH: the content type says how the new object comes from the old one.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/patch.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest, PatchType, UnsupportedMediaType
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.patches.jsonpatch import apply_json_patch
+from ironbell.apiserver.patches.merge import merge
+from ironbell.apiserver.patches.strategic import strategic_merge
+from ironbell.apiserver.schema.objectmeta import with_metadata
+from ironbell.apiserver.verbs.apply import apply
+from ironbell.apiserver.verbs.bodies import decode_mapping
+from ironbell.apiserver.verbs.update import Change, Object, update
+
+
+async def patch(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
+    """Patch an object; an apply patch (in JSON) creates what is missing."""
+    if patch_type is PatchType.APPLY:
+        return await apply(context, request, decode_mapping(body, what="apply patch"))
+    return await update(context, request, _change(request, body, patch_type))
+
+
+def _change(request: Request, body: bytes, patch_type: PatchType) -> Change:
+    # Patches become part of the new object, so each attempt decodes its own.
+    if patch_type is PatchType.JSON:
+        operations = _decode_list(body)
+
+        def by_operations(old: Object, scratch: Object) -> Object:
+            return apply_json_patch(scratch, msgspec.json.decode(operations))
+
+        return by_operations
+    decode_mapping(body, what="patch")
+    if patch_type is PatchType.MERGE:
+
+        def by_merge(old: Object, scratch: Object) -> Object:
+            merged: Object = merge(scratch, msgspec.json.decode(body))
+            return merged
+
+        return by_merge
+    if request.info.custom:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+        )
+    schema = with_metadata(request.info.schema)
+
+    def by_strategy(old: Object, scratch: Object) -> Object:
+        return strategic_merge(scratch, msgspec.json.decode(body), schema)
+
+    return by_strategy
+
+
+def _decode_list(body: bytes) -> bytes:
+    try:
+        decoded: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the JSON patch is malformed: {error}") from error
+    if not isinstance(decoded, list):
+        raise BadRequest("the JSON patch is malformed: it must be a list of operations")
+    return body

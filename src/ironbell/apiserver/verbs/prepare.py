@@ -1,0 +1,87 @@
+"""From what a client sent to what may be stored: cleaned, pruned, defaulted, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.api.client import BadRequest
+from ironbell.apiserver import status
+from ironbell.apiserver.context import Request
+from ironbell.apiserver.fielderrors import FieldError, forbidden
+from ironbell.apiserver.metadata import clean, validate_metadata
+from ironbell.apiserver.schema.validate import check_resource_types
+
+_SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NAME_IS_LABEL = frozenset({"namespaces"})
+
+
+def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
+    """Drop what is unknown and fill in defaults, in place.
+
+    `wrapped` tells that the client sent a whole object, whose faults name its version.
+
+    Raises:
+        BadRequest: strict validation is asked for and there are unknown fields, or metadata is malformed.
+    """
+    unknown = clean(value)
+    unknown += request.info.compiled.prune(value)
+    if unknown and request.options.field_validation == "Strict":
+        error = status.unknown_fields(unknown)
+        if wrapped:
+            info = request.info
+            raise BadRequest(
+                f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {error.message}'
+            )
+        raise error
+    request.info.compiled.default(value)
+
+
+def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) -> None:
+    """Check an object that is about to be stored.
+
+    Raises:
+        Invalid: it has faults; all are named.
+    """
+    info = request.info
+    meta = new["metadata"]
+    errors = validate_metadata(meta, namespaced=info.namespaced, name_is_label=info.plural in _NAME_IS_LABEL)
+    if old is not None:
+        errors += _validate_finalizers(meta, old["metadata"])
+    errors += check_resource_types(new)
+    errors += info.compiled.validate(new, old)
+    errors += info.strategy.validate(new, old)
+    if errors:
+        raise status.invalid(info, meta.get("name", ""), errors=errors)
+
+
+def _validate_finalizers(meta: dict[str, Any], old_meta: dict[str, Any]) -> list[FieldError]:
+    if "deletionTimestamp" not in old_meta:
+        return []
+    added = sorted(set(meta.get("finalizers", ())) - set(old_meta.get("finalizers", ())))
+    if not added:
+        return []
+    listed = ", ".join(f'"{name}"' for name in added)
+    detail = (
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{" + listed + "}"
+    )
+    return [forbidden("metadata.finalizers", detail)]
+
+
+def keep_server_fields(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """Put back the metadata that only the server sets."""
+    meta, before = new["metadata"], old["metadata"]
+    for name in _SERVER_FIELDS:
+        if name in before:
+            meta[name] = before[name]
+        else:
+            meta.pop(name, None)
+    meta["name"] = before["name"]
+    if "namespace" in before:
+        meta["namespace"] = before["namespace"]
+
+
+def is_spec_equal(request: Request, new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether nothing changed that counts for `metadata.generation`."""
+    apart = {"metadata", "status"} if request.info.has_status else {"metadata"}
+    names = (new.keys() | old.keys()) - apart
+    return all(name in new and name in old and new[name] == old[name] for name in names)

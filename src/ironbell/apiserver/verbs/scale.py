@@ -1,0 +1,101 @@
+"""The scale subresource: replicas of any kind that says where it keeps them.
+
+Source: kubernetes/apiextensions-apiserver: pkg/registry/customresource/etcd.go (ScaleREST).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest, PatchType, UnsupportedMediaType
+from ironbell.apiserver import status
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.fielderrors import invalid
+from ironbell.apiserver.patches.jsonpatch import apply_json_patch
+from ironbell.apiserver.patches.merge import merge
+from ironbell.apiserver.resources import ScalePaths
+from ironbell.apiserver.verbs.bodies import decode_mapping, to_version
+from ironbell.apiserver.verbs.read import get as get_object
+from ironbell.apiserver.verbs.update import Object, update
+
+
+def get(context: Context, request: Request) -> bytes:
+    """The object's `autoscaling/v1` Scale."""
+    return msgspec.json.encode(_scale(request, msgspec.json.decode(get_object(context, request))))
+
+
+async def replace_scale(context: Context, request: Request, body: bytes) -> bytes:
+    """Set the replicas from a whole Scale."""
+    return await _set(context, request, lambda scale: decode_mapping(body, what="scale"))
+
+
+async def patch_scale(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
+    """Set the replicas by a patch of the Scale."""
+    if patch_type is PatchType.JSON:
+        return await _set(context, request, lambda scale: apply_json_patch(scale, _decoded(body)))
+    if patch_type is PatchType.APPLY:
+        raise UnsupportedMediaType("apply is not supported on scale: use a merge patch")
+    return await _set(context, request, lambda scale: merge(scale, decode_mapping(body, what="patch")))
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the JSON patch is malformed: {error}") from error
+
+
+async def _set(context: Context, request: Request, wanted: Any) -> bytes:
+    paths = _paths(request)
+
+    def change(old: Object, scratch: Object) -> Object:
+        scale = wanted(_scale(request, scratch))
+        replicas = _at(scale, ("spec", "replicas")) or 0
+        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+            fault = invalid("spec.replicas", replicas, "should be a non-negative integer")
+            raise status.invalid(request.info, request.name, errors=[fault])
+        version = _at(scale, ("metadata", "resourceVersion"))
+        if version:
+            scratch["metadata"]["resourceVersion"] = version
+        _put(scratch, paths.spec_replicas, replicas)
+        return scratch
+
+    main = Request(request.identity, request.info, request.namespace, request.name, "", request.options)
+    value = to_version(request.info, msgspec.json.decode(await update(context, main, change)))
+    return msgspec.json.encode(_scale(request, value))
+
+
+def _paths(request: Request) -> ScalePaths:
+    if request.info.scale is None:
+        raise status.not_found(request.info, request.name)
+    return request.info.scale
+
+
+def _scale(request: Request, value: Object) -> Object:
+    paths, meta = _paths(request), value["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    scale: Object = {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in kept if name in meta},
+        "spec": {"replicas": _at(value, paths.spec_replicas) or 0},
+        "status": {"replicas": _at(value, paths.status_replicas) or 0},
+    }
+    selector = _at(value, paths.label_selector) if paths.label_selector else None
+    if selector:
+        scale["status"]["selector"] = selector
+    return scale
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _put(value: Object, path: tuple[str, ...], leaf: Any) -> None:
+    for key in path[:-1]:
+        value = value.setdefault(key, {})
+    value[path[-1]] = leaf

@@ -1,0 +1,157 @@
+"""Update: everything that changes an existing object, decided against its latest state.
+
+Replace, patches, apply and the server's own changes differ only in how the new object comes from the old one.
+
+Source: kubernetes/apiserver: pkg/registry/rest/update.go, pkg/registry/generic/registry/store.go;
+kubernetes/apiextensions-apiserver: pkg/registry/customresource/strategy.go, status_strategy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import BadRequest
+from ironbell.apiserver import status
+from ironbell.apiserver.admission import AdmissionRequest, Operation
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.fielderrors import invalid
+from ironbell.apiserver.managedfields import ownership
+from ironbell.apiserver.store.entry import Entry
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage, to_version
+from ironbell.apiserver.verbs.prepare import is_spec_equal, keep_server_fields, shape, validate
+
+ATTEMPTS = 8
+
+Object = dict[str, Any]
+Change = Callable[[Object, Object], Object]
+"""Gives the new object from the old one and a copy of it that may be changed."""
+
+
+async def replace_object(context: Context, request: Request, body: bytes) -> bytes:
+    """PUT: the whole object, or its status."""
+    value = decode_mapping(body)
+    check_address(request, value)
+    given = value["metadata"]
+    if not given.get("resourceVersion") and request.info.custom:
+        fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status.invalid(request.info, request.name, errors=[fault])
+    encoded = msgspec.json.encode(value)
+
+    def change(old: Object, scratch: Object) -> Object:
+        new: Object = msgspec.json.decode(encoded)
+        meta = new["metadata"]
+        if not meta.get("resourceVersion"):
+            meta["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+            found = old["metadata"]["uid"]
+            why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {found}"
+            raise status.conflict(request.info, request.name, why=why)
+        return new
+
+    return await update(context, request, change, wrapped=True)
+
+
+async def update(context: Context, request: Request, change: Change, *, wrapped: bool = False) -> bytes:
+    """Change an object; decided again if somebody else was first and the change allows it.
+
+    Raises:
+        NotFound: there is no such object.
+        Conflict: the change names a resourceVersion that is not the latest, or others keep being first.
+    """
+    for _ in range(ATTEMPTS):
+        current = context.store.latest(request.info.store_key, request.key)
+        if current is None:
+            raise status.not_found(request.info, request.name)
+        old = to_version(request.info, current.decode())
+        new = change(old, to_version(request.info, current.decode()))
+        _check_version(request, new, old)
+        new = _merge_parts(request, new, old)
+        shape(request, new, wrapped=wrapped)
+        keep_server_fields(new, old)
+        if context.admission.concerns(request.info):
+            new = await _admit(context, request, new, old=old)
+            if context.store.latest(request.info.store_key, request.key) is not current:
+                continue
+        return await _store(context, request, new, old=old, current=current)
+    raise status.conflict(request.info, request.name)
+
+
+def _check_version(request: Request, new: Object, old: Object) -> None:
+    meta = new.get("metadata")
+    if not isinstance(meta, dict):
+        raise BadRequest("metadata is malformed: it must be an object")
+    wanted = meta.get("resourceVersion")
+    if wanted and wanted != old["metadata"]["resourceVersion"]:
+        raise status.conflict(request.info, request.name)
+    for name in ("name", "namespace"):
+        if meta.get(name, old["metadata"].get(name)) != old["metadata"].get(name):
+            raise BadRequest(f"the {name} of the object ({meta[name]}) does not match the {name} on the URL")
+
+
+def _merge_parts(request: Request, new: Object, old: Object) -> Object:
+    """A write to an object leaves its status alone; a write to its status leaves all else alone."""
+    if request.subresource == "status":
+        merged = {**old, "metadata": dict(old["metadata"])}
+        merged.pop("status", None)
+        if new.get("status") is not None:
+            merged["status"] = new["status"]
+        if "managedFields" in new["metadata"]:
+            merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+        return merged
+    if request.subresource == "finalize":
+        return {**old, "metadata": dict(old["metadata"]), "spec": new.get("spec", {})}
+    if request.info.has_status:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]
+    return new
+
+
+async def _admit(context: Context, request: Request, new: Object, *, old: Object) -> Object:
+    review = AdmissionRequest(
+        Operation.UPDATE, request.info, request.namespace, request.name, request.identity, new, old,
+        request.subresource, request.options.dry_run,
+    )  # fmt: skip
+    changed = await context.admission.mutate(review)
+    if changed is not None and changed is not new:
+        new = _merge_parts(request, changed, old)
+        shape(request, new, wrapped=False)
+        keep_server_fields(new, old)
+    await context.admission.review(replace(review, new=new))
+    return new
+
+
+async def _store(context: Context, request: Request, new: Object, *, old: Object, current: Entry) -> bytes:
+    info = request.info
+    if not request.subresource:
+        info.strategy.prepare_update(new, old)
+    if info.generations and not is_spec_equal(request, new, old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    validate(request, new, old)
+    ownership.track(request, new, old, now=context.clock.now())
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    ends = is_finished(new)
+    if new == old and not ends:
+        return body_of(info, current)
+    if request.options.dry_run:
+        return msgspec.json.encode(new)
+    write = context.store.remove if ends else context.store.put
+    entry = await write(info.store_key, request.key, to_storage(info, new))
+    return body_of(info, entry)
+
+
+def is_finished(value: Object) -> bool:
+    """Whether an object is marked for deletion and nothing holds it any more."""
+    meta = value["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    return not (is_namespace(value) and value.get("spec", {}).get("finalizers"))
+
+
+def is_namespace(value: Object) -> bool:
+    """Whether an object is a namespace, which is held by finalizers in its spec as well."""
+    return (value["kind"], value["apiVersion"]) == ("Namespace", "v1")
