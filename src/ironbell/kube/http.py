@@ -162,9 +162,18 @@ class HttpApi:
             options["preconditions"] = guard
         return await self._call("DELETE", where.path(namespace, name), body=msgspec.json.encode(options))
 
-    async def raw(self, method: str, path: str, *, query: dict[str, str] | None = None, body: bytes = b"") -> bytes:
-        """Any other request, such as discovery; the path begins with a slash."""
-        return await self._call(method, path, query=query, body=body)
+    async def raw(
+        self, method: str, path: str, *, query: dict[str, str] | None = None, body: bytes = b"", accept: str = _JSON
+    ) -> bytes:
+        """Any other request, such as discovery or a server-side table; the path begins with a slash."""
+        return await self._call(method, path, query=query, body=body, accept=accept)
+
+    async def stream(self, path: str, *, query: dict[str, str] | None = None) -> AsyncIterator[bytes]:
+        """The answer to a GET in the pieces in which it comes, for as long as it lasts."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
+        async with self._request("GET", path, query=query, timeout=timeout) as response:
+            async for chunk in response.content.iter_any():
+                yield chunk
 
     async def _call(
         self,
@@ -174,10 +183,11 @@ class HttpApi:
         query: dict[str, str] | None = None,
         body: bytes = b"",
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> bytes:
         timeout = aiohttp.ClientTimeout(total=REQUEST_S, sock_connect=CONNECT_S)
         async with self._request(
-            method, path, query=query, body=body, content_type=content_type, timeout=timeout
+            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=timeout
         ) as response:
             return await response.read()
 
@@ -191,8 +201,9 @@ class HttpApi:
         query: dict[str, str] | None = None,
         body: bytes = b"",
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Accept": _JSON, **await self._connection.headers()}
+        headers = {"Accept": accept, **await self._connection.headers()}
         if body:
             headers["Content-Type"] = content_type
         url = self._base.with_path(self._base.path.rstrip("/") + path)

@@ -1,0 +1,119 @@
+"""What commands that talk to an API share: where it is, which kind a word means, running a coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ironbell.api.kind import Kind
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.http import HttpApi
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class NoApiError(IronbellError):
+    """There is no kubeconfig to find the API by."""
+
+    reason = "NoKubeconfig"
+    retry = Retry.NEVER
+
+
+class UnknownKindError(IronbellError):
+    """A word that names no kind of ours."""
+
+    reason = "UnknownKind"
+    retry = Retry.NEVER
+
+
+def api_options(command: F) -> F:
+    """Options of every command that talks to an API."""
+    command = click.option("--context", default="", help="Context of the kubeconfig.  [default: its current one]")(
+        command
+    )
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="How to reach the API.  [default: $KUBECONFIG, else ~/.kube/config]",
+    )(command)
+
+
+def namespace_options(command: F) -> F:
+    """`-n` and `-A`."""
+    command = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")(command)
+    return click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces.")(command)
+
+
+def kubeconfig_path(given: Path | None) -> Path:
+    """The kubeconfig to use.
+
+    Raises:
+        NoApiError: none was given and none is in the usual places.
+    """
+    if given is not None:
+        return given
+    for candidate in (*os.environ.get("KUBECONFIG", "").split(os.pathsep), str(Path.home() / ".kube" / "config")):
+        if candidate and Path(candidate).is_file():
+            return Path(candidate)
+    raise NoApiError("no kubeconfig: give --kubeconfig DIR/kubeconfig (the path that `ironbell up` prints)")
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path | None, context: str = "") -> AsyncIterator[HttpApi]:
+    """The API of a kubeconfig while the block runs."""
+    from ironbell.kube.connection import from_kubeconfig
+
+    connection = from_kubeconfig(kubeconfig_path(kubeconfig), context=context)
+    async with HttpApi(connection) as api:
+        yield api
+
+
+def kind_named(word: str) -> Kind[Any]:
+    """The kind that a word means: plural, singular, kind or short name, in any case, with or without its group.
+
+    Raises:
+        UnknownKindError: there is no such kind.
+    """
+    from ironbell.api import core
+    from ironbell.api.registry import KINDS
+
+    name, _, group = word.lower().partition(".")
+    kinds: tuple[Kind[Any], ...] = (
+        *KINDS,
+        core.NAMESPACE,
+        core.SECRET,
+        core.CONFIG_MAP,
+        core.EVENT,
+        core.NODE,
+        core.LEASE,
+    )
+    for kind in kinds:
+        names = {kind.plural, kind.singular, kind.kind.lower(), *kind.short_names}
+        if name in names and (not group or group in {kind.group, f"{kind.version}.{kind.group}"}):
+            return kind
+    known = ", ".join(kind.plural for kind in kinds)
+    raise UnknownKindError(f"{word!r} is no kind known here; known are: {known}")
+
+
+def object_named(word: str) -> tuple[Kind[Any], str]:
+    """`KIND/NAME` to the kind and the name.
+
+    Raises:
+        UnknownKindError: it has another shape, or the kind does not exist.
+    """
+    kind, slash, name = word.partition("/")
+    if not slash or not name:
+        raise UnknownKindError(f"{word!r} must be KIND/NAME, such as workflow/install-node-1")
+    return kind_named(kind), name
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine."""
+    return asyncio.run(work)
