@@ -5,7 +5,8 @@ The embedded API enforces these rules on every call; the same rules make the Clu
 
 from __future__ import annotations
 
-from ironbell.apiserver.roles import Binding, Role, Rule
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 
 NAMESPACE = "ironbell-system"
 READ = ("get", "list", "watch")
@@ -30,3 +31,20 @@ WIRE_ROLE = Role(
     ),
 )
 WIRE_BINDING = Binding(WIRE_ROLE.name, users=(WIRE,))
+
+READER = Identity(service_account_user("ironbell-controllers"), WIRE_GROUPS)
+"""Reads for all controllers; each writes under its own name."""
+READER_ROLE = Role(
+    "ironbell-controllers",
+    (
+        Rule(READ, ("*",), ("tinkerbell.org", "bmc.tinkerbell.org")),
+        Rule(READ, ("secrets", "namespaces"), ("",)),
+        Rule(("create", "patch"), ("events",), ("",)),
+    ),
+)
+
+
+def grant_all(authorizer: RoleAuthorizer) -> None:
+    """Give every process of ours its role."""
+    authorizer.grant(WIRE_ROLE, [WIRE_BINDING])
+    authorizer.grant(READER_ROLE, [Binding(READER_ROLE.name, users=(READER.user,))])

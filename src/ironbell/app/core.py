@@ -1,0 +1,116 @@
+"""The `core` process: embedded API and controllers, joined by direct call.
+
+It reads no packet from a machine. What `wire` needs to reach the API is put into wire's folder: a Unix socket, and a
+token that is new at every start and readable by wire's account alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import structlog
+
+from ironbell.api.crd.document import crd_document
+from ironbell.api.registry import KINDS
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.http.serve import Running, serve
+from ironbell.apiserver.roles import RoleAuthorizer
+from ironbell.app import roles
+from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.controllers import add_controllers
+from ironbell.app.core_config import CoreConfig
+from ironbell.app.privileges import service_account
+from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
+from ironbell.app.workflow_logs import WorkflowLogs
+from ironbell.base.clock import SystemClock
+from ironbell.base.randomness import SystemRandomness
+from ironbell.codec.cel import compile_rule
+from ironbell.kube.lag import LoopLag
+from ironbell.kube.runtime import Manager, freeze_gc, tune_gc
+
+_log = structlog.get_logger()
+
+DATABASE = "api.db"
+TOKEN_MODE = 0o400
+SOCKET_MODE = 0o666
+"""Everybody may connect; the token says who it is."""
+
+
+def prepare() -> Callable[[], Awaitable[None]]:
+    """Read the configuration; what is returned serves until cancelled."""
+    configuration = read_configuration(CoreConfig)
+    os.umask(0o077)
+    tune_gc()
+    return lambda: serve_core(configuration)
+
+
+async def serve_core(configuration: CoreConfig) -> None:
+    """Open the store, serve the API, run the controllers; until cancelled."""
+    folder = Path(configuration.data_dir)
+    wire = Path(configuration.wire_folder) if configuration.wire_folder else None
+    clock, randomness = SystemClock(), SystemRandomness()
+    authorizer = RoleAuthorizer()
+    roles.grant_all(authorizer)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(
+            ApiServer.open(
+                folder / DATABASE,
+                clock=clock,
+                randomness=randomness,
+                definitions=[crd_document(kind) for kind in KINDS],
+                authorizer=authorizer,
+                compile_rule=compile_rule,
+            )
+        )
+        if wire is not None:
+            WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
+        running = await stack.enter_async_context(
+            serve(
+                server,
+                data_dir=folder,
+                tls_address=(configuration.api_address, configuration.api_port),
+                unix_socket=wire / API_SOCKET if wire else None,
+                unix_socket_mode=SOCKET_MODE,
+            )
+        )
+        if wire is not None:
+            await asyncio.to_thread(_give_token, running, wire)
+        manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
+        add_controllers(manager, server)
+        async with asyncio.TaskGroup() as group:
+            lag = group.create_task(LoopLag().run(), name="loop lag")
+            announce = group.create_task(_announce(manager, running), name="announce")
+            try:
+                await manager.run()
+            finally:
+                lag.cancel()
+                announce.cancel()
+
+
+async def _announce(manager: Manager, running: Running) -> None:
+    report("ready", kubeconfig=str(running.kubeconfig), url=running.url)
+    await manager.wait_ready()
+    freeze_gc()
+    report("controllers ready")
+
+
+def _give_token(running: Running, wire: Path) -> None:
+    """Write a new token where `wire` reads it; by rename, so that no half of one is ever read."""
+    token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
+    account = service_account()
+    partial = wire / f".{TOKEN_FILE}.partial"
+    partial.unlink(missing_ok=True)
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, TOKEN_MODE)
+    with os.fdopen(descriptor, "w") as file:
+        os.fchown(descriptor, account.uid, account.gid)
+        file.write(token)
+    partial.rename(wire / TOKEN_FILE)
+
+
+if __name__ == "__main__":
+    sys.exit(run_child("core", prepare))

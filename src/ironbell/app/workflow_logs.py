@@ -1,0 +1,67 @@
+"""`GET .../workflows/NAME/log`: the API passes on what `wire` keeps, over a local socket.
+
+The caller is authorised by the API (`get` on `workflows/log`) before anything is asked of `wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from ironbell.api.client import NotFound, Unavailable
+from ironbell.apiserver.connect import ConnectRequest, ConnectResponse, Connects
+
+CONNECT_TIMEOUT_S = 5.0
+PARAMETERS = ("follow", "action", "output", "tail")
+
+
+@dataclass(frozen=True)
+class WorkflowLogs:
+    """The handler. `socket` is where `wire` answers."""
+
+    socket: Path
+
+    def register(self, connects: Connects) -> None:
+        connects.register("tinkerbell.org", "workflows", subresource="log", handler=self.answer)
+
+    async def answer(self, request: ConnectRequest) -> ConnectResponse:
+        """Open the stream.
+
+        Raises:
+            NotFound: there are no logs of that workflow.
+            Unavailable: `wire` does not run, or does not answer.
+        """
+        query = {name: request.query[name][-1] for name in PARAMETERS if request.query.get(name)}
+        session = aiohttp.ClientSession(
+            connector=aiohttp.UnixConnector(path=str(self.socket)),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        )
+        try:
+            answer = await session.get(f"http://wire/logs/{request.namespace}/{request.name}", params=query)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            await session.close()
+            raise Unavailable(f"the workflow service does not answer: {error}; is `wire` running?") from error
+        except BaseException:
+            await session.close()
+            raise
+        if answer.status != 200:
+            text = (await answer.text())[:300].strip()
+            await session.close()
+            if answer.status == 404:
+                raise NotFound(text or f"no logs of workflow {request.namespace}/{request.name}")
+            raise Unavailable(text or f"the workflow service answered {answer.status}")
+        return ConnectResponse(_chunks(session, answer), content_type=answer.content_type)
+
+
+async def _chunks(session: aiohttp.ClientSession, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in answer.content.iter_any():
+            yield chunk
+    except aiohttp.ClientError:
+        return
+    finally:
+        answer.close()
+        await session.close()
