@@ -1,0 +1,138 @@
+"""The controller of Hardware: finds what would keep a machine from being served, and says so on it.
+
+Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.directory); addresses that do not
+parse are never handed out. Each Hardware is compared only with those that share a value with it, by index.
+
+Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that upstream never sets).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
+from ironbell.api.tinkerbell.interface import Dhcp
+from ironbell.contract.directory import HardwareDirectory, normal_ip, normal_mac
+from ironbell.controllers.tink.names import ANNOTATION_ERROR
+from ironbell.controllers.tink.status import shortened
+from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+MESSAGE_LIMIT: Final = 1024
+
+
+def claims(hardware: Hardware) -> list[str]:
+    """Everything by which the machine is found, as index values."""
+    found: list[str] = []
+    for interface in hardware.spec.interfaces:
+        if interface.dhcp is not None:
+            found.append(f"mac/{normal_mac(interface.dhcp.mac)}")
+            found.append(f"ip/{normal_ip(interface.dhcp.ip.address) if interface.dhcp.ip else ''}")
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
+    found += [f"agent/{hardware.spec.agent_id}", f"instance/{instance.id if instance else ''}"]
+    return sorted({claim for claim in found if not claim.endswith("/")})
+
+
+BY_CLAIM: Final = Index(HARDWARE, "tink-claim", claims)
+
+
+def neighbours(hardware: Hardware, cache: Cache) -> Iterable[Key]:
+    """Other Hardware that share a value with this one."""
+    return {
+        other.key for claim in claims(hardware) for other in cache.indexed(BY_CLAIM, claim) if other.key != hardware.key
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareObserved:
+    """A Hardware, and what it claims together with others."""
+
+    hardware: Hardware
+    conflicts: tuple[str, ...] = ()
+
+
+class HardwareReconciler:
+    """Sets `status.state` of Hardware; what is wrong goes into an event and an annotation."""
+
+    name = "tink-hardware"
+    kind: AnyKind = HARDWARE
+    watches: Sequence[Watch[Any]] = (Watch(HARDWARE, neighbours),)
+    indexes: Sequence[Index[Any]] = (BY_CLAIM,)
+
+    def observe(self, cache: Cache, key: Key) -> HardwareObserved | None:
+        hardware = cache.get(HARDWARE, *key)
+        if hardware is None or is_deleting(hardware):
+            return None
+        directory = HardwareDirectory()
+        directory.upsert(hardware)
+        for other in neighbours(hardware, cache):
+            found = cache.get(HARDWARE, *other)
+            if found is not None:
+                directory.upsert(found)
+        return HardwareObserved(hardware, tuple(conflict.message for conflict in directory.conflicts_of(hardware)))
+
+    def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
+        hardware = observed.hardware
+        problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
+        state = HardwareState.ERROR if problem else HardwareState.READY
+        known = hardware.metadata.annotations.get(ANNOTATION_ERROR, "")
+        if (hardware.status.state, known) == (state, problem):
+            return DONE
+        annotation = {"metadata": {"annotations": {ANNOTATION_ERROR: problem or None}}}
+        reason = "HardwareConflict" if observed.conflicts else "HardwareInvalid"
+        return do(
+            patch(HARDWARE, hardware, annotation, locked=True) if known != problem else None,
+            patch_status(HARDWARE, hardware, {"state": state}) if hardware.status.state != state else None,
+            emit(HARDWARE, hardware, reason=reason, message=problem, warning=True) if problem else None,
+        )
+
+
+def problems(hardware: Hardware) -> list[str]:
+    """What is wrong with a Hardware by itself, each naming its field."""
+    found: list[str] = []
+    seen: dict[str, int] = {}
+    for number, interface in enumerate(hardware.spec.interfaces):
+        if interface.dhcp is None:
+            continue
+        found += _dhcp_problems(interface.dhcp, f"spec.interfaces[{number}].dhcp")
+        mac = normal_mac(interface.dhcp.mac)
+        if mac and mac in seen:
+            found.append(f"spec.interfaces[{number}].dhcp.mac {mac} is also that of spec.interfaces[{seen[mac]}]")
+        seen.setdefault(mac, number)
+    reference = hardware.spec.bmc_ref
+    if reference is not None and reference.kind not in ("", "Machine"):
+        found.append(f"spec.bmcRef.kind is {reference.kind!r}; it must be Machine, of bmc.tinkerbell.org")
+    return found
+
+
+def _dhcp_problems(dhcp: Dhcp, path: str) -> Iterator[str]:
+    if dhcp.mac and not normal_mac(dhcp.mac):
+        yield f"{path}.mac {dhcp.mac!r} is no MAC address"
+    for place, text in _addresses(dhcp):
+        if text and not normal_ip(text):
+            yield f"{path}.{place} {text!r} is no IP address"
+    if dhcp.ip is not None and dhcp.ip.address and not dhcp.ip.netmask and ":" not in dhcp.ip.address:
+        yield f"{path}.ip.netmask is empty; DHCP cannot offer {dhcp.ip.address} without it"
+    if dhcp.ip is not None and dhcp.ip.netmask and not _is_netmask(dhcp.ip.netmask):
+        yield f"{path}.ip.netmask {dhcp.ip.netmask!r} is no netmask"
+
+
+def _addresses(dhcp: Dhcp) -> Iterator[tuple[str, str]]:
+    if dhcp.ip is not None:
+        yield "ip.address", dhcp.ip.address
+        yield "ip.gateway", dhcp.ip.gateway
+    for number, server in enumerate(dhcp.name_servers):
+        yield f"name_servers[{number}]", server
+
+
+def _is_netmask(text: str) -> bool:
+    try:
+        ipaddress.ip_network(f"0.0.0.0/{text}")
+    except ValueError:
+        return bool(normal_ip(text)) and ":" in text
+    return True

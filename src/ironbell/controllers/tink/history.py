@@ -1,0 +1,101 @@
+"""The last Workflows of a Hardware, kept in short form on the Hardware after the Workflows are gone.
+
+An annotation holds the newest entries as JSON, newest first. Which entries belong there follows from the entries alone
+(their end and uid), so that Workflows that still exist and fell out of it are not entered again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ironbell.api.meta import Model
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
+from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
+from ironbell.controllers.tink.status import condition, shortened
+
+KEPT: Final = 5
+ACTIONS_KEPT: Final = 40
+MESSAGE_LIMIT: Final = 400
+ABORTED: Final = "DELETED"
+"""State of a Workflow that was deleted before it ended."""
+
+
+class ActionEntry(Model, frozen=True):
+    """How one action went."""
+
+    name: str = ""
+    state: str = ""
+    duration: str = ""
+    message: str = ""
+
+
+class Entry(Model, frozen=True):
+    """How one Workflow went."""
+
+    workflow: str = ""
+    uid: str = ""
+    template: str = ""
+    state: str = ""
+    reason: str = ""
+    started: str = ""
+    ended: str = ""
+    message: str = ""
+    actions: list[ActionEntry] = msgspec.field(default_factory=list)
+
+
+_decoder = msgspec.json.Decoder(list[Entry])
+_encoder = msgspec.json.Encoder()
+
+
+def entry(workflow: Workflow) -> Entry:
+    """What is kept of a Workflow that has ended."""
+    outcome = condition(workflow.status, CONDITION_SUCCEEDED)
+    return Entry(
+        workflow=workflow.metadata.name,
+        uid=workflow.metadata.uid,
+        template=workflow.spec.template_ref,
+        state=workflow.status.state,
+        reason=outcome.reason if outcome else "",
+        started=workflow.metadata.creation_timestamp or "",
+        ended=(outcome.time if outcome else None) or "",
+        message=shortened(outcome.message, MESSAGE_LIMIT) if outcome and outcome.status == "False" else "",
+        actions=[
+            ActionEntry(
+                name=action.name,
+                state=action.state,
+                duration=action.execution_duration,
+                message=shortened(action.message, MESSAGE_LIMIT),
+            )
+            for task in workflow.status.tasks
+            for action in task.actions
+        ][:ACTIONS_KEPT],
+    )
+
+
+def aborted(workflow: Workflow, end: str) -> Entry:
+    """What is kept of a Workflow that is deleted before it ended."""
+    message = f"deleted in state {workflow.status.state or 'new'}"
+    return msgspec.structs.replace(entry(workflow), state=ABORTED, reason=ABORTED.title(), ended=end, message=message)
+
+
+def with_entry(annotation: str, new: Entry) -> str:
+    """The annotation with this entry, if it is among the newest. One that is no valid history is begun anew."""
+    others = [old for old in read(annotation) if old.uid != new.uid]
+    kept = sorted([new, *others], key=lambda one: (one.ended, one.uid), reverse=True)[:KEPT]
+    return _encoder.encode(kept).decode()
+
+
+def read(annotation: str) -> list[Entry]:
+    """The entries of an annotation, newest first; none if it cannot be read."""
+    try:
+        return _decoder.decode(annotation)
+    except msgspec.DecodeError:
+        return []
+
+
+def failing_action(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | None:
+    """The action that ended the Workflow, with its task."""
+    bad = (WorkflowState.FAILED, WorkflowState.TIMEOUT)
+    return next(((task, action) for task in status.tasks for action in task.actions if action.state in bad), None)

@@ -1,0 +1,51 @@
+"""Names that the Workflow controllers put on objects, besides those of `api.tinkerbell.names`.
+
+Annotations, finalizers and reasons are listed for users in docs/workflows.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+CONDITION_SUCCEEDED: Final = "Succeeded"
+"""Condition of every Workflow: Unknown with what it waits for, then True or False with the outcome."""
+
+FINALIZER_CLEANUP: Final = "ironbell.dev/workflow-cleanup"
+"""On a Workflow from before it allows its Hardware to netboot until that is taken back."""
+
+ANNOTATION_AGENT_TIMEOUT: Final = "ironbell.dev/agent-timeout"
+"""On a Workflow: seconds to wait for its agent to take an action before the Workflow ends with TIMEOUT."""
+
+ANNOTATION_RENDERED_FROM: Final = "ironbell.dev/rendered-from"
+"""On a disabled Workflow: fingerprint of what its agent id was found from."""
+
+ANNOTATION_HISTORY: Final = "ironbell.dev/history"
+"""On Hardware: the last Workflows that ended on it, newest first, as JSON."""
+
+ANNOTATION_ERROR: Final = "ironbell.dev/error"
+"""On Template and Hardware in state Error: what is wrong."""
+
+
+class Reason(StrEnum):
+    """Reasons of the condition `Succeeded` and of the events of a Workflow."""
+
+    DISABLED = "Disabled"
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"
+    HARDWARE_NOT_FOUND = "HardwareNotFound"
+    TEMPLATE_NOT_RENDERED = "TemplateNotRendered"
+    PREPARING = "Preparing"
+    BOOT_JOB_RUNNING = "BootJobRunning"
+    BOOT_JOB_FAILED = "BootJobFailed"
+    INVALID_BOOT_OPTIONS = "InvalidBootOptions"
+    NO_BMC = "NoBMC"
+    AGENT_NOT_SEEN = "AgentNotSeen"
+    ACTIONS_RUNNING = "ActionsRunning"
+    FINISHING = "Finishing"
+    COMPLETE = "Complete"
+    ACTION_FAILED = "ActionFailed"
+    ACTION_TIMEOUT = "ActionTimeout"
+    GLOBAL_TIMEOUT = "GlobalTimeout"
+    AGENT_SILENT = "AgentSilent"
+    AGENT_NEVER_CAME = "AgentNeverCame"
+    UNKNOWN_STATE = "UnknownState"

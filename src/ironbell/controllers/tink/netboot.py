@@ -1,0 +1,98 @@
+"""Allowing a Hardware to netboot, and forbidding it again when its Workflow ends, however it ends.
+
+The finalizer is put on the Workflow before the Hardware is touched, so that a Workflow that is deleted half-way still
+takes its permission back. It is not taken back while another Workflow needs it.
+
+Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/hardware.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.names import WorkflowConditionType
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
+from ironbell.controllers.tink import status as statuses
+from ironbell.controllers.tink.names import FINALIZER_CLEANUP
+from ironbell.controllers.tink.observed import Observed
+from ironbell.kube.decision import Action, Fields, JsonPatch, do
+from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Writes besides the Workflow's status, and the status that follows from them."""
+
+    actions: tuple[Action, ...]
+    status: WorkflowStatus
+
+
+def must_allow(workflow: Workflow) -> bool:
+    """Whether the Hardware is still to be allowed to netboot."""
+    return (
+        workflow.spec.boot_options.toggle_allow_netboot and not workflow.status.boot_options.allow_netboot.toggled_true
+    )
+
+
+def must_forbid(workflow: Workflow) -> bool:
+    """Whether a permission that the Workflow gave is still to be taken back."""
+    marks = workflow.status.boot_options.allow_netboot
+    given = marks.toggled_true or has_finalizer(workflow, FINALIZER_CLEANUP)
+    return workflow.spec.boot_options.toggle_allow_netboot and given and not marks.toggled_false
+
+
+def allow(workflow: Workflow, hardware: Hardware, now: datetime) -> Change:
+    """Let every interface netboot."""
+    status = _marked(workflow.status, toggled_true=True)
+    status = statuses.noted(status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now)
+    writes = do(add_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP), set_allow_pxe(hardware, True))
+    return Change(writes.actions, status)
+
+
+def forbid(observed: Observed, status: WorkflowStatus, now: datetime) -> Change:
+    """Let no interface netboot any more, unless the Hardware is gone or another Workflow needs it."""
+    condition = WorkflowConditionType.ALLOW_NETBOOT_FALSE
+    marked = _marked(status, toggled_false=True)
+    if observed.hardware is None:
+        message = f"hardware {observed.workflow.spec.hardware_ref} is gone, nothing to forbid"
+        return Change((), statuses.noted(marked, condition, True, message, now=now))
+    if observed.others_netbooting:
+        message = f"allowPXE left true for workflow {', '.join(observed.others_netbooting)}"
+        return Change((), statuses.noted(marked, condition, True, message, now=now))
+    writes = do(set_allow_pxe(observed.hardware, False))
+    return Change(writes.actions, statuses.noted(marked, condition, True, "set allowPXE to false", now=now))
+
+
+def release(workflow: Workflow) -> Action | None:
+    """Let go of the Workflow once nothing is to be taken back."""
+    return remove_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP)
+
+
+def set_allow_pxe(hardware: Hardware, value: bool) -> JsonPatch | None:
+    """The patch of all interfaces, against exactly the Hardware observed; None if it is so already."""
+    operations: list[Fields] = []
+    for number, interface in enumerate(hardware.spec.interfaces):
+        path = f"/spec/interfaces/{number}/netboot"
+        if interface.netboot is None:
+            operations.append({"op": "add", "path": path, "value": {"allowPXE": value}})
+        elif interface.netboot.allow_pxe is not value:
+            operations.append({"op": "add", "path": f"{path}/allowPXE", "value": value})
+    if not operations:
+        return None
+    version = hardware.metadata.resource_version
+    return JsonPatch(HARDWARE, *hardware.key, tuple(operations), resource_version=version)
+
+
+def _marked(status: WorkflowStatus, *, toggled_true: bool = False, toggled_false: bool = False) -> WorkflowStatus:
+    marks = status.boot_options.allow_netboot
+    marks = msgspec.structs.replace(
+        marks,
+        toggled_true=marks.toggled_true or toggled_true,
+        toggled_false=marks.toggled_false or toggled_false,
+    )
+    options = msgspec.structs.replace(status.boot_options, allow_netboot=marks)
+    return msgspec.structs.replace(status, boot_options=options)

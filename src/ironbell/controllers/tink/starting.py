@@ -1,0 +1,128 @@
+"""The states before an agent takes over: new (waiting for what is referred to, rendering) and PREPARING.
+
+Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{reconciler,pre}.go.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.names import WorkflowConditionType
+from ironbell.api.tinkerbell.template import Template
+from ironbell.api.tinkerbell.workflow import WorkflowState
+from ironbell.controllers.tink import bootjob, netboot, states
+from ironbell.controllers.tink import status as statuses
+from ironbell.controllers.tink.bootjob import Plan, Stage, UnusableBootOptionsError
+from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
+from ironbell.controllers.tink.observed import Observed
+from ironbell.controllers.tink.render import (
+    EFFECT_TIMEOUT_S,
+    RENDER,
+    RENDER_JOB,
+    TRY_RENDER,
+    JobArguments,
+    RenderArguments,
+    fingerprint,
+    not_rendered,
+)
+from ironbell.controllers.tink.running import waits_for_agent
+from ironbell.kube.decision import Action, Decision, Effect, do
+
+
+def new(observed: Observed, now: datetime) -> Decision:
+    """Render, as soon as Template and Hardware exist."""
+    workflow, template = observed.workflow, observed.template
+    if template is None:
+        name = workflow.spec.template_ref
+        remedy = f"template {name} does not exist in namespace {workflow.metadata.namespace}; create it"
+        message = remedy if name else "spec.templateRef is empty; name a Template"
+        return _missing(observed, Reason.TEMPLATE_NOT_FOUND, "template not found", message, now)
+    if workflow.spec.hardware_ref and observed.hardware is None:
+        name = workflow.spec.hardware_ref
+        message = f"hardware {name} does not exist in namespace {workflow.metadata.namespace}; create it"
+        return _missing(observed, Reason.HARDWARE_NOT_FOUND, f"hardware not found: {name}", message, now)
+    if workflow.spec.disabled:
+        return _disabled(observed, template, now)
+    arguments = RenderArguments(workflow, template, observed.hardware, now)
+    return do(Effect(RENDER, arguments, timeout_s=EFFECT_TIMEOUT_S))
+
+
+def preparing(observed: Observed, now: datetime) -> Decision:
+    """Allow netboot, then let the BMC boot the machine."""
+    workflow, hardware = observed.workflow, observed.hardware
+    if hardware is None:
+        named = workflow.spec.hardware_ref
+        message = f"hardware not found: {named}" if named else "spec.hardwareRef is empty; boot options need a Hardware"
+        return _unprepared(observed, Reason.HARDWARE_NOT_FOUND, message, now)
+    try:
+        plan = bootjob.before_first_action(workflow, hardware)
+        if plan is not None:
+            bootjob.machine_of(hardware)
+    except UnusableBootOptionsError as error:
+        return _unprepared(observed, error.reason, str(error), now)
+    if netboot.must_allow(workflow):
+        change = netboot.allow(workflow, hardware, now)
+        return do(*change.actions, statuses.written(workflow, change.status))
+    if plan is None or bootjob.progress(observed, plan).stage is Stage.COMPLETE:
+        status = states.moved(workflow.status, WorkflowState.PENDING)
+        return statuses.changed(workflow, waits_for_agent(workflow, status, now))
+    return _boot(observed, hardware, plan, now)
+
+
+def _boot(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> Decision:
+    workflow = observed.workflow
+    step = bootjob.progress(observed, plan)
+    if step.stage is Stage.FAILED:
+        status = statuses.noted(workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, step.message, now=now)
+        reason = Reason.BOOT_JOB_FAILED
+        return statuses.changed(workflow, statuses.ended(status, WorkflowState.FAILED, reason, step.message, now=now))
+    return carry_on(observed, hardware, plan, now)
+
+
+def carry_on(observed: Observed, hardware: Hardware | None, plan: Plan, now: datetime) -> Decision:
+    """The next step of a Job that has neither failed nor completed; also of those after the last action."""
+    workflow, job = observed.workflow, observed.jobs.get(plan.name)
+    step = bootjob.progress(observed, plan)
+    status = workflow.status
+    if step.stage is Stage.TO_CREATE and hardware is not None:
+        return do(_creation(observed, hardware, plan, now))
+    if step.stage is Stage.TO_RECORD and job is not None:
+        return statuses.changed(workflow, bootjob.recorded(status, plan, job, now))
+    if step.stage is Stage.TO_COMPLETE:
+        return statuses.changed(workflow, bootjob.completed(status, plan, now))
+    message = step.message or f"job {plan.name}"
+    decision = statuses.changed(workflow, statuses.waits(status, Reason.BOOT_JOB_RUNNING, message, now=now))
+    if step.stage is Stage.STALE and job is not None:
+        return do(*decision.actions, bootjob.discard(job), waiting=decision.waiting)
+    return decision
+
+
+def _creation(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> Action:
+    if plan.templated:
+        arguments = JobArguments(observed.workflow, hardware, plan, now)
+        return Effect(RENDER_JOB, arguments, timeout_s=EFFECT_TIMEOUT_S)
+    return bootjob.new_job(observed.workflow, hardware, plan)
+
+
+def _unprepared(observed: Observed, reason: Reason, message: str, now: datetime) -> Decision:
+    status = observed.workflow.status
+    status = statuses.noted(status, WorkflowConditionType.BOOT_JOB_SETUP_FAILED, True, message, now=now)
+    return statuses.changed(observed.workflow, statuses.ended(status, WorkflowState.FAILED, reason, message, now=now))
+
+
+def _missing(observed: Observed, reason: Reason, short: str, message: str, now: datetime) -> Decision:
+    status = not_rendered(observed.workflow.status, short, now)
+    return statuses.changed(observed.workflow, statuses.waits(status, reason, message, now=now))
+
+
+def _disabled(observed: Observed, template: Template, now: datetime) -> Decision:
+    """Stay where it is; only the agent's id is found, so that the workflow service knows whose Workflow it is."""
+    workflow = observed.workflow
+    if workflow.metadata.annotations.get(ANNOTATION_RENDERED_FROM) != fingerprint(
+        workflow, template, observed.hardware
+    ):
+        arguments = RenderArguments(workflow, template, observed.hardware, now)
+        return do(Effect(TRY_RENDER, arguments, timeout_s=EFFECT_TIMEOUT_S))
+    message = "spec.disabled is true; remove it to start the workflow"
+    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.DISABLED, message, now=now))

@@ -1,0 +1,90 @@
+"""The states of a Workflow and who moves it from one to the next: a table, drawn in docs/workflows.md.
+
+The controller goes only along edges marked `controller`, and `moved` refuses all others. Edges marked `service` are
+the workflow service's, which writes what agents report. Terminal states have no way out.
+
+Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/reconciler.go, tink/server/internal/grpc.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from ironbell.api.tinkerbell.workflow import WorkflowState, WorkflowStatus
+from ironbell.base.errors import IronbellError, Retry
+
+NEW: Final = ""
+LEGACY_PENDING: Final = "STATE_PENDING"
+"""What old releases called a Workflow that is not rendered yet."""
+
+PREPARING, PENDING, RUNNING, POST = (
+    WorkflowState.PREPARING,
+    WorkflowState.PENDING,
+    WorkflowState.RUNNING,
+    WorkflowState.POST,
+)
+SUCCESS, FAILED, TIMEOUT = WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT
+TERMINAL: Final = frozenset({SUCCESS, FAILED, TIMEOUT})
+
+
+class Mover(Enum):
+    """Who may go along an edge."""
+
+    CONTROLLER = "controller"
+    SERVICE = "service"
+
+
+_BY_CONTROLLER = (Mover.CONTROLLER,)
+_BY_SERVICE = (Mover.SERVICE,)
+
+TRANSITIONS: Final[dict[tuple[str, str], tuple[tuple[Mover, ...], str]]] = {
+    (NEW, PREPARING): (_BY_CONTROLLER, "rendered, boot options given"),
+    (NEW, PENDING): (_BY_CONTROLLER, "rendered, no boot options"),
+    (NEW, FAILED): (_BY_CONTROLLER, "template does not render"),
+    (PREPARING, PENDING): (_BY_CONTROLLER, "netboot allowed, boot Job completed"),
+    (PREPARING, FAILED): (_BY_CONTROLLER, "boot options cannot be carried out"),
+    (PENDING, RUNNING): (_BY_SERVICE, "agent runs the first action"),
+    (PENDING, POST): (_BY_SERVICE, "only action succeeded at once"),
+    (PENDING, FAILED): (_BY_SERVICE, "first action failed at once"),
+    (PENDING, TIMEOUT): ((Mover.CONTROLLER, Mover.SERVICE), "agent never came, or first action timed out at once"),
+    (RUNNING, PENDING): (_BY_SERVICE, "machine rebooted and the workflow begins again"),
+    (RUNNING, POST): (_BY_SERVICE, "last action succeeded"),
+    (RUNNING, FAILED): (_BY_SERVICE, "an action failed, or the machine rebooted"),
+    (RUNNING, TIMEOUT): ((Mover.CONTROLLER, Mover.SERVICE), "out of time, or agent silent"),
+    (POST, SUCCESS): (_BY_CONTROLLER, "boot options undone"),
+    (POST, FAILED): (_BY_CONTROLLER, "boot options cannot be undone"),
+}
+"""(from, to) to who goes along it and when."""
+
+
+class IllegalTransitionError(IronbellError):
+    """A handler asks for an edge that the table does not have: a defect of the controller."""
+
+    reason = "IllegalTransition"
+    retry = Retry.NEVER
+
+
+def moved(status: WorkflowStatus, to: WorkflowState) -> WorkflowStatus:
+    """The status in its next state.
+
+    Raises:
+        IllegalTransitionError: the controller may not go there.
+    """
+    start = NEW if status.state == LEGACY_PENDING else status.state
+    movers, _when = TRANSITIONS.get((start, to), ((), ""))
+    if Mover.CONTROLLER not in movers:
+        raise IllegalTransitionError(f"the controller may not move a Workflow from {start!r} to {to}")
+    return msgspec.structs.replace(status, state=to)
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> New"]
+    for (start, end), (movers, when) in TRANSITIONS.items():
+        who = ", ".join(mover.value for mover in movers)
+        lines.append(f"    {start or 'New'} --> {end}: {when} ({who})")
+    lines += [f"    {state} --> [*]" for state in (SUCCESS, FAILED, TIMEOUT)]
+    return "\n".join(lines)

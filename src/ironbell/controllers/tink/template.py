@@ -1,0 +1,96 @@
+"""The controller of Templates: says at once whether a text parses, before any Workflow meets it.
+
+Parsing is a question to the template engine, answered in a thread: a text is parsed once per process, and again only
+when it changes. What a text does with a machine's data is seen only when a Workflow is rendered.
+
+Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/template.go (states that upstream never sets).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.tink.names import ANNOTATION_ERROR
+from ironbell.controllers.tink.status import shortened
+from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Asker, Cache, Index, Watch
+
+PARSE_TIMEOUT_S: Final = 20.0
+FOREVER_S: Final = 365 * 86400.0
+MESSAGE_LIMIT: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Question[str]):
+    """What is wrong with a text, with the line; empty if it parses."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateObserved:
+    """A Template, and what is known of its text."""
+
+    template: Template
+    parsed: Fact[str] | None = None
+
+
+class TemplateReconciler:
+    """Sets `status.state` of Templates; what is wrong goes into an event and an annotation."""
+
+    name = "tink-template"
+    kind: AnyKind = TEMPLATE
+    watches: Sequence[Watch[Any]] = ()
+    indexes: Sequence[Index[Any]] = ()
+
+    def observe(self, cache: Cache, key: Key) -> TemplateObserved | None:
+        template = cache.get(TEMPLATE, *key)
+        if template is None or is_deleting(template):
+            return None
+        return TemplateObserved(template, cache.fact(Parsed(template.spec.data)))
+
+    def decide(self, observed: TemplateObserved, now: datetime) -> Decision:
+        template, parsed = observed.template, observed.parsed
+        need = Need(Parsed(template.spec.data), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
+        if parsed is None:
+            return wait("Parsing", "the text is being parsed", needs=[need])
+        problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
+        return _told(template, shortened(problem, MESSAGE_LIMIT), need)
+
+
+def askers(parse: Callable[[str], None], *, timeout_s: float = PARSE_TIMEOUT_S) -> Mapping[type[Question[Any]], Asker]:
+    """What answers the questions of the Template controller; `parse` raises `IronbellError` for a text at fault."""
+
+    def problem(text: str) -> str:
+        try:
+            parse(text)
+        except IronbellError as error:
+            return error.message
+        return ""
+
+    async def ask(question: Parsed) -> str:
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.to_thread(problem, question.text)
+
+    return {Parsed: ask}
+
+
+def _told(template: Template, problem: str, need: Need[str]) -> Decision:
+    state = TemplateState.ERROR if problem else TemplateState.READY
+    known = template.metadata.annotations.get(ANNOTATION_ERROR, "")
+    if (template.status.state, known) == (state, problem):
+        return do(needs=[need])
+    annotation = {"metadata": {"annotations": {ANNOTATION_ERROR: problem or None}}}
+    return do(
+        patch(TEMPLATE, template, annotation, locked=True) if known != problem else None,
+        patch_status(TEMPLATE, template, {"state": state}) if template.status.state != state else None,
+        emit(TEMPLATE, template, reason="TemplateInvalid", message=problem, warning=True) if problem else None,
+        needs=[need],
+    )

@@ -1,0 +1,70 @@
+"""The controller of Workflows: a table of states and their handlers.
+
+It watches Templates and Hardware, so that a Workflow that waits for one starts when it appears, and bmc Jobs, so that
+nothing sleeps until a Job has ended. docs/workflows.md tells what users see.
+
+Source: tinkerbell/tinkerbell: tink/controller/internal/workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.bmc.job import JOB
+from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
+from ironbell.api.tinkerbell.template import TEMPLATE
+from ironbell.api.tinkerbell.workflow import WORKFLOW
+from ironbell.controllers.tink import finishing, observed, running, starting, states
+from ironbell.controllers.tink import status as statuses
+from ironbell.controllers.tink.names import Reason
+from ironbell.controllers.tink.observed import Observed
+from ironbell.kube.decision import AnyKind, Decision, Key, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+
+Handler = Callable[[Observed, datetime], Decision]
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    states.NEW: starting.new,
+    states.LEGACY_PENDING: starting.new,
+    states.PREPARING: starting.preparing,
+    states.PENDING: running.pending,
+    states.RUNNING: running.running,
+    states.POST: finishing.post,
+    states.SUCCESS: finishing.terminal,
+    states.FAILED: finishing.terminal,
+    states.TIMEOUT: finishing.terminal,
+}
+
+
+class WorkflowReconciler:
+    """Brings a Workflow from its creation to its end."""
+
+    name = "tink-workflow"
+    kind: AnyKind = WORKFLOW
+    watches: Sequence[Watch[Any]] = (
+        Watch(TEMPLATE, observed.of_template),
+        Watch(HARDWARE, observed.of_hardware),
+        owned_by(WORKFLOW, JOB),
+        Watch(JOB, observed.of_job),
+    )
+    indexes: Sequence[Index[Any]] = (observed.BY_TEMPLATE, observed.BY_HARDWARE)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        return observed.observe(cache, key)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        workflow = observed.workflow
+        if is_deleting(workflow):
+            return finishing.deleting(observed, now)
+        if ANNOTATION_DISABLED in workflow.metadata.annotations:
+            why = workflow.metadata.annotations[ANNOTATION_DISABLED]
+            return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
+        handler = HANDLERS.get(workflow.status.state)
+        if handler is None:
+            message = f"status.state {workflow.status.state!r} is none that this controller knows"
+            return statuses.changed(workflow, statuses.waits(workflow.status, Reason.UNKNOWN_STATE, message, now=now))
+        return handler(observed, now)

@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ironbell.api.bmc.job import JOB
+from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.api.tinkerbell.workflow import WORKFLOW
+from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.controllers.tink import history
+from ironbell.kube.testing import World, crash_check
+
+NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
+ISO = {"toggleAllowNetboot": True, "bootMode": "isoboot", "isoURL": "http://a/b.iso"}
+
+
+def started(scene: Any, data: str = "install m: stream=100, write", **spec: Any) -> None:
+    scene.template(data)
+    scene.hardware()
+    scene.workflow(**spec)
+    scene.settle()
+    for job in scene.jobs():
+        scene.end_job(job.metadata.name)
+    scene.settle()
+    assert scene.current.status.state == "PENDING"
+
+
+def test_a_workflow_runs_to_success_and_takes_back_what_it_changed(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    assert scene.pxe() == [True, True]
+    scene.report(0, "RUNNING")
+    scene.settle()
+    assert (scene.condition().reason, scene.condition().status) == ("ActionsRunning", "Unknown")
+    scene.report(0, "SUCCESS")
+    scene.settle()
+    scene.report(1, "SUCCESS")
+    status = scene.settled().status
+    assert status.state == "SUCCESS"
+    assert (scene.condition().status, scene.condition().reason) == ("True", "Complete")
+    assert scene.pxe() == [False, False]
+    assert scene.current.metadata.finalizers == []
+    assert scene.condition("AllowNetbootFalse").message == "set allowPXE to false"
+    assert [r for r in scene.events() if r != "BootJobRunning"] == [
+        "Preparing",
+        "AgentNotSeen",
+        "ActionsRunning",
+        "Finishing",
+        "Complete",
+    ]
+
+
+def test_the_whole_way_survives_a_crash_anywhere(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(bootOptions=ISO)
+    scene.world.environment = bmc_and_agent
+    end = crash_check(scene.reconciler, scene.world)
+    assert end.require(WORKFLOW, "default", "wf").status.state == "SUCCESS"
+    assert sorted(job.metadata.name for job in end.list(JOB)) == ["iso-eject-wf", "iso-mount-wf"]
+    assert not end.errors
+
+
+def test_a_failure_on_the_way_survives_a_crash_anywhere(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(bootOptions=ISO)
+    scene.world.environment = bmc_and_failing_agent
+    end = crash_check(scene.reconciler, scene.world)
+    assert end.require(WORKFLOW, "default", "wf").status.state == "FAILED"
+    hardware = end.require(HARDWARE, "default", "m1")
+    assert [i.netboot.allow_pxe for i in hardware.spec.interfaces] == [False, False]
+    assert end.require(JOB, "default", "iso-eject-wf").spec.tasks[0].virtual_media_action.media_url == ""
+
+
+def bmc_and_agent(world: World, outcome: str = "SUCCESS") -> None:
+    for job in world.list(JOB):
+        if not job.status.conditions:
+            world.set_status(JOB, job, {"conditions": [{"type": "Completed", "status": "True"}]})
+    workflow = world.require(WORKFLOW, "default", "wf")
+    if workflow.status.state not in ("PENDING", "RUNNING"):
+        return
+    tasks = [dict(_plain(task)) for task in workflow.status.tasks]
+    actions = tasks[0]["actions"]
+    number = next(n for n, action in enumerate(actions) if action["state"] != "SUCCESS")
+    actions[number] = {**actions[number], "state": outcome, "message": "as told"}
+    moved = ("POST" if number == len(actions) - 1 else "RUNNING") if outcome == "SUCCESS" else outcome
+    current = {"agentID": tasks[0]["agentID"], "taskID": tasks[0]["id"], "actionID": actions[number]["id"]}
+    world.set_status(
+        WORKFLOW, workflow, {"state": moved, "tasks": tasks, "currentState": {**current, "state": outcome}}
+    )
+
+
+def bmc_and_failing_agent(world: World) -> None:
+    bmc_and_agent(world, "FAILED")
+
+
+def _plain(task: Any) -> dict[str, Any]:
+    import msgspec
+
+    plain: dict[str, Any] = msgspec.to_builtins(task)
+    return plain
+
+
+def test_defect_3_without_a_global_timeout_there_is_no_deadline(scene: Any) -> None:
+    started(scene, "install m: stream, write")
+    scene.report(0, "RUNNING")
+    status = scene.settled(horizon_s=1e6).status
+    assert (status.state, status.global_execution_stop) == ("RUNNING", None)
+
+
+def test_defect_3_the_global_timeout_starts_with_the_first_action_and_is_enforced(scene: Any) -> None:
+    started(scene, "timeout 300\ninstall m: stream, write", bootOptions=NETBOOT)
+    scene.world.clock.advance(5000)
+    assert scene.settled().status.state == "PENDING"
+    scene.report(0, "RUNNING")
+    began = scene.now()
+    status = scene.settled().status
+    assert parse_rfc3339(status.global_execution_stop) == began + timedelta(seconds=300)
+    scene.world.clock.advance(299)
+    assert scene.settled().status.state == "RUNNING"
+    status = scene.settled(horizon_s=10).status
+    assert status.state == "TIMEOUT"
+    assert (scene.condition().reason, "300 s" in scene.condition().message) == ("GlobalTimeout", True)
+    assert (status.tasks[0].actions[0].state, status.current_state.state) == ("TIMEOUT", "TIMEOUT")
+    assert scene.pxe() == [False, False]
+
+
+def test_an_action_whose_machine_vanished_times_out(scene: Any) -> None:
+    started(scene, "install m: stream=100, write")
+    scene.report(0, "RUNNING")
+    scene.settle()
+    scene.world.clock.advance(159)
+    assert scene.settled().status.state == "RUNNING"
+    status = scene.settled(horizon_s=5).status
+    assert status.state == "TIMEOUT"
+    assert scene.condition().reason == "ActionTimeout"
+    assert "action stream of task install" in scene.condition().message
+    assert "lost power or network" in status.tasks[0].actions[0].message
+
+
+def test_a_wrong_clock_of_the_machine_times_nothing_out(scene: Any) -> None:
+    started(scene, "install m: stream=100, write")
+    scene.report(0, "RUNNING")
+    tasks = scene.world.api.objects[WORKFLOW.collection]["default", "wf"]["status"]["tasks"]
+    tasks[0]["actions"][0]["executionStart"] = rfc3339(scene.now() - timedelta(days=4000))
+    assert scene.settled(horizon_s=100).status.state == "RUNNING"
+
+
+def test_the_second_action_gets_its_own_time(scene: Any) -> None:
+    started(scene, "install m: stream=100, write=100")
+    scene.report(0, "RUNNING")
+    scene.settle()
+    scene.world.clock.advance(90)
+    scene.report(0, "SUCCESS")
+    scene.settle()
+    scene.report(1, "RUNNING")
+    scene.settle()
+    scene.world.clock.advance(150)
+    assert scene.settled().status.state == "RUNNING"
+    assert scene.settled(horizon_s=60).status.state == "TIMEOUT"
+
+
+def test_an_agent_that_is_silent_between_two_actions_times_out(scene: Any) -> None:
+    started(scene)
+    scene.report(0, "SUCCESS")
+    scene.settle()
+    scene.world.clock.advance(1700)
+    assert scene.settled().status.state == "RUNNING"
+    assert scene.settled(horizon_s=200).status.state == "TIMEOUT"
+    assert scene.condition().reason == "AgentSilent"
+
+
+def test_a_pending_workflow_waits_for_ever_unless_an_annotation_says_otherwise(scene: Any) -> None:
+    started(scene)
+    assert scene.settled(horizon_s=1e7).status.state == "PENDING"
+    annotation = {"metadata": {"annotations": {"ironbell.dev/agent-timeout": "600"}}}
+    scene.world.change(WORKFLOW, scene.current, annotation)
+    assert scene.settled(horizon_s=700).status.state == "TIMEOUT"
+    assert scene.condition().reason == "AgentNeverCame"
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "soon", "1e3"])
+def test_an_agent_timeout_that_is_no_number_is_none(scene: Any, text: str) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(annotations={"ironbell.dev/agent-timeout": text})
+    assert scene.settled(horizon_s=1e6).status.state == "PENDING"
+
+
+def test_an_agent_that_fetched_the_first_action_and_died_times_out(scene: Any) -> None:
+    started(scene)
+    scene.report(0, "PENDING")
+    assert scene.settled(horizon_s=1900).status.state == "TIMEOUT"
+    assert scene.condition().reason == "AgentSilent"
+
+
+def test_the_next_tasks_agent_takes_over_and_may_take_its_time(scene: Any) -> None:
+    started(scene, "one a: x\ntwo b: y")
+    scene.report(0, "SUCCESS")
+    status = scene.settled(horizon_s=1e6).status
+    assert (status.agent_id, status.state) == ("b", "RUNNING")
+    scene.report(0, "SUCCESS", task=1)
+    assert scene.settled().status.state == "SUCCESS"
+
+
+def test_a_restart_keeps_the_global_deadline(scene: Any) -> None:
+    started(scene, "timeout 300\ninstall m: stream, write")
+    scene.report(0, "RUNNING")
+    workflow = scene.settled()
+    scene.world.set_status(WORKFLOW, workflow, {"state": "PENDING", "currentState": None})
+    assert scene.settled(horizon_s=400).status.state == "TIMEOUT"
+
+
+def test_the_reason_of_a_failing_action_is_kept(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    scene.report(0, "FAILED", "checksum is a, not b")
+    assert scene.settled().status.state == "FAILED"
+    assert scene.condition().message == "action stream of task install: checksum is a, not b"
+    assert scene.pxe() == [False, False]
+
+
+def test_netboot_stays_allowed_while_another_workflow_needs_it(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    scene.workflow("wf2", bootOptions={"toggleAllowNetboot": True})
+    scene.settle()
+    scene.report(0, "FAILED", "no")
+    scene.settle()
+    assert scene.pxe() == [True, True]
+    assert "wf2" in scene.condition("AllowNetbootFalse").message
+    scene.report(0, "FAILED", "no", of="wf2")
+    scene.settle()
+    assert scene.pxe() == [False, False]
+
+
+def test_deleting_a_running_workflow_forbids_netboot_again(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    scene.report(0, "RUNNING")
+    scene.settle()
+    scene.world.remove(WORKFLOW, scene.current)
+    end = crash_check(scene.reconciler, scene.world)
+    assert end.get(WORKFLOW, "default", "wf") is None
+    assert end.list(JOB) == []
+    hardware = end.require(HARDWARE, "default", "m1")
+    assert [i.netboot.allow_pxe for i in hardware.spec.interfaces] == [False, False]
+    (entry,) = history.read(hardware.metadata.annotations["ironbell.dev/history"])
+    assert (entry.state, entry.message) == ("DELETED", "deleted in state RUNNING")
+
+
+def test_deleting_never_blocks_on_hardware_that_is_gone(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    scene.world.remove(HARDWARE, scene.world.require(HARDWARE, "default", "m1"))
+    scene.world.remove(WORKFLOW, scene.current)
+    assert scene.settle() is None
+
+
+def test_the_hardware_remembers_its_last_five_workflows_while_all_still_exist(scene: Any) -> None:
+    scene.template("install m: stream")
+    scene.hardware()
+    for number in range(7):
+        scene.workflow(f"wf{number}")
+        scene.world.settle(scene.reconciler)
+        scene.report(0, "FAILED", f"reason {number}", of=f"wf{number}")
+        scene.world.clock.advance(60)
+        scene.world.settle(scene.reconciler)
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    entries = history.read(hardware.metadata.annotations["ironbell.dev/history"])
+    assert [entry.workflow for entry in entries] == ["wf6", "wf5", "wf4", "wf3", "wf2"]
+    assert entries[0].actions[0].message == "reason 6"
+    assert (entries[0].state, entries[0].template, entries[0].reason) == ("FAILED", "t", "ActionFailed")
+
+
+def test_a_failing_ejection_does_not_change_the_outcome(scene: Any) -> None:
+    started(scene, bootOptions=ISO)
+    scene.report(0, "FAILED", "no disk")
+    scene.settle()
+    scene.end_job("iso-eject-wf", "Failed", "unreachable")
+    status = scene.settled().status
+    assert status.state == "FAILED"
+    assert "no disk" in scene.condition().message
+    assert "unreachable" in scene.condition("BootJobFailed").message
+
+
+def test_a_post_job_that_fails_ends_failed(scene: Any) -> None:
+    started(scene, bootOptions=ISO)
+    scene.report(0, "SUCCESS")
+    scene.report(1, "SUCCESS")
+    scene.settle()
+    assert scene.current.status.state == "POST"
+    scene.end_job("iso-eject-wf", "Failed", "drive is locked")
+    assert scene.settled().status.state == "FAILED"
+    assert "drive is locked" in scene.condition().message
+
+
+def test_customboot_runs_its_post_actions(scene: Any) -> None:
+    off = {"preparingActions": [], "postActions": [{"powerAction": "off"}]}
+    started(scene, bootOptions={"bootMode": "customboot", "custombootConfig": off})
+    scene.report(0, "SUCCESS")
+    scene.report(1, "SUCCESS")
+    scene.settle()
+    (job,) = scene.jobs()
+    assert (job.metadata.name, job.spec.tasks[0].power_action) == ("customboot-post-wf", "off")
+    scene.end_job(job.metadata.name)
+    assert scene.settled().status.state == "SUCCESS"
+
+
+def test_an_unknown_state_is_left_alone_and_said(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.world.set_status(WORKFLOW, scene.workflow(), {"state": "PAUSED"})
+    assert scene.settled().status.state == "PAUSED"
+    assert scene.condition().reason == "UnknownState"
