@@ -1,7 +1,8 @@
 """The last Workflows of a Hardware, kept in short form on the Hardware after the Workflows are gone.
 
 An annotation holds the newest entries as JSON, newest first. Which entries belong there follows from the entries alone
-(their end and uid), so that Workflows that still exist and fell out of it are not entered again.
+(their end and uid), so that Workflows that still exist and fell out of it are not entered again. Last lines of logs are
+kept for the newest Workflow, and of those before it for what failed: again a matter of the place alone.
 """
 
 from __future__ import annotations
@@ -12,14 +13,24 @@ import msgspec
 
 from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
-from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
+from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, CONDITION_SUCCEEDED
 from ironbell.controllers.tink.status import condition, shortened
 
 KEPT: Final = 5
 ACTIONS_KEPT: Final = 40
 MESSAGE_LIMIT: Final = 400
+LINES_KEPT: Final = 5
+LINE_LIMIT: Final = 200
 ABORTED: Final = "DELETED"
 """State of a Workflow that was deleted before it ended."""
+
+
+class Log(Model, frozen=True):
+    """End of an action's log, as the workflow service leaves it on the Workflow."""
+
+    lines: list[str] = msgspec.field(default_factory=list)
+    exit_code: int | None = None
+    digest: str = ""
 
 
 class ActionEntry(Model, frozen=True):
@@ -29,6 +40,7 @@ class ActionEntry(Model, frozen=True):
     state: str = ""
     duration: str = ""
     message: str = ""
+    log: Log | None = None
 
 
 class Entry(Model, frozen=True):
@@ -46,6 +58,7 @@ class Entry(Model, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(list[Entry])
+_log_decoder = msgspec.json.Decoder(Log)
 _encoder = msgspec.json.Encoder()
 
 
@@ -67,6 +80,7 @@ def entry(workflow: Workflow) -> Entry:
                 state=action.state,
                 duration=action.execution_duration,
                 message=shortened(action.message, MESSAGE_LIMIT),
+                log=_log(workflow, action),
             )
             for task in workflow.status.tasks
             for action in task.actions
@@ -83,8 +97,8 @@ def aborted(workflow: Workflow, end: str) -> Entry:
 def with_entry(annotation: str, new: Entry) -> str:
     """The annotation with this entry, if it is among the newest. One that is no valid history is begun anew."""
     others = [old for old in read(annotation) if old.uid != new.uid]
-    kept = sorted([new, *others], key=lambda one: (one.ended, one.uid), reverse=True)[:KEPT]
-    return _encoder.encode(kept).decode()
+    newest, *older = sorted([new, *others], key=lambda one: (one.ended, one.uid), reverse=True)[:KEPT]
+    return _encoder.encode([newest, *(_without_lines(one) for one in older)]).decode()
 
 
 def read(annotation: str) -> list[Entry]:
@@ -93,6 +107,23 @@ def read(annotation: str) -> list[Entry]:
         return _decoder.decode(annotation)
     except msgspec.DecodeError:
         return []
+
+
+def _log(workflow: Workflow, action: WorkflowAction) -> Log | None:
+    try:
+        log = _log_decoder.decode(workflow.metadata.annotations.get(ANNOTATION_LOG_PREFIX + action.id, ""))
+    except msgspec.DecodeError:
+        return None
+    return msgspec.structs.replace(log, lines=[shortened(line, LINE_LIMIT) for line in log.lines[-LINES_KEPT:]])
+
+
+def _without_lines(one: Entry) -> Entry:
+    def spare(action: ActionEntry) -> ActionEntry:
+        if action.log is None or action.state != WorkflowState.SUCCESS:
+            return action
+        return msgspec.structs.replace(action, log=msgspec.structs.replace(action.log, lines=[]))
+
+    return msgspec.structs.replace(one, actions=[spare(action) for action in one.actions])
 
 
 def failing_action(status: WorkflowStatus) -> tuple[WorkflowTask, WorkflowAction] | None:

@@ -170,3 +170,8 @@ def report(world: World, workflow: Workflow, number: int, state: str, message: s
 @pytest.fixture
 def scene() -> Scene:
     return Scene()
+
+
+@pytest.fixture(scope="session")
+def make_scene() -> type[Scene]:
+    return Scene

@@ -311,3 +311,24 @@ def test_an_unknown_state_is_left_alone_and_said(scene: Any) -> None:
     scene.world.set_status(WORKFLOW, scene.workflow(), {"state": "PAUSED"})
     assert scene.settled().status.state == "PAUSED"
     assert scene.condition().reason == "UnknownState"
+
+
+def test_the_history_keeps_the_end_of_logs_and_less_of_older_workflows(scene: Any) -> None:
+    scene.template("install m: stream, write")
+    scene.hardware()
+    for name in ("old", "new"):
+        workflow = scene.workflow(name)
+        scene.settle()
+        actions = scene.world.require(WORKFLOW, "default", name).status.tasks[0].actions
+        log = '{"lines": ["1", "2", "3", "4", "5", "6"], "count": 6, "exitCode": 0, "digest": "sha256:x"}'
+        logs = {f"ironbell.dev/log.{action.id}": log for action in actions}
+        scene.world.change(WORKFLOW, workflow, {"metadata": {"annotations": logs}})
+        scene.report(0, "SUCCESS", of=name)
+        scene.report(1, "FAILED", "no", of=name)
+        scene.settle()
+        scene.world.clock.advance(60)
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    new, old = history.read(hardware.metadata.annotations["ironbell.dev/history"])
+    assert [action.log.lines for action in new.actions] == [["2", "3", "4", "5", "6"]] * 2
+    assert [action.log.lines for action in old.actions] == [[], ["2", "3", "4", "5", "6"]]
+    assert (old.actions[0].log.exit_code, old.actions[0].log.digest) == (0, "sha256:x")

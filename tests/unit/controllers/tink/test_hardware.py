@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.controllers.tink.hardware import HardwareReconciler, claims, neighbours, problems
+from ironbell.kube.testing import World, crash_check
+
+
+def dhcp(mac: str = "02:00:00:00:00:01", address: str = "10.0.0.1", **more: Any) -> dict[str, Any]:
+    return {"dhcp": {"mac": mac, "ip": {"address": address, "netmask": "255.255.255.0"}, **more}}
+
+
+def add(world: World, name: str, *interfaces: dict[str, Any], **spec: Any) -> Hardware:
+    metadata = {"name": name, "namespace": "default"}
+    return world.add(HARDWARE, {"metadata": metadata, "spec": {"interfaces": list(interfaces), **spec}})
+
+
+def test_hardware_that_shares_nothing_is_ready() -> None:
+    world = World()
+    add(world, "a", dhcp())
+    add(world, "b", dhcp("02:00:00:00:00:02", "10.0.0.2"))
+    end = crash_check(HardwareReconciler(), world)
+    assert {hardware.status.state for hardware in end.list(HARDWARE)} == {"Ready"}
+    assert end.emitted == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        ({"interfaces": [dhcp()]}, {"interfaces": [dhcp(address="10.0.0.9")]}, "MAC address 02:00:00:00:00:01"),
+        ({"interfaces": [dhcp()]}, {"interfaces": [dhcp("02:00:00:00:00:09")]}, "IP address 10.0.0.1"),
+        ({"agentID": "x"}, {"agentID": "x"}, "agent id x"),
+        ({"metadata": {"instance": {"id": "i"}}}, {"metadata": {"instance": {"id": "i"}}}, "instance id i"),
+    ],
+)
+def test_two_hardware_with_one_value_name_each_other(first: Any, second: Any, what: str) -> None:
+    world = World()
+    for name, spec in (("a", first), ("b", second)):
+        world.add(HARDWARE, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    end = crash_check(HardwareReconciler(), world)
+    for hardware in end.list(HARDWARE):
+        assert hardware.status.state == "Error"
+        message = hardware.metadata.annotations["ironbell.dev/error"]
+        assert what in message
+        assert "default/a" in message
+        assert "default/b" in message
+    assert {(event.name, event.reason) for event in end.emitted} == {
+        ("a", "HardwareConflict"),
+        ("b", "HardwareConflict"),
+    }
+
+
+def test_both_recover_when_one_is_mended() -> None:
+    world = World()
+    add(world, "a", dhcp())
+    other = add(world, "b", dhcp(address="10.0.0.2"))
+    world.settle(HardwareReconciler())
+    world.change(HARDWARE, other, {"spec": {"interfaces": [dhcp("02:00:00:00:00:02", "10.0.0.2")]}})
+    world.settle(HardwareReconciler())
+    assert {hardware.status.state for hardware in world.list(HARDWARE)} == {"Ready"}
+    assert not any(hardware.metadata.annotations for hardware in world.list(HARDWARE))
+
+
+def test_a_change_concerns_only_those_that_share_a_value() -> None:
+    world = World()
+    first = add(world, "a", dhcp())
+    add(world, "b", dhcp(address="10.0.0.2"))
+    add(world, "c", dhcp("02:00:00:00:00:03", "10.0.0.3"))
+    assert set(neighbours(first, world)) == {("default", "b")}
+    assert claims(first) == ["ip/10.0.0.1", "mac/02:00:00:00:00:01"]
+
+
+@pytest.mark.parametrize(
+    ("interface", "field"),
+    [
+        (dhcp(mac="02-zz"), "spec.interfaces[0].dhcp.mac"),
+        (dhcp(address="10.0.0.300"), "spec.interfaces[0].dhcp.ip.address"),
+        ({"dhcp": {"ip": {"address": "10.0.0.1"}}}, "dhcp.ip.netmask"),
+        ({"dhcp": {"ip": {"address": "10.0.0.1", "netmask": "255.0.255.0"}}}, "dhcp.ip.netmask"),
+        (
+            {"dhcp": {"ip": {"address": "10.0.0.1", "netmask": "255.255.255.0", "gateway": "gw"}}},
+            "spec.interfaces[0].dhcp.ip.gateway",
+        ),
+        (dhcp(name_servers=["dns"]), "spec.interfaces[0].dhcp.name_servers[0]"),
+    ],
+)
+def test_what_does_not_parse_is_named(interface: dict[str, Any], field: str) -> None:
+    (message,) = problems(add(World(), "a", interface))
+    assert field in message
+
+
+def test_one_mac_on_two_interfaces_and_a_wrong_bmc_kind_are_named() -> None:
+    reference = {"apiGroup": "", "kind": "Secret", "name": "x"}
+    hardware = add(World(), "a", dhcp(), dhcp(address="10.0.0.2"), bmcRef=reference)
+    twice, kind = problems(hardware)
+    assert "spec.interfaces[1].dhcp.mac" in twice
+    assert "spec.bmcRef.kind" in kind
