@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMediaType
+from ironbell.apiserver.http import protobuf
 from ironbell.apiserver.http.media import JSON, content_type
 from ironbell.codec import goyaml
 
@@ -47,10 +48,10 @@ async def read(request: web.BaseRequest) -> bytes:
 
 
 async def read_object(request: web.BaseRequest, *, strict: bool = False) -> bytes:
-    """The body of a create or replace, as JSON; in YAML, `strict` refuses duplicate keys.
+    """The body of a create, replace or delete, as JSON; in YAML, `strict` refuses duplicate keys.
 
     Raises:
-        UnsupportedMediaType: it is neither JSON nor YAML.
+        UnsupportedMediaType: it is in no form that is understood.
         BadRequest: it is not what its type says.
     """
     media_type = content_type(request.headers.get("Content-Type", ""))
@@ -58,7 +59,10 @@ async def read_object(request: web.BaseRequest, *, strict: bool = False) -> byte
         return await read(request)
     if media_type in _YAML_TYPES:
         return await _from_yaml(await read(request), strict=strict)
-    raise UnsupportedMediaType(_unsupported([JSON, "application/yaml"]))
+    if media_type == protobuf.MEDIA_TYPE:
+        body = await read(request)
+        return protobuf.to_json(body) if body else b""
+    raise UnsupportedMediaType(_unsupported([JSON, "application/yaml", protobuf.MEDIA_TYPE]))
 
 
 async def read_patch(request: web.BaseRequest) -> tuple[bytes, PatchType]:

@@ -32,6 +32,7 @@ from ironbell.apiserver.identity import MASTERS, Identity
 from ironbell.base.randomness import uuid4
 
 MAX_IN_FLIGHT = 2000
+SERVER_NAME = "ironbell"
 
 _log = structlog.get_logger()
 _Verb = Callable[[Call], Awaitable[web.StreamResponse]]
@@ -82,7 +83,7 @@ class Handler:
             response = await self._guarded(request, progress)
             code = response.status
             if not response.prepared:
-                response.headers["Audit-Id"] = progress.audit_id
+                response.headers.update({"Audit-Id": progress.audit_id, "Server": SERVER_NAME})
             return response
         finally:
             self._in_flight -= 1

@@ -66,9 +66,16 @@ def selector(query: Query) -> Selector:
     return Selector(labels=query.get("labelSelector", ""), fields=query.get("fieldSelector", ""))
 
 
+def _version(query: Query) -> str:
+    version = query.get("resourceVersion", "")
+    if version and not version.isdecimal():
+        raise BadRequest(f'resourceVersion: Invalid value: "{version}": must be a number')
+    return version
+
+
 def list_options(query: Query) -> ListOptions:
     """How to list."""
-    version, token = query.get("resourceVersion", ""), query.get("continue", "")
+    version, token = _version(query), query.get("continue", "")
     match = query.get("resourceVersionMatch", "")
     if match not in _MATCHES:
         raise BadRequest(f"resourceVersionMatch={match!r} is unknown: use Exact or NotOlderThan")
@@ -90,7 +97,7 @@ def watch_parameters(query: Query) -> WatchParameters:
     if initial is not None and match != "NotOlderThan":
         raise BadRequest("sendInitialEvents requires resourceVersionMatch=NotOlderThan")
     return WatchParameters(
-        resource_version=query.get("resourceVersion", ""),
+        resource_version=_version(query),
         selector=selector(query),
         bookmarks=flag(query, "allowWatchBookmarks"),
         timeout_s=number(query, "timeoutSeconds"),

@@ -6,6 +6,7 @@ Long lists are printed in a thread.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ async def list_body(call: Call, page: Page, shown: Format) -> bytes:
     return await asyncio.to_thread(_table, call, page.items, meta, shown)
 
 
-def plain_list(info: ResourceInfo, items: list[bytes], meta: dict[str, Any]) -> bytes:
+def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any]) -> bytes:
     """Encoded objects joined to their list kind."""
     kind = info.list_kind or f"{info.kind}List"
     return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[%b]}' % (
@@ -68,7 +69,7 @@ def include(query: Query) -> tables.Include:
         raise BadRequest(f"includeObject={wanted!r} is unknown: use None, Metadata or Object") from error
 
 
-def _table(call: Call, items: list[bytes], meta: dict[str, Any], shown: Format) -> bytes:
+def _table(call: Call, items: Sequence[bytes], meta: dict[str, Any], shown: Format) -> bytes:
     return tables.table(
         table_printer(call.info),
         items,

@@ -61,7 +61,7 @@ async def patch(call: Call) -> web.StreamResponse:
 async def delete(call: Call) -> web.StreamResponse:
     """Delete an object, or mark it if finalizers hold it."""
     shown, target = call.format(), call.target
-    given = delete_parameters(call.query, await bodies.read(call.request))
+    given = delete_parameters(call.query, await bodies.read_object(call.request))
     answered = await call.api.delete(
         call.info.collection,
         target.namespace,
@@ -76,7 +76,7 @@ async def delete(call: Call) -> web.StreamResponse:
 async def delete_collection(call: Call) -> web.StreamResponse:
     """Delete what the selectors find."""
     shown = call.format()
-    given = delete_parameters(call.query, await bodies.read(call.request))
+    given = delete_parameters(call.query, await bodies.read_object(call.request))
     deleted = await call.api.delete_collection(
         call.info.collection,
         call.target.namespace,

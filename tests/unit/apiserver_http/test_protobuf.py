@@ -1,0 +1,128 @@
+"""Bodies in protocol buffers mean what client-go meant by them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbell.api.client import BadRequest, UnsupportedMediaType
+from ironbell.apiserver.http.protobuf import to_json
+from ironbell.apiserver.http.protobuf_types import KINDS, MESSAGES
+
+# As kubectl 1.32 sends it for `create namespace x`.
+NAMESPACE = bytes.fromhex(
+    "6b3873000a0f0a0276311209" "4e616d65737061636512190a110a01781200"
+    "1a0022002a0032003800420012001a020a001a002200"
+)  # fmt: skip
+
+
+def number(value: int) -> bytes:
+    encoded = b""
+    value &= (1 << 64) - 1
+    while value > 0x7F:
+        encoded += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+def field(tag: int, value: int | str | bytes) -> bytes:
+    if isinstance(value, int):
+        return number(tag << 3) + number(value)
+    raw = value.encode() if isinstance(value, str) else value
+    return number(tag << 3 | 2) + number(len(raw)) + raw
+
+
+def envelope(api_version: str, kind: str, message: bytes) -> bytes:
+    names = field(1, api_version) + field(2, kind)
+    return b"k8s\x00" + field(1, names) + field(2, message) + field(3, "") + field(4, "")
+
+
+def decoded(api_version: str, kind: str, message: bytes) -> Any:
+    return msgspec.json.decode(to_json(envelope(api_version, kind, message)))
+
+
+def test_what_kubectl_sends_for_a_namespace() -> None:
+    assert msgspec.json.decode(to_json(NAMESPACE)) == {
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}, "spec": {}, "status": {},
+    }  # fmt: skip
+
+
+def test_secrets_keep_their_bytes() -> None:
+    data = field(1, "key") + field(2, b"\xff\x00")
+    secret = decoded("v1", "Secret", field(1, field(1, "s")) + field(2, data) + field(3, "Opaque") + field(5, 0))
+    assert base64.b64decode(secret["data"]["key"]) == b"\xff\x00"
+    assert (secret["type"], secret["immutable"]) == ("Opaque", False)
+
+
+def test_leases_keep_zero_where_it_means_something() -> None:
+    renewed = field(1, 1_767_225_600) + field(2, 123_456_789)
+    lease = decoded("coordination.k8s.io/v1", "Lease", field(2, field(2, 15) + field(4, renewed) + field(5, 0)))
+    assert lease["spec"] == {
+        "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.123456Z", "leaseTransitions": 0,
+    }  # fmt: skip
+
+
+def test_metadata_with_all_its_parts() -> None:
+    owner = field(5, "v1") + field(1, "Node") + field(3, "n") + field(4, "u") + field(6, 1) + field(7, 0)
+    managed = field(1, "me") + field(7, field(1, b'{"f:data":{}}'))
+    metadata = (
+        field(1, "c") + field(7, 3) + field(8, field(1, 0)) + field(10, -1) + field(11, field(1, "a") + field(2, ""))
+        + field(13, owner) + field(14, "one") + field(14, "two") + field(17, managed) + field(99, "unknown")
+    )  # fmt: skip
+    assert decoded("v1", "ConfigMap", field(1, metadata))["metadata"] == {
+        "name": "c", "generation": 3, "creationTimestamp": "1970-01-01T00:00:00Z", "deletionGracePeriodSeconds": -1,
+        "labels": {"a": ""}, "finalizers": ["one", "two"],
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True,
+             "blockOwnerDeletion": False}
+        ],
+        "managedFields": [{"manager": "me", "fieldsV1": {"f:data": {}}}],
+    }  # fmt: skip
+
+
+def test_quantities_of_nodes() -> None:
+    capacity = field(1, "cpu") + field(2, field(1, "4"))
+    node = decoded("v1", "Node", field(3, field(1, capacity) + field(6, field(1, field(1, 10250)))))
+    assert node["status"] == {"capacity": {"cpu": "4"}, "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}}}
+
+
+def test_delete_options_of_any_group() -> None:
+    options = field(2, field(1, "u")) + field(3, 0) + field(4, "Orphan") + field(5, "All")
+    made = decoded("coordination.k8s.io/v1", "DeleteOptions", options)
+    assert made["preconditions"] == {"uid": "u"}
+    assert (made["orphanDependents"], made["propagationPolicy"], made["dryRun"]) == (False, "Orphan", ["All"])
+
+
+def test_other_kinds_are_asked_for_in_json() -> None:
+    with pytest.raises(UnsupportedMediaType, match="send JSON"):
+        to_json(envelope("v1", "Pod", b""))
+
+
+@pytest.mark.parametrize("cut", range(4, len(NAMESPACE) - 5))
+def test_cut_messages_are_refused_or_shorter(cut: int) -> None:
+    try:
+        to_json(NAMESPACE[:cut])
+    except (BadRequest, UnsupportedMediaType):
+        return
+
+
+@given(st.sampled_from(sorted(KINDS)), st.binary(max_size=80))
+def test_any_bytes_are_an_object_or_refused(kind: tuple[str, str], raw: bytes) -> None:
+    for body in (raw, b"k8s\x00" + raw, envelope(*kind, raw)):
+        try:
+            msgspec.json.decode(to_json(body))
+        except (BadRequest, UnsupportedMediaType):
+            continue
+
+
+def test_all_message_types_are_described() -> None:
+    scalars = {"string", "int", "bool", "bytes", "time", "microtime", "json", "quantity"}
+    kinds = (kind for table in MESSAGES.values() for _, kind in table.values())
+    used = {kind.removeprefix("*").removeprefix("[]").removeprefix("{}") for kind in kinds}
+    assert used - scalars <= set(MESSAGES)
+    assert set(KINDS.values()) <= set(MESSAGES)
