@@ -48,6 +48,23 @@ def service_account() -> Account:
     raise PrivilegeError(f"no unprivileged account to run as: create one of {', '.join(ACCOUNTS)}")
 
 
+def named_account(name: str) -> Account:
+    """The account of that name; without a name, `service_account`.
+
+    Raises:
+        PrivilegeError: there is no such account, or it is root.
+    """
+    if not name or os.geteuid() != 0:
+        return service_account()
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise PrivilegeError(f"--user {name}: there is no such account") from None
+    if entry.pw_uid == 0:
+        raise PrivilegeError(f"--user {name}: the servers toward machines do not run as root")
+    return Account(name, entry.pw_uid, entry.pw_gid)
+
+
 def drop_privileges(account: Account) -> None:
     """Become `account` and keep nothing of root. Does nothing when the process is not root.
 

@@ -9,6 +9,7 @@ from ironbell.app.wire_config import WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.dhcp.sockets import open_dhcp_socket
+from ironbell.services.tftp.sockets import open_tftp_socket
 
 BACKLOG = 1024
 ANY = "0.0.0.0"  # noqa: S104 - bound to one interface, or inside the lab's namespace
@@ -36,6 +37,10 @@ class WireSockets:
         ports = {name: sock.getsockname()[1] for name, sock in found.items()}
         return ports | ({"dhcp": self.dhcp[0].getsockname()[1]} if self.dhcp else {})
 
+    def close(self) -> None:
+        for sock in (*self.dhcp, self.tftp, self.http, self.grpc):
+            sock.close()
+
 
 def open_sockets(config: WireConfig) -> WireSockets:
     """Bind everything.
@@ -46,22 +51,20 @@ def open_sockets(config: WireConfig) -> WireSockets:
     dhcp_ports = () if config.dhcp_mode == "off" else DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports
     return WireSockets(
         dhcp=tuple(open_dhcp_socket(config.interface, port) for port in dhcp_ports),
-        tftp=_bound(socket.SOCK_DGRAM, config.tftp_port, config.interface, "TFTP"),
-        http=_bound(socket.SOCK_STREAM, config.http_port, config.interface, "HTTP"),
-        grpc=_bound(socket.SOCK_STREAM, config.grpc_port, config.interface, "gRPC"),
+        tftp=open_tftp_socket(ANY, config.tftp_port, interface=config.interface),
+        http=_listening(config.http_port, config.interface, "HTTP"),
+        grpc=_listening(config.grpc_port, config.interface, "gRPC"),
     )
 
 
-def _bound(kind: socket.SocketKind, port: int, interface: str, what: str) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, kind | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+def _listening(port: int, interface: str, what: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
-        if kind == socket.SOCK_STREAM:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if interface:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
         sock.bind((ANY, port))
-        if kind == socket.SOCK_STREAM:
-            sock.listen(BACKLOG)
+        sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
         where = f"interface {interface}" if interface else "all interfaces"

@@ -15,7 +15,7 @@ from ironbell.api.client import NotFound, Unavailable
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse, Connects
 
 CONNECT_TIMEOUT_S = 5.0
-PARAMETERS = ("follow", "action", "output", "tail")
+PARAMETERS = ("follow", "action", "tail", "timestamps", "format")
 
 
 @dataclass(frozen=True)

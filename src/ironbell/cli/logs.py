@@ -18,11 +18,22 @@ from ironbell.cli.session import UnknownKindError, api_options, connected, objec
 @click.argument("target", metavar="workflow/NAME")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the workflow ends.")
 @click.option("--action", default="", help="Only this action.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only so many of the lines that are there already.")
+@click.option("--timestamps", is_flag=True, help="Begin each line with its time.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the lines.")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @api_options
 def logs(
-    target: str, follow: bool, action: str, output: str, namespace: str, kubeconfig: Path | None, context: str
+    target: str,
+    *,
+    follow: bool,
+    action: str,
+    tail: int | None,
+    timestamps: bool,
+    output: str,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str,
 ) -> None:
     """Show what the actions of workflow/NAME print."""
     kind, name = object_named(target if "/" in target else f"workflow/{target}")
@@ -30,7 +41,9 @@ def logs(
         raise UnknownKindError(f"only workflows have logs, not {kind.plural}")
     query = {"follow": "true"} if follow else {}
     query |= {"action": action} if action else {}
-    query |= {"output": "json"} if output == "json" else {}
+    query |= {"format": "json"} if output == "json" else {}
+    query |= {"tail": str(tail)} if tail is not None else {}
+    query |= {"timestamps": "true"} if timestamps else {}
     with contextlib.suppress(KeyboardInterrupt):
         run(_logs(name, namespace, query=query, kubeconfig=kubeconfig, context=context))
 

@@ -124,14 +124,21 @@ class BootHttp:
 
 
 def confined(folder: Path, path: str) -> Path | None:
-    """The regular file below `folder` that `path` names, or None when there is none or it would lead outside."""
+    """The regular file below `folder` that `path` names, or None when there is none or it would lead outside.
+
+    Symbolic links are not followed. No absolute path is formed: the process may not be able to read the folders above.
+    """
+    file = folder
     try:
-        root = folder.resolve()
-        file = (root / path.lstrip("/")).resolve()
-        inside = file.is_relative_to(root) and file.is_file()
+        for part in path.split("/"):
+            if part in {"", ".", ".."} or "\0" in part:
+                return None
+            file = file / part
+            if file.is_symlink():
+                return None
+        return file if file.is_file() else None
     except (OSError, ValueError):
         return None
-    return file if inside else None
 
 
 def _artefact_stage(name: str) -> BootStage | None:

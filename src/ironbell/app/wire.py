@@ -1,0 +1,81 @@
+"""The `wire` process: everything that reads packets from machines.
+
+In this order: read the configuration, enter the network namespace (lab), bind all sockets, look for foreign DHCP
+servers, import what will be needed, become an ordinary user inside its own folder, and only then read the first packet.
+From there on it reaches the API over the local socket with its own token and holds no state but action logs; it may be
+killed at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.privileges import drop_privileges, enter_network_namespace, named_account
+from ironbell.app.wire_config import WireConfig
+from ironbell.app.wire_serve import serve_wire
+from ironbell.app.wire_sockets import WireSockets, open_sockets
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.services.dhcp.probe import probe_for_servers
+
+_log = structlog.get_logger()
+
+
+class ForeignDhcpServerError(IronbellError):
+    """Another server hands out addresses on the interface."""
+
+    reason = "ForeignDhcpServer"
+    retry = Retry.NEVER
+
+
+def prepare() -> Callable[[], Awaitable[None]]:
+    """Everything that needs root; what is returned needs none and serves until cancelled."""
+    configuration = read_configuration(WireConfig)
+    if configuration.network_namespace:
+        enter_network_namespace(Path(configuration.network_namespace))
+    if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
+        try:
+            _refuse_beside_others(configuration.interface)
+        except ForeignDhcpServerError as error:
+            report("refused", message=str(error))
+            raise
+    sockets = open_sockets(configuration)
+    _become_ordinary(configuration)
+    report("bound", uid=os.geteuid(), **sockets.ports())
+    return lambda: _serve(configuration, sockets)
+
+
+def _refuse_beside_others(interface: str) -> None:
+    found = asyncio.run(probe_for_servers(interface))
+    if found:
+        servers = ", ".join(str(address) for address in found)
+        raise ForeignDhcpServerError(
+            f"another DHCP server answers on {interface} ({servers}); use --dhcp proxy beside it, --dhcp off, "
+            "or --force to hand out addresses all the same"
+        )
+
+
+def _become_ordinary(configuration: WireConfig) -> None:
+    """Enter the own folder and give up root. Relative paths work from there even below folders of root's."""
+    account = named_account(configuration.user)
+    os.chdir(configuration.folder)
+    os.umask(0o077)
+    drop_privileges(account)
+    _log.info("privileges dropped", account=account.name, uid=account.uid)
+
+
+async def _serve(configuration: WireConfig, sockets: WireSockets) -> None:
+    try:
+        await serve_wire(configuration, sockets, on_ready=lambda: report("ready", **sockets.ports()))
+    finally:
+        sockets.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run_child("wire", prepare))

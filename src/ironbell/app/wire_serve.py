@@ -1,0 +1,156 @@
+"""What `wire` serves once it is an ordinary user: directory, DHCP, TFTP, HTTP, workflow service, logs.
+
+All paths are relative to wire's own folder, which is the working directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.interface import Interface
+from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.wire_config import API_SOCKET, ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, WireConfig
+from ironbell.app.wire_sockets import WireSockets
+from ironbell.app.wire_workflows import Workflows
+from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.randomness import SystemRandomness
+from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
+from ironbell.kube.client import Client
+from ironbell.kube.connection import Connection, FileToken
+from ironbell.kube.events import EventRecorder
+from ironbell.kube.http import HttpApi
+from ironbell.kube.informer import Informer
+from ironbell.services.boot.binaries import DISTRIBUTION_FOLDER, IpxeBinaries
+from ironbell.services.boot.http import BootHttp
+from ironbell.services.dhcp.server import DhcpServer
+from ironbell.services.dhcp.settings import DhcpSettings, Mode
+from ironbell.services.metadata.http import MetadataHttp
+from ironbell.services.tftp.server import TftpServer
+
+_log = structlog.get_logger()
+
+SHUTDOWN_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True)
+class _Wire:
+    """What the servers share."""
+
+    config: WireConfig
+    settings: NetbootSettings
+    directory: HardwareDirectory
+    recorder: BootRecorder
+    binaries: IpxeBinaries
+    clock: Clock
+
+    def plan(self, hardware: Hardware, interface: Interface, address: str) -> NetbootPlan:
+        return netboot_plan(hardware, interface, self.settings, address=address)
+
+    async def fetch(self, path: str, client: str) -> bytes | None:
+        """Content for TFTP: iPXE binaries."""
+        body = await asyncio.to_thread(self.binaries.read, path)
+        if body is not None:
+            self.recorder.on_tftp(client, path, len(body))
+        return body
+
+
+async def serve_wire(config: WireConfig, sockets: WireSockets, *, on_ready: Callable[[], None]) -> None:
+    """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
+    clock = SystemClock()
+    connection = Connection("http://localhost", token=FileToken(Path(TOKEN_FILE), clock=clock), socket=API_SOCKET)
+    async with HttpApi(connection) as api, asyncio.TaskGroup() as group:
+        directory = HardwareDirectory()
+        events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())
+        recorder = BootRecorder(directory, events, Client(api), clock)
+        hardware, workflows = Informer(api, HARDWARE), Informer(api, WORKFLOW)
+        hardware.add_handler(_follow(directory))
+        folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
+        wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock)
+        flows = Workflows(api, clock=clock)
+        workflows.add_handler(flows.follow)
+        for step in (hardware.run(), workflows.run(), events.run(), recorder.run()):
+            group.create_task(step)
+        await hardware.wait_synced()
+        await workflows.wait_synced()
+        group.create_task(flows.run(sockets.grpc), name="workflows")
+        for sock in sockets.dhcp:
+            group.create_task(_dhcp(wire, sock).run(), name="dhcp")
+        group.create_task(TftpServer(sockets.tftp, fetch=wire.fetch).run(), name="tftp")
+        await _serve_http(wire, sockets, on_ready)
+
+
+def _follow(directory: HardwareDirectory) -> Callable[[Hardware | None, Hardware | None], None]:
+    def changed(old: Hardware | None, new: Hardware | None) -> None:
+        if new is not None:
+            directory.upsert(new)
+        elif old is not None:
+            directory.remove(*old.key)
+
+    return changed
+
+
+def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
+    config = wire.config
+    settings = DhcpSettings(
+        mode=Mode.parse(config.dhcp_mode),
+        advertise=IPv4Address(config.advertise) if config.advertise else None,
+        tftp_port=config.tftp_port,
+        binary_url=f"http://{{address}}:{config.http_port}/ipxe/binary",
+        script_url=f"http://{{address}}:{config.http_port}/ipxe/script/{{mac}}/auto.ipxe",
+        log_server=config.syslog_host,
+    )
+    return DhcpServer(
+        sock,
+        interface=config.interface,
+        settings=settings,
+        directory=wire.directory,
+        plan=wire.plan,
+        clock=wire.clock,
+        on_problem=wire.recorder.on_dhcp_problem,
+        on_reply=wire.recorder.on_dhcp_reply,
+    )
+
+
+async def _serve_http(wire: _Wire, sockets: WireSockets, on_ready: Callable[[], None]) -> None:
+    artefacts = {name: Path(ARTEFACTS_FOLDER) / name for name in wire.config.artefacts}
+    boot = BootHttp(
+        wire.directory,
+        lambda: wire.settings,
+        wire.binaries,
+        artefacts,
+        advertise=wire.config.advertise,
+        observer=wire.recorder,
+    )
+    application = web.Application()
+    application.add_routes([*boot.routes(), *MetadataHttp(wire.directory, wire.recorder).routes()])
+    application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
+    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_TIMEOUT_S)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, sockets.http).start()
+        on_ready()
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    """This route is only there while all caches are filled."""
+    return web.Response(text="ok")
+
+
+async def _metrics(_request: web.Request) -> web.Response:
+    body = await asyncio.to_thread(generate_latest)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,0 +1,55 @@
+"""The workflow service inside `wire`: fed by an informer, its logs readable by the API over a local socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+from aiohttp import web
+
+from ironbell.api.client import Api
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.app.wire_config import LOGS_FOLDER, LOGS_SOCKET
+from ironbell.base.clock import Clock
+from ironbell.services.workflow.index import WorkflowTable
+from ironbell.services.workflow.logreader import log_routes
+from ironbell.services.workflow.server import Options, WorkflowServer
+
+SHUTDOWN_TIMEOUT_S = 1.0
+
+
+class Workflows:
+    """Workflow service and log reader of one `wire`."""
+
+    def __init__(self, api: Api, *, clock: Clock) -> None:
+        self._table = WorkflowTable()
+        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname())
+        self._server = WorkflowServer(api, self._table, options, clock=clock)
+
+    def follow(self, old: Workflow | None, new: Workflow | None) -> None:
+        """Take in a change that the informer saw."""
+        if new is not None:
+            self._table.upsert(new)
+        elif old is not None:
+            self._table.remove(*old.key)
+
+    async def run(self, sock: socket.socket) -> None:
+        """Serve agents on the socket, and the API's log requests, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._server.serve(sock), name="workflow service")
+            group.create_task(self._serve_logs(), name="log reader")
+
+    async def _serve_logs(self) -> None:
+        application = web.Application()
+        application.add_routes(log_routes(self._server.reader))
+        runner = web.AppRunner(
+            application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_TIMEOUT_S
+        )
+        await runner.setup()
+        try:
+            await asyncio.to_thread(Path(LOGS_SOCKET).unlink, missing_ok=True)
+            await web.UnixSite(runner, LOGS_SOCKET).start()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()

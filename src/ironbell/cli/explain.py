@@ -1,0 +1,149 @@
+"""What an object waits for, told from what is stored: conditions, states, progress, events. Pure.
+
+Nothing here asks a process: whoever can read the objects gets the same answer, also after a restart, and from a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ironbell.base.clock import parse_rfc3339
+
+Object = dict[str, Any]
+TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
+BAD_STATES = {"FAILED", "TIMEOUT", "Error"}
+GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"}
+EVENTS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One object's part of the answer."""
+
+    about: str
+    state: str
+    lines: tuple[str, ...] = ()
+    events: tuple[str, ...] = field(default=())
+
+    def text(self) -> str:
+        head = f"{self.about}: {self.state}" if self.state else self.about
+        body = [*(f"  {line}" for line in self.lines)]
+        if self.events:
+            body += ["  Events:", *(f"    {event}" for event in self.events)]
+        return "\n".join([head, *body])
+
+
+def explain(obj: Object, events: Sequence[Object], now: datetime) -> Explanation:
+    """One object, with the events about it (of any object; others are left out)."""
+    uid, name = obj["metadata"].get("uid"), obj["metadata"]["name"]
+    own = [e for e in events if _is_about(e, obj["kind"], name, uid)]
+    about = f"{obj['kind']} {obj['metadata'].get('namespace', '')}/{name}"
+    lines = [*_special(obj), *_conditions(obj), *_annotations(obj)]
+    if obj["metadata"].get("deletionTimestamp"):
+        lines.append(f"is being deleted; waits for finalizers: {', '.join(obj['metadata'].get('finalizers', []))}")
+    return Explanation(about, _state(obj), tuple(lines), tuple(_event(e, now) for e in _latest(own)))
+
+
+def _is_about(event: Object, kind: str, name: str, uid: str | None) -> bool:
+    regarding = event.get("involvedObject", {})
+    if regarding.get("kind") != kind or regarding.get("name") != name:
+        return False
+    return not regarding.get("uid") or regarding["uid"] == uid
+
+
+def _state(obj: Object) -> str:
+    status = obj.get("status", {})
+    if obj["kind"] == "Machine":
+        return f"power {status.get('powerState', 'unknown')}"
+    if status.get("state"):
+        return str(status["state"])
+    done = {c["type"] for c in status.get("conditions", []) if c["status"] == "True"}
+    return next((state for state in ("Failed", "Completed", "Running") if state in done), "")
+
+
+def _special(obj: Object) -> list[str]:
+    if obj["kind"] == "Workflow":
+        return _workflow(obj)
+    if obj["kind"] == "Hardware":
+        return [
+            f"interface {nic.get('dhcp', {}).get('mac', '?')}: netboot "
+            + ("allowed" if nic.get("netboot", {}).get("allowPXE") else "not allowed")
+            for nic in obj.get("spec", {}).get("interfaces", [])
+        ]
+    return []
+
+
+def _workflow(obj: Object) -> list[str]:
+    status = obj.get("status", {})
+    actions = [action for task in status.get("tasks", []) for action in task.get("actions", [])]
+    lines = []
+    for number, action in enumerate(actions, 1):
+        state = action.get("state", "")
+        if state in {"RUNNING", "FAILED", "TIMEOUT"}:
+            said = f": {action['message']}" if action.get("message") else ""
+            lines.append(f"action {number} of {len(actions)}, {action.get('name')}, is {state}{said}")
+    current = status.get("currentState", {})
+    if not lines and current.get("actionName") and status.get("state") not in TERMINAL:
+        lines.append(f"next action: {current['actionName']} ({current.get('state')}), agent {status.get('agentID')}")
+    return lines
+
+
+def _conditions(obj: Object) -> list[str]:
+    lines = []
+    for condition in obj.get("status", {}).get("conditions", []):
+        kind, status = condition["type"], condition["status"]
+        bad = status == ("True" if kind in GOOD_WHEN_FALSE else "False") or status == "Unknown"
+        if bad:
+            why = ": ".join(part for part in (condition.get("reason", ""), condition.get("message", "")) if part)
+            lines.append(f"{kind} is {status}" + (f": {why}" if why else ""))
+    return lines
+
+
+def _annotations(obj: Object) -> list[str]:
+    found = obj["metadata"].get("annotations", {})
+    lines = []
+    if "ironbell.dev/progress" in found:
+        lines.append(_progress(found["ironbell.dev/progress"]))
+    for name, label in (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled")):
+        if name in found:
+            lines.append(f"{label}: {found[name]}")
+    if "ironbell.dev/installed-system-up" in found:
+        lines.append(f"installed system reported that it is up at {found['ironbell.dev/installed-system-up']}")
+    return [line for line in lines if line]
+
+
+def _progress(text: str) -> str:
+    try:
+        document = msgspec.json.decode(text)
+        percent, speed = document.get("percent"), document.get("bytesPerSecond")
+    except (msgspec.DecodeError, AttributeError):
+        return ""
+    parts = [f"{percent} %"] if percent is not None else []
+    parts += [f"{speed / 1e6:.0f} MB/s"] if speed else []
+    return f"progress: {', '.join(parts)}" if parts else ""
+
+
+def _latest(events: Sequence[Object]) -> list[Object]:
+    return sorted(events, key=lambda e: e.get("lastTimestamp") or "")[-EVENTS_SHOWN:]
+
+
+def _event(event: Object, now: datetime) -> str:
+    count = event.get("count", 1)
+    times = f" ({count} times)" if count and count > 1 else ""
+    mark = "! " if event.get("type") == "Warning" else ""
+    return f"{_age(event, now):>6} ago  {mark}{event.get('reason')}: {event.get('message')}{times}"
+
+
+def _age(event: Object, now: datetime) -> str:
+    try:
+        seconds = max(0, int((now - parse_rfc3339(event["lastTimestamp"])).total_seconds()))
+    except (KeyError, TypeError, ValueError):
+        return "?"
+    if seconds < 120:
+        return f"{seconds}s"
+    return f"{seconds // 60}m" if seconds < 7200 else f"{seconds // 3600}h"
