@@ -1,0 +1,55 @@
+"""Text and data to text.
+
+Parsing and executing are one call: templates are small, rendered once per workflow, and a cache would keep their
+text alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironbell.codec.gotemplate.builtins import BUILTINS
+from ironbell.codec.gotemplate.errors import SyntaxFault, TemplateError
+from ironbell.codec.gotemplate.evaluate import Evaluator, Fault
+from ironbell.codec.gotemplate.functions import Function
+from ironbell.codec.gotemplate.limits import OUTPUT_BYTES
+from ironbell.codec.gotemplate.parser import parse
+from ironbell.codec.gotemplate.sprig import SPRIG
+
+FUNCTIONS: Mapping[str, Function] = {**BUILTINS, **SPRIG}
+"""Go's builtins, sprig's hermetic set, and Tinkerbell's four. Sprig's `slice` hides the builtin one."""
+
+_EXCERPT = 120
+_NAME = "workflow-template"
+
+
+def render(
+    text: str, data: Any, *, functions: Mapping[str, Function] = FUNCTIONS, output_cap: int = OUTPUT_BYTES
+) -> str:
+    """Execute a Go text/template with `missingkey=error`.
+
+    `data` is a Go value as `values` describes them. Bytes that are no UTF-8 come out as lone surrogates.
+
+    Raises:
+        TemplateError: the text does not parse, does not execute with this data, or exceeds a bound.
+    """
+    try:
+        parsed = parse(text, name=_NAME, functions=functions)
+    except SyntaxFault as fault:
+        raise TemplateError(fault.problem, line=fault.line, excerpt=_line(text, fault.line)) from None
+    except RecursionError:
+        raise TemplateError("nested too deeply", line=1, excerpt=_line(text, 1)) from None
+    try:
+        return Evaluator(parsed.defined, functions, output_cap=output_cap).run(_NAME, data)
+    except Fault as fault:
+        line = text.count("\n", 0, fault.pos) + 1
+        start = text.rfind("\n", 0, fault.pos) + 1
+        column = len(text[start : fault.pos].encode("utf-8", "surrogateescape"))
+        raise TemplateError(fault.problem, line=line, column=column, excerpt=_line(text, line)) from None
+
+
+def _line(text: str, number: int) -> str:
+    lines = text.split("\n")
+    line = lines[min(number, len(lines)) - 1].strip()
+    return line if len(line) <= _EXCERPT else line[: _EXCERPT - 1] + "…"

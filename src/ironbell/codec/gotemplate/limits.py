@@ -1,0 +1,31 @@
+"""Bounds of one rendering.
+
+Upstream caps only the output; functions such as `until` and `repeat` and loops without output could otherwise take
+any time and memory (Masterminds/sprig#473). Nothing that a server's template needs comes near these.
+"""
+
+from __future__ import annotations
+
+from ironbell.codec.gotemplate.errors import CallError
+
+OUTPUT_BYTES = 262_144
+STEPS = 2_000_000
+"""Evaluated nodes, of which every loop iteration and call counts some."""
+ITEMS = 100_000
+"""Elements of one list or map."""
+TEXT_CHARS = 4 << 20
+"""Characters of one string that a function returns."""
+DEPTH = 60
+"""Templates that call each other, and nested blocks and parentheses."""
+
+
+def check_items(count: int) -> None:
+    """Refuse a list of more than ITEMS elements before it is made."""
+    if count > ITEMS:
+        raise CallError(f"more than {ITEMS} elements")
+
+
+def check_chars(count: int) -> None:
+    """Refuse a string of more than TEXT_CHARS characters before it is made."""
+    if count > TEXT_CHARS:
+        raise CallError(f"a text of more than {TEXT_CHARS} characters")

@@ -1,0 +1,192 @@
+"""Private keys and certificates. They differ each time; what they say is sprig's.
+
+Source: Masterminds/sprig v3.3.0: crypto.go (genPrivateKey, genCA, genSelfSignedCert, genSignedCert).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import timedelta
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ironbell.base.clock import SystemClock
+from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.functions import Library, P
+from ironbell.codec.gotemplate.sprig.encoding import CorruptInput, decode_base64
+from ironbell.codec.gotemplate.values import Field, Struct, StructType, encode
+
+CERTIFICATES = Library()
+_add = CERTIFICATES.add
+_TYPE: Final = StructType(
+    P.CERTIFICATE.value,
+    (Field("Cert", "Cert", "string", omit_empty=False), Field("Key", "Key", "string", omit_empty=False)),
+)
+_MAX_DAYS = 365 * 200
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | dsa.DSAPrivateKey
+
+
+def _pair(certificate: str, key: str) -> Struct:
+    return Struct(_TYPE, {"Cert": certificate, "Key": key})
+
+
+@_add("genPrivateKey", P.STRING)
+def _gen_private_key(kind: str) -> str:
+    key: Key
+    match kind:
+        case "" | "rsa":
+            key = rsa.generate_private_key(65537, 4096)
+        case "dsa":
+            key = dsa.generate_private_key(2048)
+        case "ecdsa":
+            key = ec.generate_private_key(ec.SECP256R1())
+        case "ed25519":
+            key = ed25519.Ed25519PrivateKey.generate()
+        case _:
+            return f"Unknown type {kind}"
+    return _key_text(key)
+
+
+def _key_text(key: Key) -> str:
+    """PEM, in the traditional form where the kind of key has one."""
+    modern = isinstance(key, ed25519.Ed25519PrivateKey)
+    form = serialization.PrivateFormat.PKCS8 if modern else serialization.PrivateFormat.TraditionalOpenSSL
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+
+
+def _load_key(text: str) -> Key:
+    try:
+        key = serialization.load_pem_private_key(encode(text), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CallError("error parsing private key") from None
+    if not isinstance(key, Key):
+        raise CallError("invalid private key type")
+    return key
+
+
+def _load_certificate(text: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(text)
+    except ValueError:
+        raise CallError("unable to decode certificate") from None
+
+
+def _new_key() -> Key:
+    return rsa.generate_private_key(65537, 2048)
+
+
+@_add("buildCustomCert", P.STRING, P.STRING)
+def _build_custom_cert(certificate: str, key: str) -> Struct:
+    try:
+        certificate_text, key_text = decode_base64(encode(certificate)), decode_base64(encode(key))
+    except CorruptInput:
+        raise CallError("unable to decode base64 certificate or private key") from None
+    _load_certificate(certificate_text)
+    _load_key(key_text.decode("utf-8", "replace"))
+    return _pair(certificate_text.decode("utf-8", "replace"), key_text.decode("utf-8", "replace"))
+
+
+@_add("genCA", P.STRING, P.INT)
+def _gen_ca(name: str, days: int) -> Struct:
+    return _issue(name, [], [], days, key=_new_key(), is_authority=True)
+
+
+@_add("genCAWithKey", P.STRING, P.INT, P.STRING)
+def _gen_ca_with_key(name: str, days: int, key: str) -> Struct:
+    return _issue(name, [], [], days, key=_load_key(key), is_authority=True)
+
+
+@_add("genSelfSignedCert", P.STRING, P.LIST, P.LIST, P.INT)
+def _gen_self_signed(name: str, addresses: list[Any], names: list[Any], days: int) -> Struct:
+    return _issue(name, addresses, names, days, key=_new_key())
+
+
+@_add("genSelfSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.STRING)
+def _gen_self_signed_with_key(name: str, addresses: list[Any], names: list[Any], days: int, key: str) -> Struct:
+    return _issue(name, addresses, names, days, key=_load_key(key))
+
+
+@_add("genSignedCert", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE)
+def _gen_signed(name: str, addresses: list[Any], names: list[Any], days: int, authority: Struct) -> Struct:
+    return _issue(name, addresses, names, days, key=_new_key(), authority=authority)
+
+
+@_add("genSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE, P.STRING)
+def _gen_signed_with_key(
+    name: str, addresses: list[Any], names: list[Any], days: int, authority: Struct, key: str
+) -> Struct:
+    return _issue(name, addresses, names, days, key=_load_key(key), authority=authority)
+
+
+def _issue(
+    name: str,
+    addresses: list[Any],
+    names: list[Any],
+    days: int,
+    *,
+    key: Key,
+    is_authority: bool = False,
+    authority: Struct | None = None,
+) -> Struct:
+    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
+    signer = key
+    if authority is not None:
+        issuer = _load_certificate(encode(authority.values["Cert"])).subject
+        signer = _load_key(authority.values["Key"])
+    now = SystemClock().now().replace(microsecond=0)
+    if not -_MAX_DAYS < days < _MAX_DAYS:
+        raise CallError("a certificate cannot be valid for so long")
+    begin = min(now, now + timedelta(days=days))
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(max(now, now + timedelta(days=days)))
+        .add_extension(_usage(is_authority=is_authority), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    )
+    alternatives = _alternatives(addresses, names)
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    digest = None if isinstance(signer, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    try:
+        certificate = builder.sign(signer, digest)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CallError("error creating certificate") from None
+    return _pair(certificate.public_bytes(serialization.Encoding.PEM).decode(), _key_text(key))
+
+
+def _usage(*, is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=True,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternatives(addresses: list[Any], names: list[Any]) -> list[x509.GeneralName]:
+    if not all(isinstance(item, str) for item in (*addresses, *names)):
+        raise CallError("addresses and names of a certificate must be strings")
+    try:
+        return [x509.DNSName(item) for item in names] + [
+            x509.IPAddress(ipaddress.ip_address(item)) for item in addresses
+        ]
+    except ValueError:
+        raise CallError("error parsing an address or name of a certificate") from None

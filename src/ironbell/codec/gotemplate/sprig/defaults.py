@@ -1,0 +1,149 @@
+"""Defaults, logic, JSON and reflection.
+
+Source: Masterminds/sprig v3.3.0: defaults.go, reflect.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.codec.gotemplate import gojson
+from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.functions import Library, P
+from ironbell.codec.gotemplate.values import (
+    Pointer,
+    Struct,
+    TypedList,
+    TypedMap,
+    deep_equal,
+    is_empty,
+    kind_name,
+    type_name,
+)
+
+DEFAULTS = Library()
+_add = DEFAULTS.add
+
+
+@_add("hello")
+def _hello() -> str:
+    return "Hello!"
+
+
+@_add("fail", P.STRING)
+def _fail(message: str) -> str:
+    raise CallError(message)
+
+
+@_add("default", P.ANY, rest=P.ANY)
+def _default(default: Any, *given: Any) -> Any:
+    return default if not given or is_empty(given[0]) else given[0]
+
+
+@_add("empty", P.ANY)
+def _empty(value: Any) -> bool:
+    return is_empty(value)
+
+
+@_add("coalesce", rest=P.ANY)
+def _coalesce(*values: Any) -> Any:
+    return next((value for value in values if not is_empty(value)), None)
+
+
+@_add("all", rest=P.ANY)
+def _all(*values: Any) -> bool:
+    return not any(map(is_empty, values))
+
+
+@_add("any", rest=P.ANY)
+def _any(*values: Any) -> bool:
+    return not all(map(is_empty, values))
+
+
+@_add("ternary", P.ANY, P.ANY, P.BOOL)
+def _ternary(when_true: Any, when_false: Any, condition: bool) -> Any:
+    return when_true if condition else when_false
+
+
+@_add("fromJson", P.STRING)
+def _from_json(text: str) -> Any:
+    try:
+        return gojson.unmarshal(text)
+    except CallError:
+        return None
+
+
+@_add("mustFromJson", P.STRING)
+def _must_from_json(text: str) -> Any:
+    return gojson.unmarshal(text)
+
+
+@_add("toJson mustToJson", P.ANY)
+def _to_json(value: Any) -> str:
+    return gojson.marshal(value)
+
+
+@_add("toPrettyJson mustToPrettyJson", P.ANY)
+def _to_pretty_json(value: Any) -> str:
+    return gojson.marshal(value, indent="  ")
+
+
+@_add("toRawJson mustToRawJson", P.ANY)
+def _to_raw_json(value: Any) -> str:
+    return gojson.marshal(value, html=False)
+
+
+@_add("typeOf", P.ANY)
+def _type_of(value: Any) -> str:
+    return type_name(value)
+
+
+@_add("typeIs", P.STRING, P.ANY)
+def _type_is(target: str, value: Any) -> bool:
+    return target == type_name(value)
+
+
+@_add("typeIsLike", P.STRING, P.ANY)
+def _type_is_like(target: str, value: Any) -> bool:
+    return type_name(value) in (target, "*" + target)
+
+
+@_add("kindOf", P.ANY)
+def _kind_of(value: Any) -> str:
+    return kind_name(value)
+
+
+@_add("kindIs", P.STRING, P.ANY)
+def _kind_is(target: str, value: Any) -> bool:
+    return target == kind_name(value)
+
+
+@_add("deepEqual", P.ANY, P.ANY)
+def _deep_equal(left: Any, right: Any) -> bool:
+    return deep_equal(left, right)
+
+
+@_add("deepCopy mustDeepCopy", P.ANY)
+def _deep_copy(value: Any) -> Any:
+    if value is None:
+        raise CallError("nil cannot be copied")
+    return deep_copy(value)
+
+
+def deep_copy(value: Any) -> Any:
+    """A copy that shares nothing which can change."""
+    match value:
+        case TypedList():
+            return TypedList(map(deep_copy, value), elem=value.elem, is_nil=value.is_nil)
+        case list():
+            return [deep_copy(item) for item in value]
+        case TypedMap():
+            copied = {key: deep_copy(item) for key, item in value.items()}
+            return TypedMap(copied, elem=value.elem, is_nil=value.is_nil)
+        case dict():
+            return {key: deep_copy(item) for key, item in value.items()}
+        case Struct():
+            return Struct(value.type, {key: deep_copy(item) for key, item in value.values.items()})
+        case Pointer():
+            return Pointer(value.elem, deep_copy(value.target))
+    return value

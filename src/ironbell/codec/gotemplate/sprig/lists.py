@@ -1,0 +1,188 @@
+"""Lists.
+
+Source: Masterminds/sprig v3.3.0: list.go, strings.go (strslice, split).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.functions import Library, P
+from ironbell.codec.gotemplate.limits import check_items
+from ironbell.codec.gotemplate.sprig.convert import text_of, texts_of, to_int64
+from ironbell.codec.gotemplate.values import (
+    ANY_TYPE,
+    TypedList,
+    TypedMap,
+    deep_equal,
+    dereference,
+    encode,
+    is_empty,
+    kind_name,
+    strings,
+)
+
+LISTS = Library()
+_add = LISTS.add
+_NIL_LIST = {"elem": ANY_TYPE, "is_nil": True}
+
+
+def _items(value: Any, verb: str) -> list[Any]:
+    if value is None:
+        raise CallError(f"cannot {verb} nil")
+    if not isinstance(value, list):
+        raise CallError(f"Cannot {verb} on type {kind_name(value)}")
+    return value
+
+
+@_add("list tuple", rest=P.ANY)
+def _list(*values: Any) -> list[Any]:
+    return list(values)
+
+
+@_add("append push mustAppend mustPush", P.ANY, P.ANY)
+def _append(items: Any, value: Any) -> list[Any]:
+    return [*_items(items, "push"), value]
+
+
+@_add("prepend mustPrepend", P.ANY, P.ANY)
+def _prepend(items: Any, value: Any) -> list[Any]:
+    return [value, *_items(items, "prepend")]
+
+
+@_add("first mustFirst", P.ANY)
+def _first(items: Any) -> Any:
+    return next(iter(_items(items, "find first")), None)
+
+
+@_add("last mustLast", P.ANY)
+def _last(items: Any) -> Any:
+    return next(reversed(_items(items, "find last")), None)
+
+
+@_add("rest mustRest", P.ANY)
+def _rest(items: Any) -> list[Any]:
+    return list(items[1:]) if _items(items, "find rest") else TypedList(elem=ANY_TYPE, is_nil=True)
+
+
+@_add("initial mustInitial", P.ANY)
+def _initial(items: Any) -> list[Any]:
+    return list(items[:-1]) if _items(items, "find initial") else TypedList(elem=ANY_TYPE, is_nil=True)
+
+
+@_add("reverse mustReverse", P.ANY)
+def _reverse(items: Any) -> list[Any]:
+    return list(reversed(_items(items, "find reverse")))
+
+
+@_add("compact mustCompact", P.ANY)
+def _compact(items: Any) -> list[Any]:
+    return [item for item in _items(items, "compact") if not is_empty(item)]
+
+
+@_add("uniq mustUniq", P.ANY)
+def _uniq(items: Any) -> list[Any]:
+    result: list[Any] = []
+    for item in _items(items, "find uniq"):
+        if not _contains(result, item):
+            result.append(item)
+        check_items(len(result) * len(result) // 100)
+    return result
+
+
+def _contains(items: list[Any] | tuple[Any, ...], needle: Any) -> bool:
+    return any(deep_equal(needle, item) for item in items)
+
+
+@_add("without mustWithout", P.ANY, rest=P.ANY)
+def _without(items: Any, *omitted: Any) -> list[Any]:
+    return [item for item in _items(items, "find without") if not _contains(omitted, item)]
+
+
+@_add("has mustHas", P.ANY, P.ANY)
+def _has(needle: Any, items: Any) -> bool:
+    return items is not None and _contains(_items(items, "find has"), needle)
+
+
+@_add("slice mustSlice", P.ANY, rest=P.ANY)
+def _slice(items: Any, *indices: Any) -> Any:
+    if items is None:
+        raise CallError("cannot slice nil")
+    if not isinstance(items, list):
+        raise CallError(f"list should be type of slice or array but {kind_name(items)}")
+    if not items:
+        return None
+    start = to_int64(indices[0]) if indices else 0
+    end = to_int64(indices[1]) if len(indices) > 1 else len(items)
+    if not 0 <= start <= end <= len(items):
+        raise CallError("slice index out of bounds")
+    return TypedList(items[start:end], elem=items.elem) if isinstance(items, TypedList) else items[start:end]
+
+
+@_add("concat", rest=P.ANY)
+def _concat(*lists: Any) -> list[Any]:
+    result: list[Any] = []
+    for items in lists:
+        result += _items(items, "concat")
+        check_items(len(result))
+    return result or TypedList(elem=ANY_TYPE, is_nil=True)
+
+
+@_add("chunk mustChunk", P.INT, P.ANY)
+def _chunk(size: int, items: Any) -> list[Any]:
+    found = _items(items, "chunk")
+    if size == 0 and not found:
+        raise CallError("chunks need a size")
+    if size <= 0:
+        raise CallError("chunks need a positive size")
+    chunks = [list(found[start : start + size]) for start in range(0, len(found), size)]
+    return TypedList(chunks, elem=f"[]{ANY_TYPE}")
+
+
+@_add("join", P.STRING, P.ANY)
+def _join(separator: str, items: Any) -> str:
+    return separator.join(texts_of(items))
+
+
+@_add("toStrings", P.ANY)
+def _to_strings(items: Any) -> list[Any]:
+    return strings(texts_of(items))
+
+
+@_add("sortAlpha", P.ANY)
+def _sort_alpha(items: Any) -> list[Any]:
+    if isinstance(dereference(items), list):
+        return strings(sorted(texts_of(items), key=encode))
+    return strings([text_of(items)])
+
+
+@_add("split", P.STRING, P.STRING)
+def _split(separator: str, text: str) -> dict[str, Any]:
+    return _numbered(go_split(text, separator, -1))
+
+
+@_add("splitn", P.STRING, P.INT, P.STRING)
+def _splitn(separator: str, count: int, text: str) -> dict[str, Any]:
+    return _numbered(go_split(text, separator, count))
+
+
+@_add("splitList", P.STRING, P.STRING)
+def _split_list(separator: str, text: str) -> list[Any]:
+    return strings(go_split(text, separator, -1))
+
+
+def go_split(text: str, separator: str, count: int) -> list[str]:
+    """Go's SplitN: an empty separator splits into characters, a count of 0 gives nothing."""
+    if count == 0:
+        return []
+    if not separator:
+        check_items(len(text))
+        return list(text) if count < 0 or count >= len(text) else [*text[: count - 1], text[count - 1 :]]
+    parts = text.split(separator, count - 1 if count > 0 else -1)
+    check_items(len(parts))
+    return parts
+
+
+def _numbered(parts: list[str]) -> dict[str, Any]:
+    return TypedMap({f"_{index}": part for index, part in enumerate(parts)}, elem="string")
