@@ -1,0 +1,106 @@
+"""The lab's network: a namespace of its own with a bridge and a tap for each machine. Nothing leaves it.
+
+The namespace's name follows from the lab's folder, so that several labs live side by side and a lab that died finds
+and removes what it left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.lab.description import LabDescription
+
+BRIDGE = "br0"
+COMMAND_TIMEOUT_S = 15
+
+
+class LabNetworkError(IronbellError):
+    """The namespace cannot be made."""
+
+    reason = "LabNetworkFailed"
+    retry = Retry.NEVER
+
+
+@dataclass(frozen=True)
+class LabNetwork:
+    """A lab's network."""
+
+    namespace: str
+    lab: LabDescription
+
+    @classmethod
+    def of(cls, lab: LabDescription, folder: Path) -> LabNetwork:
+        digest = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:8]
+        return cls(f"ironbell-{digest}", lab)
+
+    @property
+    def path(self) -> Path:
+        """How other processes enter it."""
+        return Path("/run/netns") / self.namespace
+
+    def tap(self, name: str) -> str:
+        """The tap of a machine; interface names have at most 15 characters."""
+        return f"tap{[machine.name for machine in self.lab.machines].index(name)}"
+
+    def command(self, *words: str) -> list[str]:
+        """A command to run inside."""
+        return ["ip", "netns", "exec", self.namespace, *words]
+
+    def make(self) -> None:
+        """Make it anew; what a dead lab left is removed first.
+
+        Raises:
+            LabNetworkError: no privilege, or no `ip` command.
+        """
+        if os.geteuid() != 0:
+            raise LabNetworkError("a lab needs root for its network namespace; run as root or by sudo")
+        self.remove()
+        _ip("netns", "add", self.namespace)
+        prefix = self.lab.network.network.prefixlen
+        self._inside("link", "set", "lo", "up")
+        self._inside("link", "add", BRIDGE, "type", "bridge", "stp_state", "0", "forward_delay", "0")
+        self._inside("address", "add", f"{self.lab.network.gateway}/{prefix}", "dev", BRIDGE)
+        self._inside("link", "set", BRIDGE, "up")
+        for machine in self.lab.machines:
+            tap = self.tap(machine.name)
+            self._inside("tuntap", "add", "dev", tap, "mode", "tap")
+            self._inside("link", "set", tap, "master", BRIDGE, "up")
+
+    def remove(self) -> None:
+        """Remove it with all processes in it, if it is there."""
+        if not self.path.exists():
+            return
+        found = _run("ip", "netns", "pids", self.namespace)
+        for pid in found.stdout.split():
+            if int(pid) != os.getpid():
+                _kill(int(pid))
+        _run("ip", "netns", "delete", self.namespace)
+
+    def _inside(self, *words: str) -> None:
+        _ip("-n", self.namespace, *words)
+
+
+def _ip(*words: str) -> None:
+    done = _run("ip", *words)
+    if done.returncode != 0:
+        raise LabNetworkError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    except FileNotFoundError as error:
+        raise LabNetworkError("the `ip` command is missing; install iproute2") from error
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
