@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from ironbell.api.client import Api
+from ironbell.api.client import Api, Unavailable
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
@@ -28,12 +28,13 @@ from ironbell.kube.act import Executor, OutOfDate, Written, perform_within_timeo
 from ironbell.kube.caches import Informers, View
 from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit, Key, Waiting, check
 from ironbell.kube.facts import FactBook
-from ironbell.kube.queue import CONFLICTS, ERRORS, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.reconciler import Askers, Performers, Reconciler, Watch
 from ironbell.kube.turn import Turn
 
 log = structlog.get_logger()
 
+MANY_CONFLICTS = 8
 CATCH_UP_S = 30.0
 """How long a key waits for the caches to show its own writes before it is looked at all the same."""
 
@@ -89,7 +90,8 @@ class RunningController:
             around.informers.of(index.kind).store.declare(index)
 
     def listen(self) -> None:
-        """Let changes bring keys in."""
+        """Look at every object once, and from now on let changes bring keys in."""
+        self.resync()
         own = self._around.informers.of(self._reconciler.kind)
         own.add_handler(self._own_changed)
         for watch in self._reconciler.watches:
@@ -114,7 +116,7 @@ class RunningController:
             self.queue.add(key, Priority.RESYNC)
 
     def _own_changed(self, old: Any, new: Any) -> None:
-        self.queue.add((old if new is None else new).key, Priority.FRESH if old is not None else Priority.RESYNC)
+        self.queue.add((old if new is None else new).key)
 
     def _mapper(self, watch: Watch[Any]) -> Callable[[Any, Any], None]:
         def changed(old: Any, new: Any) -> None:
@@ -196,7 +198,9 @@ class RunningController:
         if isinstance(error, OutOfDate):
             self._meters.conflicts.inc()
             delay_s = self.queue.retry(key, CONFLICTS)
-            log.debug("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
+            # A few are the way of things; many mean that the decision cannot see what stands in its way.
+            tell = log.warning if self.queue.failures(key) >= MANY_CONFLICTS else log.debug
+            tell("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
             return "requeue"
         self._meters.errors.inc()
         if error.retry is Retry.NEVER:
@@ -204,7 +208,7 @@ class RunningController:
             self.queue.forget(key)
             log.error("reconcile failed for good", **about, reason=error.reason, message=error.message)
         else:
-            delay_s = self.queue.retry(key, ERRORS)
+            delay_s = self.queue.retry(key, UNAVAILABLE if isinstance(error, Unavailable) else ERRORS)
             log.warning(
                 "reconcile failed", **about, reason=error.reason, message=error.message, retry_in_s=round(delay_s, 1)
             )
@@ -242,7 +246,8 @@ class RunningController:
             log.info("waits no more", **about, reason=before.reason if before else "")
         else:
             self._waiting[key] = waiting
-            log.info("waiting", **about, reason=waiting.reason, message=waiting.message)
+            tell = log.debug if before is not None and before.reason == waiting.reason else log.info
+            tell("waiting", **about, reason=waiting.reason, message=waiting.message)
 
     def _caught_up(self, key: Key) -> bool:
         """Whether the caches show what was last written for a key; if not, the key is parked until they do."""

@@ -13,6 +13,7 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import structlog
@@ -25,7 +26,9 @@ from ironbell.kube import metrics
 from ironbell.kube.decision import Emit
 
 EVENTS = Collection("", "v1", "events", namespaced=True)
-QUEUED = 1000
+QUEUED = 8192
+WRITERS = 16
+"""Events written at a time; those of one object go to the same writer, so that repetitions find each other."""
 REMEMBERED = 4096
 BURST = 25
 REFILL_S = 300.0
@@ -57,24 +60,30 @@ class EventRecorder:
         self._component = component
         self._clock = clock
         self._randomness = randomness
-        self._queue: asyncio.Queue[Emit] = asyncio.Queue(QUEUED)
+        self._queues: list[asyncio.Queue[Emit]] = [asyncio.Queue(QUEUED // WRITERS) for _ in range(WRITERS)]
         self._series: OrderedDict[Emit, _Series] = OrderedDict()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def emit(self, event: Emit) -> None:
         """Take an event for writing; drops it when its object causes too many or the queue is full."""
-        if event not in self._series and not self._may(event.uid or f"{event.namespace}/{event.name}"):
+        about = event.uid or f"{event.namespace}/{event.name}"
+        if event not in self._series and not self._may(about):
             metrics.events_dropped.labels("rate").inc()
             return
         try:
-            self._queue.put_nowait(event)
+            self._queues[crc32(about.encode()) % WRITERS].put_nowait(event)
         except asyncio.QueueFull:
             metrics.events_dropped.labels("queue").inc()
 
     async def run(self) -> None:
         """Write events until cancelled."""
+        async with asyncio.TaskGroup() as writers:
+            for number, queue in enumerate(self._queues):
+                writers.create_task(self._run(queue), name=f"events {number}")
+
+    async def _run(self, queue: asyncio.Queue[Emit]) -> None:
         while True:
-            event = await self._queue.get()
+            event = await queue.get()
             try:
                 async with asyncio.timeout(_WRITE_S):
                     await self._write(event)
@@ -82,11 +91,12 @@ class EventRecorder:
                 metrics.events_dropped.labels("write").inc()
                 log.debug("event not written", reason=event.reason, message=str(error))
             finally:
-                self._queue.task_done()
+                queue.task_done()
 
     async def drain(self) -> None:
         """Until everything taken so far is written. Cancellation point."""
-        await self._queue.join()
+        for queue in self._queues:
+            await queue.join()
 
     async def _write(self, event: Emit) -> None:
         now_s = self._clock.monotonic()

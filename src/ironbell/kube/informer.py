@@ -61,6 +61,11 @@ def version_number(resource_version: str) -> int:
     return int(resource_version) if resource_version.isdecimal() else 0
 
 
+def _is_ahead(error: ApiError | TimeoutError) -> bool:
+    """Whether the server knows no version as new as ours: it was restored from a copy, and must be listed again."""
+    return isinstance(error, ApiError) and "too large resource version" in error.message.lower()
+
+
 class Informer(Generic[R]):
     """Holds all objects of one kind (in one namespace, or everywhere)."""
 
@@ -93,10 +98,8 @@ class Informer(Generic[R]):
         self._gone: dict[Key, list[tuple[str, Callable[[], None]]]] = {}
 
     def add_handler(self, handler: Handler[R]) -> None:
-        """Tell this handler of every change from now on, and first of everything that is held already."""
+        """Tell this handler of every change from now on; what is held already it can read from the store."""
         self._handlers.append(handler)
-        for obj in self.store.list():
-            handler(None, obj)
 
     async def wait_synced(self) -> None:
         """Until the first list is complete. Cancellation point."""
@@ -139,49 +142,47 @@ class Informer(Generic[R]):
                 failures += 1
             except (ApiError, TimeoutError) as error:
                 failures += 1
+                if _is_ahead(error):
+                    self._version = ""
                 metrics.informer_errors.labels(str(self.kind)).inc()
                 log.warning("list or watch failed", kind=str(self.kind), message=str(error), failures=failures)
             if failures > 1:
                 await asyncio.sleep(self._backoff.delay_s(failures - 1, self._randomness))
 
     async def _list(self) -> None:
-        found: dict[Key, R] = {}
-        undecodable: set[Key] = set()
+        """List everything; what comes is applied page by page, what is gone at the end."""
+        listed: set[Key] = set()
         options = ListOptions(self._selector, PAGE)
         while True:
             page = await self._api.list(self.kind.collection, self.namespace, options)
-            for body in page.items:
-                self._collect(body, found, undecodable)
+            for start in range(0, len(page.items), _BURST):
+                for body in page.items[start : start + _BURST]:
+                    self._take(body, listed)
+                await asyncio.sleep(0)
             if not page.continue_token:
                 break
             options = ListOptions(self._selector, PAGE, page.continue_token)
-            await asyncio.sleep(0)
-        self._replace(found)
+        for key in self.store.held_keys() - listed:
+            self._remove(key)
         self._version = page.resource_version
         self._advance(version_number(page.resource_version))
         self.has_synced = True
         self._synced.set()
 
-    def _collect(self, body: bytes, found: dict[Key, R], undecodable: set[Key]) -> None:
+    def _take(self, body: bytes, listed: set[Key]) -> None:
         try:
             obj = decode_object(self.kind, body)
         except UndecodableError as error:
             self._refuse(error)
-            undecodable.add(object_key(body))
-        else:
-            found[obj.key] = obj
+            return
+        listed.add(obj.key)
+        held = self.store.get(obj.key)
+        if held is None or held.metadata.resource_version != obj.metadata.resource_version:
+            self._put(obj.key, obj)
 
     def _refuse(self, error: UndecodableError) -> None:
         metrics.informer_undecodable.labels(str(self.kind)).inc()
         log.error("object left out", kind=str(self.kind), message=error.message)
-
-    def _replace(self, found: dict[Key, R]) -> None:
-        for key in self.store.held_keys() - found.keys():
-            self._remove(key)
-        for key, obj in found.items():
-            held = self.store.get(key)
-            if held is None or held.metadata.resource_version != obj.metadata.resource_version:
-                self._put(key, obj)
 
     async def _watch(self) -> bool:
         """Apply changes until the server ends the watch; whether it was a good one: brought something or lasted."""

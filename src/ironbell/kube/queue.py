@@ -22,6 +22,8 @@ from ironbell.kube.decision import Key
 
 ERRORS = Backoff(0.5, 300.0)
 """After a failure: something must get better first."""
+UNAVAILABLE = Backoff(0.5, 15.0)
+"""While the API server is away: soon after it is back, everything goes on."""
 CONFLICTS = Backoff(0.01, 5.0)
 """After a conflict: the caches only have to catch up."""
 _FRESH_IN_A_ROW = 16

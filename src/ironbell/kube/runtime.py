@@ -93,6 +93,11 @@ class Manager:
         """Whether no controller has anything to do, now or later."""
         return all(controller.queue.is_idle for controller, _workers in self._controllers)
 
+    def resync(self) -> None:
+        """Let every object of every controller be looked at again, after what is fresh."""
+        for controller, _workers in self._controllers:
+            controller.resync()
+
     def stop(self) -> None:
         """Let `run` come to its end."""
         self._stopping.set()
@@ -159,5 +164,4 @@ class Manager:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._resync_s)
-            for controller, _workers in self._controllers:
-                controller.resync()
+            self.resync()

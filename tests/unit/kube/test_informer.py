@@ -127,7 +127,7 @@ async def test_lists_again_after_410_and_tells_the_difference() -> None:
         await until(lambda: len(api.asked) == 4)
         assert names(informer) == ["changed", "new", "same"]
     assert seen[:3] == [("add", "gone"), ("add", "same"), ("add", "changed")]
-    assert seen[3:] == [("remove", "gone"), ("change", "changed"), ("add", "new")]
+    assert seen[3:] == [("change", "changed"), ("add", "new"), ("remove", "gone")]
     assert api.asked == ["list", "watch 3", "list", "watch 9"]
 
 
