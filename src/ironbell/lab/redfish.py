@@ -1,0 +1,261 @@
+"""A virtual BMC: Redfish over HTTPS in front of one virtual machine.
+
+Sessions and Basic authentication, one System, boot override, all reset types that make sense. Source: DMTF DSP0266
+(protocol), DSP0268 (schemas).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from ironbell.base.errors import IronbellError
+from ironbell.lab.faults import Fault, Faults
+from ironbell.lab.machine import PowerState, Target, VirtualMachine
+
+_log = structlog.get_logger()
+
+SYSTEM = "/redfish/v1/Systems/1"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+MAX_SESSIONS = 16
+ENABLED = ("Disabled", "Once", "Continuous")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class VirtualBmc:
+    """One BMC."""
+
+    machine: VirtualMachine
+    user: str
+    password: str = field(repr=False)
+    faults: Faults = field(default_factory=Faults)
+    _sessions: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def application(self) -> web.Application:
+        """The service, to be run behind TLS."""
+        application = web.Application(middlewares=[self._guard])
+        application.add_routes(
+            [
+                web.get("/redfish", self._versions),
+                web.get("/redfish/v1", self._root),
+                web.get("/redfish/v1/", self._root),
+                web.post(SESSIONS, self._log_in),
+                web.delete(SESSIONS + "/{id}", self._log_out),
+                web.get("/redfish/v1/Systems", self._systems),
+                web.get(SYSTEM, self._system),
+                web.patch(SYSTEM, self._change_system),
+                web.post(f"{SYSTEM}/Actions/ComputerSystem.Reset", self._reset),
+                web.get("/redfish/v1/Managers", self._managers),
+                web.get("/redfish/v1/Managers/1", self._manager),
+            ]
+        )
+        return application
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self.faults.current is Fault.UNREACHABLE:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=503)
+        await self.faults.delay()
+        if self.faults.current is Fault.BUSY:
+            return _error(503, "Base.1.0.ServiceTemporarilyUnavailable", "The service is busy.")
+        open_paths = {"/redfish", "/redfish/v1", "/redfish/v1/"}
+        logging_in = request.method == "POST" and request.path == SESSIONS
+        if request.path not in open_paths and not logging_in and not self._is_known(request):
+            return _error(401, "Base.1.0.AccessDenied", "Authentication is missing or wrong.")
+        return await handler(request)
+
+    def _is_known(self, request: web.Request) -> bool:
+        if request.headers.get("X-Auth-Token", "") in self._sessions:
+            return True
+        scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            return False
+        try:
+            user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        return self._may_enter(user, password)
+
+    def _may_enter(self, user: str, password: str) -> bool:
+        if self.faults.current is Fault.WRONG_PASSWORD:
+            return False
+        right = hmac.compare_digest(password.encode(), self.password.encode())
+        return right and user == self.user
+
+    async def _versions(self, _request: web.Request) -> web.Response:
+        return _json({"v1": "/redfish/v1/"})
+
+    async def _root(self, _request: web.Request) -> web.Response:
+        return _json(
+            {
+                "@odata.id": "/redfish/v1/",
+                "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
+                "Id": "RootService",
+                "Name": "Ironbell virtual BMC (simulated)",
+                "RedfishVersion": "1.6.0",
+                "UUID": self.machine.description.uuid,
+                "Systems": {"@odata.id": "/redfish/v1/Systems"},
+                "Managers": {"@odata.id": "/redfish/v1/Managers"},
+                "SessionService": {"@odata.id": "/redfish/v1/SessionService"},
+                "Links": {"Sessions": {"@odata.id": SESSIONS}},
+            }
+        )
+
+    async def _log_in(self, request: web.Request) -> web.Response:
+        body = await _body(request)
+        if not self._may_enter(str(body.get("UserName", "")), str(body.get("Password", ""))):
+            return _error(401, "Base.1.0.AccessDenied", "User name or password is wrong.")
+        if len(self._sessions) >= MAX_SESSIONS:
+            return _error(503, "Base.1.0.SessionLimitExceeded", "Too many sessions are open.")
+        token, identity = secrets.token_hex(16), secrets.token_hex(4)
+        self._sessions[token] = identity
+        location = f"{SESSIONS}/{identity}"
+        document = {"@odata.id": location, "Id": identity, "Name": "Session", "UserName": self.user}
+        return _json(document, status=201, headers={"X-Auth-Token": token, "Location": location})
+
+    async def _log_out(self, request: web.Request) -> web.Response:
+        wanted = request.match_info["id"]
+        self._sessions = {token: identity for token, identity in self._sessions.items() if identity != wanted}
+        return web.Response(status=204)
+
+    async def _systems(self, _request: web.Request) -> web.Response:
+        return _collection("/redfish/v1/Systems", "ComputerSystemCollection", SYSTEM)
+
+    async def _managers(self, _request: web.Request) -> web.Response:
+        return _collection("/redfish/v1/Managers", "ManagerCollection", "/redfish/v1/Managers/1")
+
+    async def _manager(self, _request: web.Request) -> web.Response:
+        return _json(
+            {
+                "@odata.id": "/redfish/v1/Managers/1",
+                "@odata.type": "#Manager.v1_5_0.Manager",
+                "Id": "1",
+                "Name": "Ironbell virtual BMC (simulated)",
+                "ManagerType": "BMC",
+            }
+        )
+
+    async def _system(self, _request: web.Request) -> web.Response:
+        description, override = self.machine.description, self.machine.override
+        return _json(
+            {
+                "@odata.id": SYSTEM,
+                "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
+                "Id": "1",
+                "Name": description.name,
+                "SystemType": "Physical",
+                "Manufacturer": "Ironbell",
+                "Model": "Virtual machine",
+                "SerialNumber": description.uuid[-12:],
+                "UUID": description.uuid,
+                "PowerState": self.machine.power.value,
+                "MemorySummary": {"TotalSystemMemoryGiB": description.memory / 1024},
+                "ProcessorSummary": {"Count": 1, "CoreCount": description.cpus},
+                "Boot": {
+                    "BootSourceOverrideEnabled": override.enabled,
+                    "BootSourceOverrideTarget": override.target.value,
+                    "BootSourceOverrideTarget@Redfish.AllowableValues": [target.value for target in Target],
+                    "BootSourceOverrideMode": override.mode,
+                },
+                "Actions": {
+                    "#ComputerSystem.Reset": {
+                        "target": f"{SYSTEM}/Actions/ComputerSystem.Reset",
+                        "ResetType@Redfish.AllowableValues": list(_RESETS),
+                    }
+                },
+            }
+        )
+
+    async def _change_system(self, request: web.Request) -> web.Response:
+        boot = (await _body(request)).get("Boot")
+        if not isinstance(boot, dict):
+            return _error(400, "Base.1.0.PropertyMissing", "Only Boot can be changed.")
+        override = self.machine.override
+        try:
+            target = Target(boot.get("BootSourceOverrideTarget", override.target.value))
+        except ValueError:
+            return _error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideTarget is not allowed.")
+        enabled = boot.get("BootSourceOverrideEnabled", "Once" if target is not Target.NONE else override.enabled)
+        if enabled not in ENABLED:
+            return _error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideEnabled is not allowed.")
+        mode = "UEFI" if self.machine.description.firmware == "uefi" else "Legacy"
+        if boot.get("BootSourceOverrideMode", mode) != mode:
+            return _error(400, "Base.1.0.PropertyValueNotInList", f"This machine boots in mode {mode} only.")
+        override.target, override.enabled = target, enabled
+        _log.info("boot override", machine=self.machine.description.name, target=target.value, enabled=enabled)
+        return web.Response(status=204)
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        wanted = (await _body(request)).get("ResetType")
+        if wanted not in _RESETS:
+            return _error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
+        if self.faults.current is Fault.BROKEN:
+            return _error(500, "Base.1.0.InternalError", "The power controller does not answer.")
+        if wanted in _NEED_POWER and self.machine.power is PowerState.OFF:
+            return _error(409, "Base.1.0.ActionNotSupported", "The system is off.")
+        try:
+            await _RESETS[wanted](self.machine)
+        except IronbellError as error:
+            return _error(500, "Base.1.0.InternalError", str(error))
+        return web.Response(status=204)
+
+
+_RESETS: dict[str, Callable[[VirtualMachine], Awaitable[None]]] = {
+    "On": VirtualMachine.on,
+    "ForceOn": VirtualMachine.on,
+    "ForceOff": VirtualMachine.off,
+    "GracefulShutdown": VirtualMachine.shut_down,
+    "PushPowerButton": VirtualMachine.shut_down,
+    "ForceRestart": VirtualMachine.cycle,
+    "GracefulRestart": VirtualMachine.cycle,
+    "PowerCycle": VirtualMachine.cycle,
+}
+_NEED_POWER = {"ForceRestart", "GracefulRestart", "PowerCycle"}
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(await request.read())
+    except msgspec.DecodeError:
+        raise web.HTTPBadRequest(text="malformed JSON") from None
+    if not isinstance(value, dict):
+        raise web.HTTPBadRequest(text="a JSON object is needed")
+    return value
+
+
+def _json(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        body=msgspec.json.encode(document),
+        status=status,
+        content_type="application/json",
+        headers={"OData-Version": "4.0", **(headers or {})},
+    )
+
+
+def _collection(path: str, kind: str, member: str) -> web.Response:
+    return _json(
+        {
+            "@odata.id": path,
+            "@odata.type": f"#{kind}.{kind}",
+            "Name": kind,
+            "Members@odata.count": 1,
+            "Members": [{"@odata.id": member}],
+        }
+    )
+
+
+def _error(status: int, code: str, message: str) -> web.Response:
+    info = [{"MessageId": code, "Message": message}]
+    return _json({"error": {"code": code, "message": message, "@Message.ExtendedInfo": info}}, status=status)
