@@ -147,7 +147,8 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISDIR(path.lstat().st_mode):
             path.unlink()
-    archive.extract(member, target, numeric_owner=True, filter="fully_trusted")
+    # A hard link has the attributes of its file already.
+    archive.extract(member, target, set_attrs=not member.islnk(), numeric_owner=True, filter="fully_trusted")
     for key, value in member.pax_headers.items():
         if key.startswith(_XATTR_PREFIX):
             os.setxattr(

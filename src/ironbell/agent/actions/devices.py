@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -184,12 +186,23 @@ def open_exclusively(device: Device, flags: int = 0) -> int:
 
 
 def reread_partitions(device: Device) -> bool:
-    """Let the kernel see a new partition table; False where it cannot (a file, a device without partitions)."""
+    """Let the kernel see a new partition table; False where it cannot.
+
+    Kernels that cannot read the table by themselves (built without its format, loop devices) are told by partx.
+    """
     if device.is_file:
         return True
+    has_read = _reread_by_kernel(Path(device.path))
+    if partitions(device.kernel_name) or shutil.which("partx") is None:
+        return has_read
+    told = subprocess.run(["partx", "--update", device.path], capture_output=True, check=False)
+    return has_read or told.returncode == 0
+
+
+def _reread_by_kernel(path: Path) -> bool:
     for _ in range(_REREAD_TRIES):
         # Without O_EXCL: the kernel itself refuses while a partition is in use.
-        with contextlib.closing(_opened(Path(device.path), os.O_RDONLY)) as handle:
+        with contextlib.closing(_opened(path, os.O_RDONLY)) as handle:
             try:
                 kernel.reread_partitions(handle.number)
             except OSError as error:

@@ -219,11 +219,11 @@ def _cause(error: BaseException) -> str:
     reason = getattr(error, "reason", None)
     if isinstance(reason, BaseException):
         return _cause(reason)
+    if isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
+        return str(error).rsplit(": ", 1)[-1]
     if isinstance(error, urllib3.exceptions.TimeoutError | TimeoutError):
         return "the server was silent for too long"
     if isinstance(error, urllib3.exceptions.IncompleteRead):
         return "the connection ended early"
-    if isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
-        return str(error).rsplit(": ", 1)[-1]
     inner = error.args[-1] if error.args else error
     return _cause(inner) if isinstance(inner, BaseException) and inner is not error else str(inner)

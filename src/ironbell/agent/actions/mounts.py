@@ -116,17 +116,16 @@ def _parts(path: str) -> list[str]:
 
 def make_folders(root: Path, folder: str, *, mode: int, owner: tuple[int, int]) -> Path:
     """A folder of the mounted system, made with its missing parents; existing ones keep mode and owner."""
-    current = PurePosixPath("/")
-    place = root
-    for part in _parts(folder):
-        current /= part
-        place = inside(root, str(current))
-        try:
-            place.mkdir()
-        except FileExistsError:
-            if not place.is_dir():
-                raise ActionError(f"{current} exists and is no folder") from None
-            continue
-        os.chown(place, *owner)
-        place.chmod(mode)
+    place = inside(root, folder)
+    missing: list[Path] = []
+    current = place
+    while not current.exists():
+        missing.append(current)
+        current = current.parent
+    if not current.is_dir():
+        raise ActionError(f"/{current.relative_to(root)} exists and is no folder")
+    for path in reversed(missing):
+        path.mkdir()
+        os.chown(path, *owner)
+        path.chmod(mode)
     return place

@@ -10,7 +10,7 @@ Source: tinkerbell/actions: writefile.
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ironbell.agent.actions import devices, mounts
 from ironbell.agent.actions.context import ActionError, Context
@@ -28,13 +28,12 @@ def run(context: Context) -> None:
     mode, folder_mode = context.octal("MODE"), context.octal("DIRMODE")
     device = devices.resolve(context, context.required("DEST_DISK"))
     with mounts.mounted(device, context.required("FS_TYPE")) as root:
-        parent = mounts.make_folders(root, str(PurePosixPath(path).parent), mode=folder_mode, owner=owner)
+        # A link at the end of the path is followed too; its target's folder may be missing as well.
         target = mounts.inside(root, path)
         if target.is_dir():
             raise ActionError(f"{path} is a folder on {device}")
-        if not target.parent.is_dir():
-            # A symbolic link to a place that is not there yet.
-            target = parent / PurePosixPath(path).name
+        parent = "/" + str(target.parent.relative_to(root))
+        mounts.make_folders(root, parent, mode=folder_mode, owner=owner)
         _replace(target, contents, mode=mode, owner=owner)
     context.say(f"wrote {len(contents)} bytes to {path} on {device}")
 
