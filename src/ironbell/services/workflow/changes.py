@@ -1,0 +1,69 @@
+"""What a decision wants to change on a Workflow, and the merge patches that do it.
+
+Lists are replaced as a whole by a merge patch: the new list is made from the stored object's own JSON, so that fields
+unknown to our types survive.
+
+Source: RFC 7396.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class Code(Enum):
+    """The gRPC codes that decisions use, by name."""
+
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    NOT_FOUND = "NOT_FOUND"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Fields to write. None removes a field."""
+
+    status: Mapping[str, Any] = field(default_factory=dict)
+    actions: Mapping[Place, Mapping[str, Any]] = field(default_factory=dict)
+    """Fields of `status.tasks[i].actions[j]`."""
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def annotations_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
+    """The merge patch of the annotations, for the version in `raw`; None when they are as wanted."""
+    present = raw.get("metadata", {}).get("annotations") or {}
+    wanted = {key: value for key, value in change.annotations.items() if present.get(key) != value}
+    if not wanted:
+        return None
+    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw), "annotations": wanted}})
+
+
+def status_patch(raw: Mapping[str, Any], change: Change) -> bytes | None:
+    """The merge patch of the status subresource, for the version in `raw`; None when it is as wanted."""
+    present = raw.get("status") or {}
+    wanted: dict[str, Any] = {key: value for key, value in change.status.items() if present.get(key) != value}
+    if change.actions:
+        tasks = msgspec.json.decode(msgspec.json.encode(present.get("tasks", [])))
+        for (task, action), fields in change.actions.items():
+            target = tasks[task]["actions"][action]
+            target.update({key: value for key, value in fields.items() if value is not None})
+            for key in [key for key, value in fields.items() if value is None]:
+                target.pop(key, None)
+        if tasks != present.get("tasks"):
+            wanted["tasks"] = tasks
+    if not wanted:
+        return None
+    return msgspec.json.encode({"metadata": {"resourceVersion": _version(raw)}, "status": wanted})
+
+
+def _version(raw: Mapping[str, Any]) -> str:
+    version: str = raw["metadata"]["resourceVersion"]
+    return version

@@ -1,0 +1,107 @@
+"""Workflows in memory, by agent, with a way to wait for a change that concerns one agent.
+
+An informer feeds it; the service adds what it has just written, so that it reads its own writes. Waiting costs
+nothing while nothing happens, and a change wakes only the agents that it concerns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ironbell.api.tinkerbell.workflow import Workflow
+
+Key = tuple[str, str]
+
+
+class WorkflowIndex(Protocol):
+    """What the service needs to know without asking the API."""
+
+    def workflows_for(self, agent_id: str) -> Sequence[Workflow]:
+        """Workflows whose `status.agentID` is this agent's."""
+        ...
+
+    def get(self, namespace: str, name: str) -> Workflow | None: ...
+
+    async def changed(self, agent_id: str) -> None:
+        """Return when a Workflow of the agent has changed after this was awaited.
+
+        It must be registered before the first suspension, so that `if nothing: await changed()` misses no change.
+        """
+        ...
+
+    def upsert(self, workflow: Workflow) -> None:
+        """Take in a Workflow as just written; an older version than the known one is ignored."""
+        ...
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Forget a Workflow that is gone."""
+        ...
+
+
+@dataclass
+class WorkflowTable:
+    """The index, to be fed by informer events through `upsert` and `remove`."""
+
+    _objects: dict[Key, Workflow] = field(default_factory=dict)
+    _by_agent: dict[str, dict[Key, Workflow]] = field(default_factory=dict)
+    _waiting: dict[str, set[asyncio.Future[None]]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def workflows_for(self, agent_id: str) -> Sequence[Workflow]:
+        return list(self._by_agent.get(agent_id, {}).values())
+
+    def get(self, namespace: str, name: str) -> Workflow | None:
+        return self._objects.get((namespace, name))
+
+    def upsert(self, workflow: Workflow) -> None:
+        known = self._objects.get(workflow.key)
+        if known is not None:
+            if _is_older(workflow, known):
+                return
+            self._drop(known)
+        self._objects[workflow.key] = workflow
+        self._by_agent.setdefault(workflow.status.agent_id, {})[workflow.key] = workflow
+        self._wake(workflow)
+
+    def remove(self, namespace: str, name: str) -> None:
+        known = self._objects.pop((namespace, name), None)
+        if known is not None:
+            self._drop(known)
+
+    async def changed(self, agent_id: str) -> None:
+        future = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(agent_id, set())
+        waiting.add(future)
+        try:
+            await future
+        finally:
+            waiting.discard(future)
+            if not waiting and self._waiting.get(agent_id) is waiting:
+                del self._waiting[agent_id]
+
+    def _drop(self, workflow: Workflow) -> None:
+        entry = self._by_agent.get(workflow.status.agent_id)
+        if entry is not None:
+            entry.pop(workflow.key, None)
+            if not entry:
+                del self._by_agent[workflow.status.agent_id]
+        self._wake(workflow)
+
+    def _wake(self, workflow: Workflow) -> None:
+        for agent_id in {workflow.status.agent_id, *(task.agent_id for task in workflow.status.tasks)}:
+            for future in self._waiting.get(agent_id, ()):
+                if not future.done():
+                    future.set_result(None)
+
+
+def _is_older(new: Workflow, known: Workflow) -> bool:
+    """Versions of one object are comparable numbers in every server that we know; others are taken as they come."""
+    if new.metadata.uid != known.metadata.uid:
+        return False
+    versions = (new.metadata.resource_version, known.metadata.resource_version)
+    return all(version.isdecimal() for version in versions) and int(versions[0]) < int(versions[1])

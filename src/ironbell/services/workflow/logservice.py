@@ -1,0 +1,205 @@
+"""The gRPC service `ironbell.LogService`: takes what actions print, and what machines say about themselves.
+
+Only the agent of a task may add to its actions' logs. Progress goes into an annotation, at most every two seconds per
+Workflow and, when very many machines are at work, less often, so that it never dominates the writes.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from ironbell.api.client import ApiError
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState
+from ironbell.base.clock import Clock, rfc3339, rfc3339_micro
+from ironbell.codec.proto import log_pb2
+from ironbell.codec.proto.log_grpc import LogServiceBase
+from ironbell.services.workflow import logfile, metrics, names, receive
+from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.logrecord import Source
+from ironbell.services.workflow.logstore import BadLogNameError, LogKey, LogStore
+
+if TYPE_CHECKING:
+    import grpclib.server
+
+_SOURCES = {log_pb2.STDOUT: Source.OUT, log_pb2.STDERR: Source.ERR, log_pb2.AGENT: Source.AGENT}
+_MAX_LINES = 2000
+_MAX_TEXT = 8192
+_MAX_AGE_MS = 86_400_000
+_MAX_EXECUTION = 64
+_TAIL_LINE = 200
+_TAIL_CHARACTERS = 3000
+# All annotations of an object together may have 256 KiB.
+_MAX_ANNOTATIONS: Final = 160 << 10
+_MAX_REPORT = 2000
+
+log = structlog.get_logger()
+
+
+class LogService(LogServiceBase):
+    """The two methods, and what stays of a log in its Workflow (`keep`)."""
+
+    def __init__(
+        self, index: WorkflowIndex, store: LogStore, annotator: Annotator, clock: Clock, *, replica: str
+    ) -> None:
+        self._index = index
+        self._store = store
+        self._annotator = annotator
+        self._clock = clock
+        self._replica = replica
+
+    async def Append(  # noqa: N802 - the name on the wire
+        self, stream: grpclib.server.Stream[log_pb2.AppendRequest, log_pb2.AppendResponse]
+    ) -> None:
+        """Store a batch and say from where to go on."""
+        request = await receive.request(stream, log_pb2.AppendRequest)
+        workflow, action = self._subject(request)
+        try:
+            position = await self._store.append(log_key(workflow), self._batch(request))
+        except BadLogNameError as error:
+            raise GRPCError(Status.INVALID_ARGUMENT, error.message) from error
+        except OSError as error:
+            log.error("log cannot be written", workflow=request.workflow_id, error=str(error))
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
+        self._note(workflow, action, request)
+        await stream.send_message(
+            log_pb2.AppendResponse(next_sequence=position.next, durable_sequence=position.durable)
+        )
+
+    def _subject(self, request: log_pb2.AppendRequest) -> tuple[Workflow, WorkflowAction]:
+        namespace, _, name = request.workflow_id.partition("/")
+        workflow = self._index.get(namespace, name)
+        if workflow is None:
+            raise GRPCError(Status.NOT_FOUND, "workflow not found")
+        for task in workflow.status.tasks:
+            if task.agent_id != request.agent_id:
+                continue
+            for action in task.actions:
+                if action.id == request.action_id:
+                    return workflow, action
+        raise GRPCError(Status.NOT_FOUND, "action not found")
+
+    def _batch(self, request: log_pb2.AppendRequest) -> logfile.Batch:
+        if not request.execution_id or len(request.execution_id) > _MAX_EXECUTION:
+            raise GRPCError(Status.INVALID_ARGUMENT, "invalid execution id")
+        if len(request.lines) > _MAX_LINES:
+            raise GRPCError(Status.INVALID_ARGUMENT, f"a batch may have at most {_MAX_LINES} lines")
+        if request.oldest_sequence > request.first_sequence:
+            raise GRPCError(Status.INVALID_ARGUMENT, "oldest sequence is after the first one")
+        now = self._clock.now()
+        lines = [
+            logfile.Line(
+                source=_SOURCES.get(line.stream, Source.OUT),
+                text=line.text[:_MAX_TEXT],
+                time=rfc3339_micro(now - timedelta(milliseconds=min(line.age_ms, _MAX_AGE_MS))),
+            )
+            for line in request.lines
+        ]
+        return logfile.Batch(
+            action=request.action_id,
+            execution=request.execution_id,
+            first=request.first_sequence,
+            oldest=request.oldest_sequence,
+            lines=lines,
+            ends=request.end,
+            exit_code=request.exit_code if request.HasField("exit_code") else None,
+        )
+
+    def _note(self, workflow: Workflow, action: WorkflowAction, request: log_pb2.AppendRequest) -> None:
+        """Where the log is, and how far the action is."""
+        if workflow.metadata.annotations.get(names.LOG_REPLICA) != self._replica:
+            self._annotator.put(workflow.key, names.LOG_REPLICA, self._replica)
+        if not request.HasField("progress") or action.state != WorkflowState.RUNNING:
+            return
+        progress = request.progress
+        document: dict[str, object] = {"action": action.name, "actionID": action.id}
+        if progress.HasField("percent"):
+            document["percent"] = round(min(100.0, max(0.0, progress.percent)), 1)
+        document["bytes"] = progress.done_bytes
+        if progress.HasField("total_bytes"):
+            document["totalBytes"] = progress.total_bytes
+        document["bytesPerSecond"] = progress.bytes_per_second
+        document["time"] = rfc3339(self._clock.now())
+        self._annotator.put(workflow.key, names.PROGRESS, msgspec.json.encode(document).decode())
+
+    async def ReportMachine(  # noqa: N802 - the name on the wire
+        self, stream: grpclib.server.Stream[log_pb2.MachineReport, log_pb2.MachineReportResponse]
+    ) -> None:
+        """Keep what a machine says in the log of its Workflow, and on it."""
+        request = await receive.request(stream, log_pb2.MachineReport)
+        if not request.agent_id:
+            raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
+        kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _KINDS else "UNSPECIFIED"
+        metrics.MACHINE_REPORTS.labels(kind).inc()
+        text = request.text[-_MAX_REPORT:]
+        log.warning("machine report", agent=request.agent_id, kind=kind, text=text)
+        workflow = self._concerned(request.agent_id)
+        if workflow is not None:
+            await self._keep_report(workflow, kind, text)
+        await stream.send_message(log_pb2.MachineReportResponse())
+
+    def _concerned(self, agent_id: str) -> Workflow | None:
+        """The Workflow that runs on a machine, else the one that waits for it, else the newest."""
+        order = {WorkflowState.RUNNING: 2, WorkflowState.PENDING: 1}
+        return max(
+            self._index.workflows_for(agent_id),
+            key=lambda w: (order.get(WorkflowState(w.status.state), 0) if w.status.state else 0, w.key),
+            default=None,
+        )
+
+    async def _keep_report(self, workflow: Workflow, kind: str, text: str) -> None:
+        document = {"kind": kind, "text": text, "time": rfc3339(self._clock.now())}
+        self._annotator.put(workflow.key, names.MACHINE_REPORT, msgspec.json.encode(document).decode())
+        try:
+            for line in text.splitlines():
+                if line.strip():
+                    await self._store.say(log_key(workflow), Source.MACHINE, line)
+        except (OSError, BadLogNameError) as error:
+            log.error("log cannot be written", workflow="/".join(workflow.key), error=str(error))
+
+    async def keep(self, workflow: Workflow, action_id: str) -> dict[str, str | None]:
+        """The annotation with the end of an action's log; nothing where there is no log, or no room for it."""
+        self._annotator.forget(workflow.key, names.PROGRESS)
+        try:
+            summary = await self._store.summary(log_key(workflow), action_id)
+        except (OSError, BadLogNameError, ApiError) as error:
+            log.error("log cannot be read", workflow="/".join(workflow.key), error=str(error))
+            return {}
+        if summary is None:
+            return {}
+        present = sum(len(key) + len(value) for key, value in workflow.metadata.annotations.items())
+        if present > _MAX_ANNOTATIONS:
+            return {}
+        document: dict[str, object] = {"lines": _shortened(summary.lines), "count": summary.count}
+        if summary.exit_code is not None:
+            document["exitCode"] = summary.exit_code
+        document["digest"] = summary.digest
+        document["replica"] = self._replica
+        return {names.LOG_PREFIX + action_id: msgspec.json.encode(document).decode()}
+
+
+_KINDS = frozenset(log_pb2.MachineReport.Kind.values())
+
+
+def log_key(workflow: Workflow) -> LogKey:
+    """Where the log of a Workflow is."""
+    return LogKey(workflow.metadata.namespace, workflow.metadata.name, workflow.metadata.uid)
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """The last lines, each cut, as many as fit."""
+    kept: list[str] = []
+    left = _TAIL_CHARACTERS
+    for line in reversed(lines):
+        text = line if len(line) <= _TAIL_LINE else line[: _TAIL_LINE - 1] + "…"
+        if len(text) > left:
+            break
+        left -= len(text)
+        kept.append(text)
+    return kept[::-1]

@@ -1,0 +1,14 @@
+"""Counters of the workflow service. `grpc_server_handled_total` has upstream's name and labels."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+HANDLED = Counter("grpc_server_handled", "gRPC calls answered.", ["grpc_service", "grpc_method", "grpc_code"])
+MALFORMED = Counter("ironbell_workflow_malformed", "Input on the gRPC port that is no proper request.", ["kind"])
+IGNORED = Counter("ironbell_workflow_reports_ignored", "Reports that changed nothing.", ["reason"])
+REBOOTS = Counter("ironbell_workflow_reboots", "Machines that rebooted in the middle of a Workflow.")
+MACHINE_REPORTS = Counter("ironbell_workflow_machine_reports", "Reports about machines.", ["kind"])
+LOG_BYTES = Counter("ironbell_workflow_log_bytes", "Bytes added to action logs.")
+WAITING = Gauge("ironbell_workflow_waiting_agents", "Agents whose call waits for an action.")
+CONFLICTS = Counter("ironbell_workflow_conflicts", "Writes that somebody else was faster with.")

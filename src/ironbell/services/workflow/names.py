@@ -1,0 +1,32 @@
+"""Annotations that the workflow service reads and writes, all under `ironbell.dev/`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ON_REBOOT: Final = "ironbell.dev/on-reboot"
+"""On a Workflow: what happens when its machine reboots in the middle: `fail` (default), `restart`, `resume`."""
+
+BOOT_IDS: Final = "ironbell.dev/boot-ids"
+"""On a Workflow: agent id to the boot in which its actions run, as JSON."""
+
+RESTARTS: Final = "ironbell.dev/restarts"
+"""On a Workflow: how often it began again because its machine rebooted."""
+
+PROGRESS: Final = "ironbell.dev/progress"
+"""On a Workflow: how far the current action is, as JSON; gone when the action has ended."""
+
+LOG_REPLICA: Final = "ironbell.dev/log-replica"
+"""On a Workflow: which replica of the workflow service holds its log."""
+
+LOG_PREFIX: Final = "ironbell.dev/log."
+"""On a Workflow, followed by an action's id: last lines, exit code and digest of its log, as JSON."""
+
+MACHINE_REPORT: Final = "ironbell.dev/machine-report"
+"""On a Workflow: what its machine said outside of any action, such as a crash, as JSON."""
+
+MACHINE_UUID: Final = "ironbell.dev/machine-uuid"
+"""On Hardware: the machine's SMBIOS UUID; agents refuse to touch another machine's disks."""
+
+DISK_SERIAL: Final = "ironbell.dev/disk-serial"
+"""On Hardware: serial numbers of the disks that may be written, separated by commas."""

@@ -1,0 +1,123 @@
+"""Which action an agent gets: a pure function over the Workflows that name it.
+
+One machine carries out one Workflow at a time: one that runs comes first, then those that wait, oldest first. Within
+a Workflow the first action that has not succeeded is next; one that is at work already is handed out again, because
+its agent may have been started anew in between. A Workflow that has ended never stands in the way of another.
+
+Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (codes and texts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
+from ironbell.services.workflow import reboot
+from ironbell.services.workflow.changes import Change, Code
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Hand this action out, once `change` is stored."""
+
+    workflow: Workflow
+    task: WorkflowTask
+    action: WorkflowAction
+    is_first: bool
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The machine rebooted in the middle: store `change`, then choose again."""
+
+    workflow: Workflow
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There is no action now; what to say when nothing comes in time."""
+
+    code: Code
+    message: str
+
+
+Choice = Serve | Interrupted | Nothing
+
+_ACTIVE = {WorkflowState.RUNNING: 0, WorkflowState.PENDING: 1}
+
+
+def choose(workflows: Sequence[Workflow], agent_id: str, *, boot_id: str = "", now: str = "") -> Choice:
+    """What the agent gets. `boot_id` is empty for agents that do not send one; `now` is RFC 3339."""
+    mine = [workflow for workflow in workflows if workflow.status.agent_id == agent_id and not is_going(workflow)]
+    if not mine:
+        return Nothing(Code.NOT_FOUND, "no Workflows found")
+    rendered = [workflow for workflow in mine if workflow.status.tasks]
+    if not rendered:
+        return Nothing(Code.NOT_FOUND, "no Tasks found in Workflow")
+    answer: Choice | None = None
+    for workflow in sorted((w for w in rendered if w.status.state in _ACTIVE), key=_order):
+        choice = _next_action(workflow, agent_id, boot_id=boot_id, now=now)
+        if not isinstance(choice, Nothing) or workflow.status.state == WorkflowState.RUNNING:
+            return choice
+        answer = answer or choice
+    if answer is not None:
+        return answer
+    if any(workflow.status.state == WorkflowState.PREPARING for workflow in rendered):
+        return Nothing(Code.FAILED_PRECONDITION, "Workflow is in preparing state")
+    return Nothing(Code.FAILED_PRECONDITION, "Workflow not in pending or running state")
+
+
+def is_going(workflow: Workflow) -> bool:
+    """It is being deleted: nothing is started for it any more."""
+    return workflow.metadata.deletion_timestamp is not None
+
+
+def _order(workflow: Workflow) -> tuple[int, str, str, str]:
+    meta = workflow.metadata
+    return (_ACTIVE[WorkflowState(workflow.status.state)], meta.creation_timestamp or "", meta.namespace, meta.name)
+
+
+def position(workflow: Workflow) -> tuple[int, int] | None:
+    """Task and action that are next or at work: the first that has not succeeded; None when all have."""
+    for task_number, task in enumerate(workflow.status.tasks):
+        for action_number, action in enumerate(task.actions):
+            if action.state != WorkflowState.SUCCESS:
+                return task_number, action_number
+    return None
+
+
+def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -> Choice:
+    place = position(workflow)
+    if place is None:
+        has_actions = any(task.actions for task in workflow.status.tasks)
+        return Nothing(Code.NOT_FOUND, "no Tasks found" if has_actions else "no Actions found")
+    task = workflow.status.tasks[place[0]]
+    action = task.actions[place[1]]
+    if action.state in {WorkflowState.FAILED, WorkflowState.TIMEOUT}:
+        return Nothing(Code.FAILED_PRECONDITION, "current Action not in success state")
+    if task.agent_id != agent_id:
+        return Nothing(Code.NOT_FOUND, "Task not assigned to Agent")
+    if boot_id and reboot.happened(workflow, agent_id, boot_id=boot_id, place=place):
+        change = reboot.consequence(workflow, agent_id, boot_id=boot_id, place=place, now=now)
+        if change is not None:
+            return Interrupted(workflow, change)
+    current = {
+        "agentID": agent_id,
+        "taskID": task.id,
+        "actionID": action.id,
+        "state": action.state or WorkflowState.PENDING.value,
+        "actionName": action.name,
+        "taskName": task.name,
+    }
+    return Serve(
+        workflow=workflow,
+        task=task,
+        action=action,
+        is_first=place == (0, 0),
+        change=Change(
+            status={"currentState": current}, annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id)
+        ),
+    )

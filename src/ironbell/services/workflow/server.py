@@ -1,0 +1,142 @@
+"""The workflow server: both gRPC services on one port, their background tasks, and the reader of the logs.
+
+Composition only. The caller feeds the index, owns the API connection and gives the socket or address; `run` serves
+until it is cancelled. Reflection is on, as upstream's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from grpclib.config import Configuration
+from grpclib.protocol import H2Protocol
+from grpclib.reflection.service import ServerReflection
+from grpclib.server import Server
+
+from ironbell.api.client import Api
+from ironbell.base.clock import Clock, SystemClock
+from ironbell.services.workflow import metrics
+from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.logreader import LogReader
+from ironbell.services.workflow.logservice import LogService
+from ironbell.services.workflow.logstore import Limits, LogStore
+from ironbell.services.workflow.service import HOLD_S, WorkflowService
+from ironbell.services.workflow.writer import WorkflowWriter
+
+DEFAULT_PORT = 42113
+_BACKLOG = 4096
+_STOP_S = 2.0
+_WINDOW = 1 << 20
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    log_folder: Path
+    replica: str
+    """A name for this replica that lasts over its restarts, such as its pod's or host's."""
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    tls: ssl.SSLContext | None = None
+    limits: Limits = field(default_factory=Limits)
+    hold_s: float = HOLD_S
+    address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
+    """HTTP address of another replica's log endpoint, by its name."""
+
+
+class WorkflowServer:
+    """One server. `start`, then `run`, or `serve` for both."""
+
+    def __init__(self, api: Api, index: WorkflowIndex, options: Options, *, clock: Clock | None = None) -> None:
+        clock = clock or SystemClock()
+        self._options = options
+        self._store = LogStore(options.log_folder, clock=clock, limits=options.limits)
+        writer = WorkflowWriter(api, index)
+        self._annotator = Annotator(writer, clock)
+        logs = LogService(index, self._store, self._annotator, clock, replica=options.replica)
+        service = WorkflowService(writer, clock, keeper=logs.keep, hold_s=options.hold_s)
+        self._services = ServerReflection.extend([service, logs])
+        self.reader = LogReader(self._store, index, options.replica, options.address_of)
+        """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""
+        self._server: Server | None = None
+        self.port = options.port
+        """The port that is bound, once started."""
+
+    async def start(self, sock: socket.socket | None = None) -> None:
+        """Bind and accept. With `sock`, a bound socket of the caller's is used instead of host and port."""
+        config = Configuration(http2_connection_window_size=4 * _WINDOW, http2_stream_window_size=_WINDOW)
+        server = _GuardedServer(self._services, config=config)
+        if sock is None:
+            sock = _bound(self._options.host, self._options.port)
+        self.port = sock.getsockname()[1]
+        await server.start(sock=sock, ssl=self._options.tls, backlog=_BACKLOG)
+        self._server = server
+        log.info("workflow service ready", port=self.port, tls=self._options.tls is not None)
+
+    async def run(self) -> None:
+        """Serve until cancelled, then stop within two seconds."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._store.run(), name="log store")
+                group.create_task(self._annotator.run(), name="annotator")
+        finally:
+            await self._stop()
+
+    async def serve(self, sock: socket.socket | None = None) -> None:
+        """`start` and `run`."""
+        await self.start(sock)
+        await self.run()
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await server.wait_closed()
+        except TimeoutError:
+            log.warning("connections did not end in time")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+class _GuardedProtocol(H2Protocol):
+    """HTTP/2 from strangers: what is none closes its connection, is counted, and nothing else happens."""
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            events = self.connection.feed(data)
+            self.connection.flush()
+            for event in events:
+                self.processor.process(event)
+            self.connection.flush()
+        except Exception:  # noqa: BLE001 - whatever a stranger's bytes raise ends with their connection
+            metrics.MALFORMED.labels("http2").inc()
+            self.processor.close("not HTTP/2")
+
+
+class _GuardedServer(Server):
+    def _protocol_factory(self) -> H2Protocol:
+        made = super()._protocol_factory()
+        return _GuardedProtocol(made.handler, made.config, made.h2_config)

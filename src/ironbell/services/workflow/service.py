@@ -1,0 +1,258 @@
+"""The gRPC service `proto.WorkflowService`: hands out actions and takes reports.
+
+GetAction is held up to 60 s while there is nothing to do, and answers as soon as something changes; every other
+answer is given at once. Decisions are made over the object as stored, never over the cache alone: an action whose end
+was just reported through another replica is not handed out again.
+
+Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+
+from ironbell.api.client import ApiError, Conflict, TooManyRequests, Unavailable
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.base.clock import Clock, rfc3339
+from ironbell.codec.proto import workflow_pb2
+from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
+from ironbell.services.workflow import attributes, metrics, receive, response, selection
+from ironbell.services.workflow import report as reports
+from ironbell.services.workflow.changes import Change, Code
+from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
+from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve
+from ironbell.services.workflow.writer import WorkflowWriter
+
+if TYPE_CHECKING:
+    import grpclib.server
+
+BOOT_ID_METADATA = "ironbell-boot-id"
+HOLD_S = 60.0
+
+# Left of a client's own limit for the answer to travel.
+_MARGIN_S = 1.0
+_MAX_BOOT_ID = 128
+# How long to wait for the cache when it and the stored object disagree.
+_RECHECK_S = 0.5
+
+log = structlog.get_logger()
+
+
+Keeper = Callable[[Workflow, str], Awaitable[dict[str, str | None]]]
+"""Annotations to write when an action (by its id) of a Workflow has ended."""
+
+
+async def keep_nothing(_workflow: Workflow, _action_id: str) -> dict[str, str | None]:
+    """For a service without logs."""
+    return {}
+
+
+class WorkflowService(WorkflowServiceBase):
+    """The two methods."""
+
+    def __init__(
+        self, writer: WorkflowWriter, clock: Clock, *, keeper: Keeper = keep_nothing, hold_s: float = HOLD_S
+    ) -> None:
+        self._writer = writer
+        self._index = writer.index
+        self._clock = clock
+        self._keeper = keeper
+        self._hold_s = hold_s
+
+    async def GetAction(  # noqa: N802 - the name on the wire
+        self, stream: grpclib.server.Stream[workflow_pb2.ActionRequest, workflow_pb2.ActionResponse]
+    ) -> None:
+        """Answer with the next action, once there is one."""
+        with _answered("GetAction"):
+            request = await receive.request(stream, workflow_pb2.ActionRequest)
+            if not request.agent_id:
+                raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
+            boot_id = boot_id_of(stream)
+            hold_s = self._hold_s
+            if stream.deadline is not None:
+                hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
+            await stream.send_message(await self._next(request, boot_id=boot_id, hold_s=hold_s))
+
+    async def _next(
+        self, request: workflow_pb2.ActionRequest, *, boot_id: str, hold_s: float
+    ) -> workflow_pb2.ActionResponse:
+        agent_id = request.agent_id
+        until = self._clock.monotonic() + hold_s
+        while True:
+            choice = self._choose(self._index.workflows_for(agent_id), agent_id, boot_id)
+            pause_s = hold_s
+            if not isinstance(choice, Nothing):
+                choice = await self._settle(choice.workflow, agent_id, boot_id)
+                # The stored object said otherwise; the cache will follow.
+                pause_s = _RECHECK_S
+            if isinstance(choice, Serve):
+                return await self._served(request, choice, knows_us=bool(boot_id))
+            if isinstance(choice, Interrupted):
+                continue
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                raise GRPCError(Status[choice.code.value], choice.message)
+            await self._wait(agent_id, min(left_s, pause_s))
+
+    def _choose(self, workflows: Sequence[Workflow], agent_id: str, boot_id: str) -> Choice:
+        return selection.choose(workflows, agent_id, boot_id=boot_id, now=rfc3339(self._clock.now()))
+
+    async def _settle(self, workflow: Workflow, agent_id: str, boot_id: str) -> Choice:
+        """Choose over the stored object and store what follows from it."""
+
+        def decision(stored: Workflow | None) -> Choice:
+            return self._choose([stored] if stored else [], agent_id, boot_id)
+
+        def change(choice: Choice) -> Change | None:
+            return None if isinstance(choice, Nothing) else choice.change
+
+        with _api_errors("error writing current state"):
+            choice = await self._writer.decide(*workflow.key, decision=decision, change=change)
+        if isinstance(choice, Interrupted):
+            metrics.REBOOTS.inc()
+            log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent_id)
+        return choice
+
+    async def _served(
+        self, request: workflow_pb2.ActionRequest, choice: Serve, *, knows_us: bool
+    ) -> workflow_pb2.ActionResponse:
+        workflow = choice.workflow
+        namespace, name = workflow.metadata.namespace, workflow.spec.hardware_ref
+        hardware: Hardware | None = None
+        if name and (knows_us or choice.is_first):
+            with _api_errors("error getting hardware"):
+                hardware = await self._writer.hardware(namespace, name)
+        if hardware is not None and choice.is_first and request.HasField("agent_attributes"):
+            await self._keep_attributes(hardware, request.agent_attributes)
+        log.info(
+            "action handed out",
+            workflow="/".join(workflow.key),
+            agent=request.agent_id,
+            task=choice.task.name,
+            action=choice.action.name,
+        )
+        expected = response.expectations(hardware) if knows_us and hardware is not None else {}
+        return response.assemble(workflow, choice.task, choice.action, expected=expected)
+
+    async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:
+        """Note what the machine is made of, once. Failing to never holds a Workflow up."""
+        if ANNOTATION_AGENT_ATTRIBUTES in hardware.metadata.annotations:
+            return
+        text = attributes.encode(found)
+        if len(text) > attributes.MAX_SIZE:
+            log.warning("agent attributes are too large to keep", hardware="/".join(hardware.key), size=len(text))
+            return
+        try:
+            await self._writer.annotate_hardware(*hardware.key, {ANNOTATION_AGENT_ATTRIBUTES: text.decode()})
+        except ApiError as error:
+            log.warning("agent attributes not kept", hardware="/".join(hardware.key), error=error.message)
+
+    async def ReportActionStatus(  # noqa: N802 - the name on the wire
+        self, stream: grpclib.server.Stream[workflow_pb2.ActionStatusRequest, workflow_pb2.ActionStatusResponse]
+    ) -> None:
+        """Take a report; what it changes is stored before the answer."""
+        with _answered("ReportActionStatus"):
+            request = await receive.request(stream, workflow_pb2.ActionStatusRequest)
+            report = reports.Report(
+                workflow_id=request.workflow_id,
+                task_id=request.task_id,
+                action_id=request.action_id,
+                agent_id=request.agent_id,
+                state=_state_name(request.action_state),
+                message=request.message.message,
+                duration=request.execution_duration,
+            )
+            verdict: Verdict = reports.check(report) or await self._judge(report)
+            if isinstance(verdict, Refuse):
+                raise GRPCError(Status[verdict.code.value], verdict.message)
+            if isinstance(verdict, Ignore):
+                metrics.IGNORED.labels(verdict.reason.partition(" in state")[0]).inc()
+                log.info("report ignored", reason=verdict.reason, workflow=report.workflow_id, agent=report.agent_id)
+            await stream.send_message(workflow_pb2.ActionStatusResponse())
+
+    async def _judge(self, report: reports.Report) -> Verdict:
+        namespace, _, name = report.workflow_id.partition("/")
+        if not namespace or not name:
+            return Refuse(Code.INVALID_ARGUMENT, "invalid workflow id")
+        kept: dict[str, str | None] = {}
+        known = self._index.get(namespace, name)
+        if report.is_result and known is not None:
+            kept = await self._keeper(known, report.action_id)
+
+        def decision(workflow: Workflow | None) -> Verdict:
+            return reports.judge(workflow, report, now=rfc3339(self._clock.now()))
+
+        def change(verdict: Verdict) -> Change | None:
+            if not isinstance(verdict, Accept):
+                return None
+            if not verdict.ends_action:
+                return verdict.change
+            return replace(verdict.change, annotations={**verdict.change.annotations, **kept})
+
+        with _api_errors("error writing report status"):
+            verdict = await self._writer.decide(namespace, name, decision=decision, change=change)
+        if isinstance(verdict, Accept):
+            log.info(
+                "action reported",
+                workflow=report.workflow_id,
+                agent=report.agent_id,
+                action=report.action_id,
+                state=report.state,
+                message=report.message[:200],
+            )
+        return verdict
+
+    async def _wait(self, agent_id: str, limit_s: float) -> None:
+        with metrics.WAITING.track_inprogress(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._index.changed(agent_id)
+
+
+def boot_id_of(stream: grpclib.server.Stream[Any, Any]) -> str:
+    """The boot that the agent runs in; empty for agents that do not say."""
+    value = stream.metadata.get(BOOT_ID_METADATA, "") if stream.metadata else ""
+    return value if isinstance(value, str) and len(value) <= _MAX_BOOT_ID else ""
+
+
+def _state_name(number: int) -> str:
+    try:
+        return workflow_pb2.ActionStatusRequest.StateType.Name(number)
+    except ValueError:
+        return str(number)
+
+
+@contextlib.contextmanager
+def _api_errors(what: str) -> Iterator[None]:
+    """Failures of the API as codes that every agent takes up again later."""
+    try:
+        yield
+    except ApiError as error:
+        passing = isinstance(error, Unavailable | Conflict | TooManyRequests)
+        status = Status.UNAVAILABLE if passing else Status.INTERNAL
+        raise GRPCError(status, f"{what}: {error.message}") from error
+
+
+@contextlib.contextmanager
+def _answered(method: str) -> Iterator[None]:
+    """Count the answer by its code."""
+    code = Status.OK
+    try:
+        yield
+    except GRPCError as error:
+        code = error.status
+        raise
+    except asyncio.CancelledError:
+        code = Status.CANCELLED
+        raise
+    finally:
+        metrics.HANDLED.labels("proto.WorkflowService", method, code.name).inc()
