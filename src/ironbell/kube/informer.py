@@ -165,6 +165,7 @@ class Informer(Generic[R]):
         for key in self.store.held_keys() - listed:
             self._remove(key)
         self._version = page.resource_version
+        self._number = 0
         self._advance(version_number(page.resource_version))
         self.has_synced = True
         self._synced.set()
@@ -202,6 +203,9 @@ class Informer(Generic[R]):
         return brought > 0 or asyncio.get_running_loop().time() - started_s > _LASTING_S
 
     def _apply(self, event: WatchEvent) -> None:
+        number = version_number(event.resource_version)
+        if 0 < number < self._number:
+            raise Expired(f"version {number} came after {self._number}: the server's data was replaced by older data")
         if event.type is EventType.DELETED:
             self._remove(object_key(event.body))
         elif event.type is not EventType.BOOKMARK:
@@ -213,7 +217,7 @@ class Informer(Generic[R]):
             else:
                 self._put(obj.key, obj)
         self._version = event.resource_version or self._version
-        self._advance(version_number(event.resource_version))
+        self._advance(number)
 
     def _put(self, key: Key, obj: R) -> None:
         old = self.store.put(key, obj)

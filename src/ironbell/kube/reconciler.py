@@ -31,7 +31,8 @@ Performer: TypeAlias = Callable[[Any], Awaitable[Sequence[Action]]]
 Asker: TypeAlias = Callable[[Any], Awaitable[Any]]
 """Answers one type of question, or raises an `IronbellError`."""
 Performers: TypeAlias = Mapping[str, Performer]
-Askers: TypeAlias = Mapping[type[Question[Any]], Asker]
+Askers: TypeAlias = Mapping[type[Any], Asker]
+"""By subclass of `Question`."""
 
 
 class UndeclaredKindError(IronbellError):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +21,21 @@ from ironbell.base.randomness import SeededRandomness, SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import Action, Delete, do
+from ironbell.kube.decision import Delete, do
 from ironbell.kube.events import EVENTS
 from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import Manager
+from ironbell.kube.testing import running, until
 from ironbell.kube.testing.example import (
     RACK,
     SLOT,
-    PowerOn,
-    PowerState,
     Rack,
     RackReconciler,
     Slot,
-    SlotReconciler,
-    on,
 )
+from ironbell.kube.testing.example_world import Plugs
 
 DEFINITIONS = [crd_document(kind) for kind in (RACK, SLOT)]
 
@@ -68,42 +65,6 @@ async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[A
             return
         face = await stack.enter_async_context(serve(server, data_dir=tmp_path, unix_socket=tmp_path / "s"))
         yield await stack.enter_async_context(over(face, request.param))
-
-
-@dataclass
-class Plugs:
-    on: list[str] = field(default_factory=list)
-
-    async def power_on(self, arguments: PowerOn) -> Sequence[Action]:
-        self.on.append(arguments.slot[1])
-        return on(arguments.slot)
-
-    async def state(self, question: PowerState) -> str:
-        return "on" if question.slot[1] in self.on else "off"
-
-    def controllers(self) -> tuple[Controller, Controller]:
-        slots = Controller(SlotReconciler(), performers={"power-on": self.power_on}, askers={PowerState: self.state})
-        return Controller(RackReconciler()), slots
-
-
-@asynccontextmanager
-async def running(api: Api, *controllers: Controller, **options: Any) -> AsyncIterator[Manager]:
-    manager = Manager(api, **options)
-    for controller in controllers:
-        manager.add(controller)
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(manager.run())
-        async with asyncio.timeout(10):
-            await manager.wait_ready()
-        yield manager
-        manager.stop()
-        await task
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 def rack(manager: Manager, name: str) -> Rack:

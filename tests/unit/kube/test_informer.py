@@ -138,6 +138,16 @@ async def test_410_in_the_middle_of_a_list_begins_it_anew() -> None:
         assert names(informer) == ["b"]
 
 
+@pytest.mark.parametrize("sign", [event("ADDED", "b", 3), Unavailable("Too large resource version: 9, current: 3")])
+async def test_a_server_restored_from_an_older_copy_is_listed_again(sign: WatchEvent | Exception) -> None:
+    api = Script(lists=[Page([body("a", 9)], "9"), Page([body("b", 3)], "3")], watches=[[sign]])
+    async with running(api) as informer:
+        await until(lambda: len(api.asked) == 4)
+        assert names(informer) == ["b"]
+        assert not informer.has_reached("4")
+    assert api.asked == ["list", "watch 9", "list", "watch 3"]
+
+
 async def test_errors_back_off_with_jitter_and_do_not_end_it() -> None:
     api = Script(lists=[*[Unavailable("down") for _ in range(5)], Page([], "1")])
     async with running(api) as informer:

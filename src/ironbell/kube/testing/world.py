@@ -35,7 +35,7 @@ from ironbell.kube.testing.memory import MemoryApi
 R = TypeVar("R", bound=Resource)
 V = TypeVar("V")
 Model: TypeAlias = Mapping[str, Callable[["World", Any], Sequence[Action]]]
-Answers: TypeAlias = Mapping[type[Question[Any]], Callable[["World", Any], Any]]
+Answers: TypeAlias = Mapping[type[Any], Callable[["World", Any], Any]]
 AnyReconciler: TypeAlias = Reconciler[Any]
 
 
