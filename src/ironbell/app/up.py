@@ -146,7 +146,8 @@ class Site:
                 network_namespace=self._lab.get("network_namespace", ""),
                 advertise=options.advertise,
                 dhcp_mode=options.dhcp,
-                force=options.force,
+                # nobody else is on the lab's network
+                force=options.force or bool(options.lab),
                 http_port=options.http_port,
                 tftp_port=options.tftp_port,
                 grpc_port=options.grpc_port,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
@@ -84,6 +83,7 @@ class VirtualMachine:
     folder: LabFolder
     network: LabNetwork
     on_change: OnChange
+    has_kvm: bool = False
     override: BootOverride = field(default_factory=BootOverride)
     starts: int = 0
     _process: Process | None = None
@@ -136,7 +136,7 @@ class VirtualMachine:
             self.folder,
             tap=self.network.tap(name),
             boot=self.override.take(),
-            has_kvm=os.access("/dev/kvm", os.R_OK | os.W_OK),
+            has_kvm=self.has_kvm,
             uefi_code=uefi,
         )
         self.folder.monitor(name).unlink(missing_ok=True)
@@ -172,7 +172,8 @@ class VirtualMachine:
         monitor.close()
         await process.wait()
         name = self.description.name
-        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed")
+        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip() if process.stderr else ""
+        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed", said=said)
         if monitor.shutdown_reason == "guest-reset":
             async with self._lock:
                 if self._process is process:

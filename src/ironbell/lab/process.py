@@ -20,6 +20,7 @@ import structlog
 from aiohttp import web
 
 from ironbell.app.child import read_configuration, report, run_child
+from ironbell.lab.accelerator import has_kvm
 from ironbell.lab.certificates import make_certificates, write_private
 from ironbell.lab.control import serve_control
 from ironbell.lab.description import LabDescription, MachineDescription, read
@@ -72,12 +73,13 @@ class _Lab:
         self._lab = lab
         self._folder = folder
         self._network = network
+        self._has_kvm = has_kvm()
         self._ports: dict[str, int] = {}
         self.bmcs: dict[str, VirtualBmc] = {}
 
     async def add(self, description: MachineDescription, stack: AsyncExitStack) -> None:
         """Make a machine and open its BMC."""
-        machine = VirtualMachine(description, self._folder, self._network, self._machine_changed)
+        machine = VirtualMachine(description, self._folder, self._network, self._machine_changed, has_kvm=self._has_kvm)
         await machine.prepare()
         bmc = VirtualBmc(machine, description.bmc.user, _password(self._folder, description))
         runner = web.AppRunner(bmc.application(), access_log=None, shutdown_timeout=1.0)
