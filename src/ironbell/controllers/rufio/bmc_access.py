@@ -1,0 +1,234 @@
+"""Talking to BMCs: one session per BMC, one call at a time on each, few at once over all.
+
+BMCs allow a handful of sessions and answer one question at a time; who opens a session per question locks everybody
+out. So a session is kept while it is used, closed after some quiet, and opened anew when the connection or a Secret
+has changed, or after any trouble. A login that is refused on a session that was kept only means that it expired: it is
+tried once more with a new one.
+
+Life: made with the API that Secrets are read from and the function that opens sessions; `close` ends it all.
+
+Failure modes: `BmcTroubleError`, always. What a driver raises is sorted by `trouble`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+from ironbell.api.bmc.connection import Connection
+from ironbell.api.bmc.machine import PowerState
+from ironbell.api.client import Api, ApiError
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.operation import Operation
+from ironbell.controllers.rufio.secret import Credentials, read_credentials
+from ironbell.controllers.rufio.target import Target
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+
+T = TypeVar("T")
+AT_ONCE: Final = 64
+IDLE_S: Final = 30.0
+CONNECT_TIMEOUT_S: Final = 30.0
+CALL_TIMEOUT_S: Final = 45.0
+TURN_TIMEOUT_S: Final = 55.0
+CLOSE_TIMEOUT_S: Final = 5.0
+
+log = structlog.get_logger()
+
+
+class Session(Protocol):
+    """An open session with one BMC. Everything raises `BmcTroubleError`."""
+
+    async def power_state(self) -> PowerState: ...
+
+    async def operate(self, operation: Operation) -> None:
+        """Have it done; returns when the BMC has accepted it.
+
+        Raises:
+            BmcTroubleError: with `OUTCOME_UNKNOWN` when it was sent and no answer came.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Log out."""
+        ...
+
+
+class Connect(Protocol):
+    """Opens a session."""
+
+    async def __call__(self, connection: Connection, credentials: Credentials) -> Session: ...
+
+
+@dataclass(eq=False)
+class _Bmc:
+    """What is kept of one BMC."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+    session: Session | None = None
+    target: Target | None = None
+    timer: asyncio.TimerHandle | None = None
+
+
+class BmcAccess:
+    """All sessions of this process."""
+
+    def __init__(
+        self,
+        api: Api,
+        connect: Connect,
+        *,
+        at_once: int = AT_ONCE,
+        idle_s: float = IDLE_S,
+        turn_s: float = TURN_TIMEOUT_S,
+    ) -> None:
+        self._api = api
+        self._connect = connect
+        self._slots = asyncio.Semaphore(at_once)
+        self._idle_s = idle_s
+        self._turn_s = turn_s
+        self._bmcs: dict[str, _Bmc] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def power_state(self, target: Target) -> PowerState:
+        """Ask for the power state. Cancellation point.
+
+        Raises:
+            BmcTroubleError: there is no answer.
+        """
+        return await self._use(target, lambda session: session.power_state())
+
+    async def operate(self, target: Target, operation: Operation) -> None:
+        """Have an operation done. Cancellation point; cancelled, it may or may not have been sent.
+
+        Raises:
+            BmcTroubleError: it was not done, or (`OUTCOME_UNKNOWN`) nobody knows.
+        """
+        await self._use(target, lambda session: session.operate(operation), changes=True)
+
+    async def close(self) -> None:
+        """Log out everywhere. Cancellation point."""
+        for bmc in self._bmcs.values():
+            self._drop(bmc)
+        self._bmcs.clear()
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=CLOSE_TIMEOUT_S)
+
+    async def _use(self, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool = False) -> T:
+        name = _name(target)
+        bmc = self._bmcs.setdefault(name, _Bmc())
+        bmc.users += 1
+        try:
+            await self._turn(bmc)
+            try:
+                async with self._slots:
+                    return await self._call(bmc, target, call, changes=changes)
+            finally:
+                bmc.lock.release()
+        finally:
+            bmc.users -= 1
+            if not bmc.users:
+                self._rest(name, bmc)
+
+    async def _turn(self, bmc: _Bmc) -> None:
+        try:
+            async with asyncio.timeout(self._turn_s):
+                await bmc.lock.acquire()
+        except TimeoutError:
+            message = f"the BMC was busy with other operations for {self._turn_s:g} s"
+            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+
+    async def _call(self, bmc: _Bmc, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool) -> T:
+        if bmc.timer is not None:
+            bmc.timer.cancel()
+        if bmc.session is not None and bmc.target == target:
+            try:
+                return await self._bounded(bmc, call, changes=changes)
+            except BmcTroubleError as error:
+                if error.trouble is not Trouble.AUTHENTICATION:
+                    raise
+        self._drop(bmc)
+        await self._open(bmc, target)
+        return await self._bounded(bmc, call, changes=changes)
+
+    async def _open(self, bmc: _Bmc, target: Target) -> None:
+        connection = target.connection
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                credentials = await read_credentials(self._api, connection, target.namespace)
+                bmc.session = await self._connect(connection, credentials)
+        except TimeoutError:
+            message = f"{connection.host}: no connection within {CONNECT_TIMEOUT_S:g} s"
+            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+        except ApiError as error:
+            message = f"the Secret of {connection.host} cannot be read: {error.message}"
+            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+        bmc.target = target
+
+    async def _bounded(self, bmc: _Bmc, call: Callable[[Session], Awaitable[T]], *, changes: bool) -> T:
+        session = bmc.session
+        if session is None:
+            raise BmcTroubleError(Trouble.UNREACHABLE, "the session was closed")
+        healthy = False
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                answer = await call(session)
+            healthy = True
+            return answer
+        except TimeoutError:
+            trouble = Trouble.OUTCOME_UNKNOWN if changes else Trouble.UNREACHABLE
+            raise BmcTroubleError(trouble, f"no answer from the BMC within {CALL_TIMEOUT_S:g} s") from None
+        except IronbellError as error:
+            healthy = isinstance(error, BmcTroubleError) and error.trouble is Trouble.REFUSED
+            raise
+        finally:
+            if not healthy:
+                self._drop(bmc)
+
+    def _rest(self, name: str, bmc: _Bmc) -> None:
+        """Nobody uses the BMC now: close its session after a while, or forget it if there is none."""
+        if self._bmcs.get(name) is not bmc:
+            self._drop(bmc)
+        elif bmc.session is None:
+            del self._bmcs[name]
+        else:
+            bmc.timer = asyncio.get_running_loop().call_later(self._idle_s, self._expire, name, bmc)
+
+    def _expire(self, name: str, bmc: _Bmc) -> None:
+        if not bmc.users and self._bmcs.get(name) is bmc:
+            del self._bmcs[name]
+            self._drop(bmc)
+
+    def _drop(self, bmc: _Bmc) -> None:
+        if bmc.timer is not None:
+            bmc.timer.cancel()
+            bmc.timer = None
+        session, bmc.session, bmc.target = bmc.session, None, None
+        if session is None:
+            return
+        task = asyncio.get_running_loop().create_task(_log_out(session), name="bmc log out")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+async def _log_out(session: Session) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await session.close()
+    except (TimeoutError, IronbellError) as error:
+        log.debug("bmc session not closed", error=str(error))
+
+
+def _name(target: Target) -> str:
+    """What is one BMC: its host, with the ports that its drivers use, and one of several systems behind it."""
+    connection = target.connection
+    options = connection.provider_options
+    redfish = options.redfish.port if options and options.redfish else None
+    system = options.redfish.system_name if options and options.redfish else ""
+    ipmi = options.ipmitool.port if options and options.ipmitool else None
+    return f"{connection.host.lower()} {redfish or 0} {ipmi or 0} {system}"

@@ -1,0 +1,159 @@
+"""The controller of Machines: is the BMC there, and is the machine behind it on?
+
+The power state is a fact, asked every half hour, sooner while the BMC does not answer, at once when the connection, its
+Secret or the power itself (by a Task) was changed. A wrong password is tried once per half hour and with every change
+of the Secret: more would lock the account.
+
+Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, MachineConditionType, MachineStatus, PowerState
+from ironbell.api.bmc.task import TASK, Task
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
+from ironbell.base.clock import rfc3339
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.rufio.attempt import last_effect
+from ironbell.controllers.rufio.names import ANNOTATION_MACHINE, Trouble
+from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
+from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
+from ironbell.controllers.rufio.trouble import trouble_of
+from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.patches import status_change
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+POWER_INTERVAL_S: Final = 1800.0
+UNREACHABLE_INTERVAL_S: Final = 60.0
+"""A BMC that does not answer is asked with growing delays up to this."""
+ASK_TIMEOUT_S: Final = 60.0
+MESSAGE_LIMIT: Final = 1024
+
+BY_SECRET: Final = Index(
+    MACHINE,
+    "rufio-secret",
+    lambda machine: secret_keys(machine.spec.connection, machine.metadata.namespace),
+)
+
+
+def _machine_names(task: Task) -> list[str]:
+    name = task.metadata.annotations.get(ANNOTATION_MACHINE)
+    return [name] if name else []
+
+
+TASKS_BY_MACHINE: Final = Index(TASK, "rufio-machine", _machine_names)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineObserved:
+    """A Machine, and what is known of its power state."""
+
+    machine: Machine
+    target: Target
+    power: Fact[PowerState] | None = None
+    changed_at: datetime | None = None
+    """When a Task last changed the power, or may have."""
+
+
+def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
+    return [machine.key for machine in cache.indexed(BY_SECRET, "/".join(secret.key))]
+
+
+def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
+    namespace, _, name = task.metadata.annotations.get(ANNOTATION_MACHINE, "").partition("/")
+    return [(namespace, name)] if name else []
+
+
+class MachineReconciler:
+    """Keeps `Contactable` and the power state of a Machine true."""
+
+    name = "rufio-machine"
+    kind: AnyKind = MACHINE
+    watches: Sequence[Watch[Any]] = (Watch(SECRET, _of_secret), Watch(TASK, _of_task))
+    indexes: Sequence[Index[Any]] = (BY_SECRET, TASKS_BY_MACHINE)
+
+    def __init__(self, *, power_interval_s: float = POWER_INTERVAL_S) -> None:
+        self._interval_s = power_interval_s
+
+    def observe(self, cache: Cache, key: Key) -> MachineObserved | None:
+        machine = cache.get(MACHINE, *key)
+        if machine is None or is_deleting(machine):
+            return None
+        target = target_of(machine.spec.connection, machine.metadata.namespace, cache)
+        effects = [last_effect(task) for task in cache.indexed(TASKS_BY_MACHINE, "/".join(key))]
+        changed_at = max((moment for moment in effects if moment is not None), default=None)
+        return MachineObserved(machine, target, cache.fact(PowerOf(target)), changed_at)
+
+    def decide(self, observed: MachineObserved, now: datetime) -> Decision:
+        machine, power = observed.machine, observed.power
+        if ANNOTATION_DISABLED in machine.metadata.annotations:
+            return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+        question = PowerOf(observed.target)
+        ask = Need(question, self._interval_s, observed.changed_at, ASK_TIMEOUT_S)
+        if power is None or (power.error is None and power.value is None):
+            return wait("Asking", "the power state is being asked", needs=[ask])
+        if power.error is not None:
+            return self._unreachable(observed, power.error, power.error_at or now, now)
+        if not power.fresh(now, self._interval_s, observed.changed_at):
+            return wait("Asking", "the power state is being asked anew", needs=[ask])
+        status = _contactable(machine.status, True, "", now)
+        status = msgspec.structs.replace(status, power_state=power.value or PowerState.UNKNOWN)
+        return do(
+            status_change(MACHINE, machine, machine.status, status),
+            _told(machine, True, "Contactable", f"the BMC answers, power is {power.value}"),
+            needs=[ask],
+        )
+
+    def _unreachable(
+        self, observed: MachineObserved, error: IronbellError, failed_at: datetime, now: datetime
+    ) -> Decision:
+        machine, trouble = observed.machine, trouble_of(error)
+        message = f"{trouble}: {error.message}"[:MESSAGE_LIMIT]
+        status = _contactable(machine.status, False, message, now)
+        status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
+        actions = (
+            status_change(MACHINE, machine, machine.status, status),
+            _told(machine, False, trouble, message),
+        )
+        if trouble is Trouble.CREDENTIALS:
+            return wait(trouble, message, *actions)
+        left_s = self._interval_s - (now - failed_at).total_seconds()
+        if trouble is Trouble.AUTHENTICATION and left_s > 0:
+            return wait(trouble, message, *actions, requeue_after_s=left_s)
+        again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=ASK_TIMEOUT_S)
+        return wait(trouble, message, *actions, needs=[again])
+
+
+def contactable(machine: Machine) -> MachineCondition | None:
+    """The condition `Contactable`, if there is one."""
+    return next((c for c in machine.status.conditions if c.type == MachineConditionType.CONTACTABLE), None)
+
+
+def _contactable(status: MachineStatus, value: bool, message: str, now: datetime) -> MachineStatus:
+    """The status with the condition set; `lastUpdateTime` is when its status last changed."""
+    kind = MachineConditionType.CONTACTABLE
+    old = next((c for c in status.conditions if c.type == kind), None)
+    since = old.last_update_time if old is not None and old.status == str(value) else None
+    new = MachineCondition(type=kind, status=str(value), last_update_time=since or rfc3339(now), message=message)
+    others = [new if c is old else c for c in status.conditions]
+    return msgspec.structs.replace(status, conditions=[*others, new] if old is None else others)
+
+
+def _told(machine: Machine, value: bool, reason: str, message: str) -> Emit | None:
+    """An event when a BMC goes or comes back, or fails for another reason; nothing for one that answers at first."""
+    old = contactable(machine)
+    if value:
+        if old is None or old.status == "True":
+            return None
+        return emit(MACHINE, machine, reason=reason, message=message)
+    if old is not None and old.status == "False" and old.message.startswith(f"{reason}:"):
+        return None
+    return emit(MACHINE, machine, reason=reason, message=message, warning=True)

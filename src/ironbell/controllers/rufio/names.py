@@ -1,0 +1,38 @@
+"""Names that the BMC controllers put on objects, besides those of `api.tinkerbell.names`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+ANNOTATION_ATTEMPT: Final = "ironbell.dev/attempt"
+"""On a Task: the last time its operation was begun, and what is known of the outcome, as JSON."""
+
+ANNOTATION_MACHINE: Final = "ironbell.dev/machine"
+"""On a Task: namespace/name of its Machine."""
+
+ANNOTATION_CLAIM: Final = "ironbell.dev/bmc-job"
+"""On a Machine: the Job that may use it, as namespace/name/uid; free if that Job has ended or is gone."""
+
+ANNOTATION_ON_UNKNOWN: Final = "ironbell.dev/on-unknown-outcome"
+"""On a Job (and its Tasks): `fail` (default) or `retry` when nobody knows whether a power cycle or reset happened."""
+
+SECRET_KEY_CA: Final = "ca.crt"  # noqa: S105
+"""Key of the certificate authority that signed a BMC's certificate, in the Secret with its password."""
+
+
+class Trouble(StrEnum):
+    """What went wrong between us and a BMC; reasons of events and conditions."""
+
+    UNREACHABLE = "BMCUnreachable"
+    """No connection, no answer, or an answer that makes no sense now: worth trying again."""
+    AUTHENTICATION = "BMCAuthenticationFailed"
+    """User name or password are wrong: trying often locks accounts."""
+    CERTIFICATE = "BMCCertificateUntrusted"
+    """The BMC's certificate is not signed by an authority that we know."""
+    CREDENTIALS = "BMCCredentialsMissing"
+    """The Secret, or a key in it, does not exist."""
+    REFUSED = "BMCRefused"
+    """The BMC understood and will not do it, or nobody knows how to make it do it."""
+    OUTCOME_UNKNOWN = "BMCOutcomeUnknown"
+    """The connection broke after the operation was sent: it may have happened."""

@@ -1,0 +1,90 @@
+"""Secrets of BMCs: watched for changes without their contents, and read at the moment they are used.
+
+The model has no data, so that informers, observed values and logs cannot hold what is secret. Credentials are fetched
+from the API when a session is opened and kept by that session alone.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from ironbell.api.bmc.connection import Connection, SecretReference
+from ironbell.api.client import Api, NotFound
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Resource
+from ironbell.api.tinkerbell.names import SECRET_KEY_PASSWORD, SECRET_KEY_USERNAME
+from ironbell.controllers.rufio.names import SECRET_KEY_CA, Trouble
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+from ironbell.kube.decision import Key
+
+
+class SecretMetadata(Resource, frozen=True):
+    """A Secret without its contents."""
+
+
+SECRET: Final[Kind[SecretMetadata]] = Kind("", "v1", "Secret", "secrets", SecretMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What opens a BMC. Its text form hides everything."""
+
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    ca_certificate: str = field(default="", repr=False)
+    """PEM; empty where the system's authorities count."""
+
+
+class _Contents(msgspec.Struct, gc=False):
+    data: dict[str, str] = {}
+
+
+_decoder = msgspec.json.Decoder(_Contents)
+
+
+def references(connection: Connection, namespace: str) -> list[Key]:
+    """(namespace, name) of the Secrets that a connection depends on; without a namespace it is the object's own."""
+    found: list[SecretReference] = [connection.auth_secret_ref] if connection.auth_secret_ref else []
+    rpc = connection.provider_options.rpc if connection.provider_options else None
+    if rpc is not None and rpc.hmac is not None:
+        found += [one for several in rpc.hmac.secrets.values() for one in several]
+    return [(one.namespace or namespace, one.name) for one in found if one.name]
+
+
+async def read_credentials(api: Api, connection: Connection, namespace: str) -> Credentials:
+    """The contents of the Secret that the connection names; empty where it names none.
+
+    Raises:
+        BmcTroubleError: there is no such Secret, or keys are missing in it.
+    """
+    reference = connection.auth_secret_ref
+    if reference is None or not reference.name:
+        return Credentials()
+    where = (reference.namespace or namespace, reference.name)
+    try:
+        contents = _decoder.decode(await api.get(SECRET.collection, *where)).data
+    except NotFound:
+        message = f"secret {where[0]}/{where[1]} of spec.connection.authSecretRef does not exist; create it"
+        raise BmcTroubleError(Trouble.CREDENTIALS, message) from None
+    missing = [key for key in (SECRET_KEY_USERNAME, SECRET_KEY_PASSWORD) if key not in contents]
+    if missing:
+        message = f"secret {where[0]}/{where[1]} lacks the key {' and '.join(missing)}"
+        raise BmcTroubleError(Trouble.CREDENTIALS, message)
+    return Credentials(
+        _text(contents, SECRET_KEY_USERNAME, where),
+        _text(contents, SECRET_KEY_PASSWORD, where),
+        _text(contents, SECRET_KEY_CA, where) if SECRET_KEY_CA in contents else "",
+    )
+
+
+def _text(contents: dict[str, str], key: str, where: Key) -> str:
+    try:
+        return b64decode(contents[key], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        message = f"secret {where[0]}/{where[1]}: the value of {key} is no base64 of UTF-8 text"
+        raise BmcTroubleError(Trouble.CREDENTIALS, message) from None

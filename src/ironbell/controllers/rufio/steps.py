@@ -1,0 +1,226 @@
+"""The next step of a Task whose time is not over, by the nature of its operation.
+
+Every decision here is about what is known: the power state with the moment it was asked for, and the stored attempt.
+
+* A goal is looked at first; it is sent only while it is not reached, and again when it was accepted long ago or its
+  outcome is unknown.
+* A setting is sent until it is accepted.
+* A pulse is sent once. When nobody knows whether it happened, an annotation says whether to fail or to try again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
+from ironbell.api.bmc.task import Task
+from ironbell.base.clock import parse_rfc3339
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.rufio import attempt as attempts
+from ironbell.controllers.rufio import taskstatus
+from ironbell.controllers.rufio.attempt import Attempt
+from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN, Trouble
+from ironbell.controllers.rufio.operation import Nature, Operation, SetPower, describe, goal_of, nature_of
+from ironbell.controllers.rufio.target import PowerOf, Target
+from ironbell.controllers.rufio.trouble import trouble_of
+from ironbell.kube.decision import Decision, Effect, Fact, Need, do, wait
+
+OPERATE: Final = "bmc-operate"
+OPERATE_TIMEOUT_S: Final = 60.0
+"""How long an operation may take, waiting for its turn at the BMC included."""
+EFFECT_TIMEOUT_S: Final = OPERATE_TIMEOUT_S + 15.0
+
+FIRST_LOOK_S: Final = 30.0
+"""Largest delay between questions to a BMC that does not answer."""
+POLL_S: Final = 3.0
+"""How often a goal that was sent is looked at."""
+SEND_AGAIN_S: Final = 60.0
+"""After how long a goal that was accepted and is not reached is sent again: a BMC may forget."""
+UNKNOWN_AGAIN_S: Final = 15.0
+"""After how long a goal whose outcome is unknown is sent again."""
+RETRY_MAX_S: Final = 60.0
+LOGINS: Final = 3
+"""Logins that may be refused before the Task gives up: more would lock the account."""
+LOGIN_DELAY_S: Final = 10.0
+
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
+_HOPELESS = (Trouble.REFUSED, Trouble.CERTIFICATE)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskObserved:
+    """A Task, its BMC, its last attempt, and what is known of the power state."""
+
+    task: Task
+    target: Target = field(default_factory=lambda: Target("", "{}"))
+    attempt: Attempt = field(default_factory=Attempt)
+    power: Fact[PowerState] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operate:
+    """Arguments of the effect `bmc-operate`."""
+
+    task: Task
+    target: Target
+    operation: Operation
+    attempt: Attempt
+
+
+def next_step(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    """What to do about an operation that is not done yet."""
+    return _STEPS[nature_of(operation)](observed, operation, now)
+
+
+def _goal(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    attempt, need = observed.attempt, _power_need(observed)
+    state = _reading(observed.power, need, now)
+    if state is not None and state == goal_of(operation):
+        settled = attempts.store(observed.task, attempts.settled(attempt, now)) if attempt.started else None
+        return do(settled, taskstatus.completed(observed.task, "", now))
+    if state is None:
+        return _no_answer(observed, need, now)
+    due = _goal_due(attempt, operation)
+    if attempt.failed and attempt.trouble != Trouble.OUTCOME_UNKNOWN:
+        return _again(observed, operation, now)
+    if due is not None and now >= due:
+        return _send(observed, operation, now)
+    message = f"{describe(operation)} was sent, power is {state}"
+    left_s = (due - now).total_seconds() if due is not None else None
+    return wait("PowerStateNotReached", message, needs=[need], requeue_after_s=left_s)
+
+
+def _setting(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    attempt = observed.attempt
+    if attempt.ended:
+        return do(taskstatus.completed(observed.task, "", now))
+    if attempt.failed and attempt.trouble != Trouble.OUTCOME_UNKNOWN:
+        return _again(observed, operation, now)
+    return _send(observed, operation, now)
+
+
+def _pulse(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    attempt = observed.attempt
+    if attempt.ended:
+        return do(taskstatus.completed(observed.task, "", now))
+    if attempt.is_unknown or attempt.trouble == Trouble.OUTCOME_UNKNOWN:
+        if observed.task.metadata.annotations.get(ANNOTATION_ON_UNKNOWN) == "retry":
+            return _send(observed, operation, now)
+        message = (
+            f"nobody knows whether {describe(operation)} happened: {attempt.message or 'its controller was restarted'};"
+            f" look at the machine and make a new Job, or annotate Jobs with {ANNOTATION_ON_UNKNOWN}: retry"
+        )
+        return taskstatus.failed(observed.task, message)
+    if attempt.failed:
+        return _again(observed, operation, now)
+    return _send(observed, operation, now)
+
+
+def _question(observed: TaskObserved, _operation: Operation, now: datetime) -> Decision:
+    need = _power_need(observed)
+    state = _reading(observed.power, need, now)
+    if state is None:
+        return _no_answer(observed, need, now)
+    return do(taskstatus.completed(observed.task, f"power is {state}", now))
+
+
+_STEPS: Final[dict[Nature, Callable[[TaskObserved, Operation, datetime], Decision]]] = {
+    Nature.GOAL: _goal,
+    Nature.SETTING: _setting,
+    Nature.PULSE: _pulse,
+    Nature.QUESTION: _question,
+}
+
+
+def _send(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    attempt = attempts.begun(observed.attempt, now)
+    intent = f"{observed.task.metadata.uid}/{attempt.number}"
+    effect = Effect(
+        OPERATE,
+        Operate(observed.task, observed.target, operation, attempt),
+        timeout_s=EFFECT_TIMEOUT_S,
+        intent=intent,
+        outdates=(PowerOf(observed.target),),
+    )
+    return do(attempts.store(observed.task, attempt, intent=intent), taskstatus.cleared(observed.task), effect)
+
+
+def _again(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:
+    """After a failure: send again when its time has come, or give up."""
+    attempt, message = observed.attempt, observed.attempt.message
+    if attempt.trouble in _HOPELESS or _is_locking(attempt):
+        return taskstatus.failed(observed.task, message)
+    if attempt.failures == 0:
+        return _send(observed, operation, now)
+    delay_s = LOGIN_DELAY_S * attempt.logins if attempt.logins else min(2.0 ** (attempt.failures - 1), RETRY_MAX_S)
+    due = parse_rfc3339(attempt.failed) + timedelta(seconds=delay_s)
+    if now >= due:
+        return _send(observed, operation, now)
+    held_up = taskstatus.held_up(observed.task, attempt.trouble, message)
+    return wait(attempt.trouble, message, held_up, requeue_after_s=(due - now).total_seconds())
+
+
+def _no_answer(observed: TaskObserved, need: Need[PowerState], now: datetime) -> Decision:
+    """Nothing is known of the power state: wait for the answer, or see why there is none."""
+    fact = observed.power
+    if fact is None or fact.error is None:
+        return wait("AskingPower", "the power state is being asked", needs=[need])
+    trouble, message = trouble_of(fact.error), fact.error.message
+    if trouble in _HOPELESS:
+        return taskstatus.failed(observed.task, message)
+    held_up = taskstatus.held_up(observed.task, trouble, message)
+    if trouble is Trouble.AUTHENTICATION:
+        return _login_refused(observed, need, fact.error, fact.error_at or now, now)
+    if trouble is Trouble.CREDENTIALS:
+        return wait(trouble, message, held_up)
+    return wait(trouble, message, held_up, needs=[need])
+
+
+def _login_refused(
+    observed: TaskObserved, need: Need[PowerState], error: IronbellError, at: datetime, now: datetime
+) -> Decision:
+    """Count the login, and try again only after a while."""
+    attempt = observed.attempt
+    if not attempt.login_refused or parse_rfc3339(attempt.login_refused) < at:
+        return do(attempts.store(observed.task, attempts.login_refused(attempt, at)))
+    if _is_locking(attempt):
+        return taskstatus.failed(observed.task, error.message)
+    left_s = LOGIN_DELAY_S * attempt.logins - (now - at).total_seconds()
+    held_up = taskstatus.held_up(observed.task, Trouble.AUTHENTICATION, error.message)
+    if left_s <= 0:
+        return wait(Trouble.AUTHENTICATION, error.message, held_up, needs=[need])
+    return wait(Trouble.AUTHENTICATION, error.message, held_up, requeue_after_s=left_s)
+
+
+def _is_locking(attempt: Attempt) -> bool:
+    return attempt.logins >= LOGINS
+
+
+def _power_need(observed: TaskObserved) -> Need[PowerState]:
+    attempt = observed.attempt
+    question = PowerOf(observed.target)
+    if attempt.started and not attempt.failed:
+        return Need(question, POLL_S, parse_rfc3339(attempt.ended or attempt.started), OPERATE_TIMEOUT_S)
+    return Need(question, FIRST_LOOK_S, taskstatus.started(observed.task), OPERATE_TIMEOUT_S)
+
+
+def _reading(power: Fact[PowerState] | None, need: Need[PowerState], now: datetime) -> PowerState | None:
+    """The power state, if it is known well enough and the last question was answered."""
+    if power is None or power.error is not None or not power.fresh(now, need.max_age_s, need.newer_than):
+        return None
+    return power.value
+
+
+def _goal_due(attempt: Attempt, operation: Operation) -> datetime | None:
+    """From when on a goal that is not reached is to be sent (again); None for never."""
+    if not attempt.started:
+        return _EVER
+    if not attempt.ended:
+        return parse_rfc3339(attempt.started) + timedelta(seconds=UNKNOWN_AGAIN_S)
+    if isinstance(operation, SetPower) and operation.action is PowerAction.SOFT:
+        return None
+    return parse_rfc3339(attempt.ended) + timedelta(seconds=SEND_AGAIN_S)

@@ -1,0 +1,55 @@
+"""Which BMC is meant, with which connection and which version of its Secrets; and the question for its power state.
+
+A target is a value: another connection or a corrected Secret makes another target, so that a question that failed is
+asked anew at once, and a session that was opened with old credentials is not used any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ironbell.api.bmc.connection import Connection
+from ironbell.api.bmc.machine import PowerState
+from ironbell.controllers.rufio.secret import SECRET, references
+from ironbell.kube.decision import Question
+from ironbell.kube.reconciler import Cache
+
+_decoder = msgspec.json.Decoder(Connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One BMC as one connection reaches it."""
+
+    namespace: str
+    """Where Secrets are that the connection names without a namespace."""
+    encoded: str = field(repr=False)
+    """The connection as JSON: hashable. It may hold static headers, which are nobody's business."""
+    secrets: tuple[str, ...] = ()
+    """resourceVersions of the Secrets, empty for one that does not exist."""
+
+    @property
+    def connection(self) -> Connection:
+        return _decoder.decode(self.encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOf(Question[PowerState]):
+    """The power state of the machine behind a BMC."""
+
+    target: Target
+
+
+def target_of(connection: Connection, namespace: str, cache: Cache) -> Target:
+    """The target of a connection, as the caches know its Secrets."""
+    secrets = [cache.get(SECRET, *key) for key in references(connection, namespace)]
+    versions = tuple(secret.metadata.resource_version if secret is not None else "" for secret in secrets)
+    return Target(namespace, msgspec.json.encode(connection).decode(), versions)
+
+
+def secret_keys(connection: Connection | None, namespace: str) -> Sequence[str]:
+    """Index values under which an object with a connection is found when a Secret changes."""
+    return ["/".join(key) for key in references(connection, namespace)] if connection is not None else []

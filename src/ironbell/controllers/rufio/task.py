@@ -1,0 +1,92 @@
+"""The controller of Tasks: one operation on one BMC, done once, with its outcome known.
+
+Before an operation is sent, an attempt is stored on the Task; its outcome is stored after it. What a crash leaves
+unknown is decided by looking (goals), by doing it again (settings), or by policy (pulses): see `steps`. Connections
+that fail are tried again until the Task's time is over.
+
+Source: tinkerbell/tinkerbell: rufio/internal/controller/task.go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.bmc.task import TASK
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
+from ironbell.base.clock import rfc3339
+from ironbell.controllers.rufio import attempt, steps, taskstatus
+from ironbell.controllers.rufio.operation import UnusableActionError, describe, operation_of
+from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
+from ironbell.controllers.rufio.steps import TaskObserved
+from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
+from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, patch_status, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+BY_SECRET: Final = Index(
+    TASK,
+    "rufio-task-secret",
+    lambda task: [] if taskstatus.is_finished(task) else secret_keys(task.spec.connection, task.metadata.namespace),
+)
+
+
+def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
+    return [task.key for task in cache.indexed(BY_SECRET, "/".join(secret.key))]
+
+
+class TaskReconciler:
+    """Brings one operation to its end."""
+
+    name = "rufio-task"
+    kind: AnyKind = TASK
+    watches: Sequence[Watch[Any]] = (Watch(SECRET, _of_secret),)
+    indexes: Sequence[Index[Any]] = (BY_SECRET,)
+
+    def observe(self, cache: Cache, key: Key) -> TaskObserved | None:
+        task = cache.get(TASK, *key)
+        if task is None or is_deleting(task):
+            return None
+        connection = task.spec.connection
+        if connection is None or taskstatus.is_finished(task):
+            return TaskObserved(task)
+        target = target_of(connection, task.metadata.namespace, cache)
+        return TaskObserved(
+            task, target, attempt.known(attempt.read(task), target.secrets), cache.fact(PowerOf(target))
+        )
+
+    def decide(self, observed: TaskObserved, now: datetime) -> Decision:
+        task = observed.task
+        if taskstatus.is_finished(task):
+            return DONE
+        if ANNOTATION_DISABLED in task.metadata.annotations:
+            return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+        try:
+            operation = operation_of(task.spec.task)
+        except UnusableActionError as error:
+            return taskstatus.failed(task, str(error))
+        if task.spec.connection is None:
+            return taskstatus.failed(task, "spec.connection is missing; a Job copies it from its Machine")
+        started = taskstatus.started(task)
+        if started is None:
+            return do(patch_status(TASK, task, {"startTime": rfc3339(now)}))
+        left_s = taskstatus.LIMIT_S - (now - started).total_seconds()
+        if left_s <= 0:
+            return taskstatus.failed(task, _late(observed, describe(operation)))
+        decision = steps.next_step(observed, operation, now)
+        sooner_s = left_s if decision.requeue_after_s is None else min(decision.requeue_after_s, left_s)
+        return dataclasses.replace(decision, requeue_after_s=sooner_s)
+
+
+def _late(observed: TaskObserved, operation: str) -> str:
+    if observed.attempt.message:
+        detail = observed.attempt.message
+    elif observed.power is not None and observed.power.error is not None:
+        detail = observed.power.error.message
+    elif observed.attempt.ended:
+        detail = "the BMC accepted it, but the machine did not follow"
+    else:
+        detail = "the BMC did not answer"
+    return f"bmc task timeout: {operation} not done within {taskstatus.LIMIT_S:g} s: {detail}"

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.api.bmc.machine import PowerState
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.secret import SECRET
+from ironbell.kube.testing import crash_check
+
+
+def contactable(scene: Any) -> tuple[str, str]:
+    condition: tuple[str, str] = scene.outcome(scene.the_machine())["Contactable"]
+    return condition
+
+
+def test_the_power_state_is_asked_and_shown(scene: Any) -> None:
+    scene.machine()
+    end = crash_check(scene.machines, scene.world)
+    machine = end.list(scene.machines.kind)[0]
+    assert machine.status.power_state == "off"
+    assert [(c.type, c.status, c.message) for c in machine.status.conditions] == [("Contactable", "True", "")]
+    assert machine.status.conditions[0].last_update_time is not None
+
+
+def test_it_is_asked_again_each_half_hour_and_writes_only_changes(scene: Any) -> None:
+    scene.machine()
+    scene.settle()
+    version, logins = scene.world.api.version, scene.bmc.logins
+    scene.settle(horizon_s=1900)
+    assert (scene.world.api.version, scene.bmc.logins) == (version, logins + 1)
+    scene.bmc.power = PowerState.ON
+    scene.settle(horizon_s=1900)
+    assert scene.the_machine().status.power_state == "on"
+
+
+@pytest.mark.parametrize("trouble", [Trouble.UNREACHABLE, Trouble.CERTIFICATE])
+def test_a_bmc_that_goes_and_comes_back_is_seen_without_anybody_doing_anything(scene: Any, trouble: Trouble) -> None:
+    scene.machine()
+    scene.settle()
+    scene.bmc.trouble = trouble
+    scene.settle(horizon_s=1900)
+    status, message = contactable(scene)
+    assert status == "False"
+    assert message.startswith(f"{trouble}: 10.0.0.1")
+    assert scene.the_machine().status.power_state == "unknown"
+    scene.bmc.trouble = None
+    scene.settle(horizon_s=61)
+    assert contactable(scene) == ("True", "")
+    assert [event.reason for event in scene.world.emitted] == [trouble, "Contactable"]
+
+
+def test_a_wrong_password_is_tried_twice_an_hour_and_at_once_when_corrected(scene: Any) -> None:
+    scene.machine()
+    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.settle(horizon_s=1700)
+    assert (contactable(scene)[0], scene.bmc.logins) == ("False", 1)
+    assert "authSecretRef" in contactable(scene)[1]
+    scene.settle(horizon_s=1900)
+    assert scene.bmc.logins == 2
+    secret = scene.world.require(SECRET, "default", "s1")
+    scene.world.change(SECRET, secret, {"metadata": {"labels": {"new": "yes"}}})
+    scene.bmc.trouble = None
+    scene.settle()
+    assert contactable(scene) == ("True", "")
+
+
+def test_a_missing_secret_is_named_and_used_when_it_appears(scene: Any) -> None:
+    scene.world.remove(SECRET, scene.world.require(SECRET, "default", "s1"))
+    scene.bmc.trouble = Trouble.CREDENTIALS
+    scene.machine()
+    scene.settle(horizon_s=5000)
+    assert contactable(scene)[1].startswith("BMCCredentialsMissing")
+    scene.bmc.trouble = None
+    scene.secret()
+    scene.settle()
+    assert contactable(scene) == ("True", "")
+
+
+def test_the_power_state_follows_a_task_at_once(scene: Any) -> None:
+    scene.machine()
+    scene.settle()
+    scene.job("j1", {"powerAction": "on"})
+    scene.settle(horizon_s=10)
+    assert scene.the_machine().status.power_state == "on"
+    scene.job("j2", {"powerAction": "off"})
+    scene.settle(horizon_s=10)
+    assert scene.the_machine().status.power_state == "off"
+
+
+def test_the_condition_keeps_the_time_of_its_last_change(scene: Any) -> None:
+    scene.machine()
+    scene.settle()
+    before = scene.the_machine().status.conditions[0].last_update_time
+    scene.bmc.power = PowerState.ON
+    scene.settle(horizon_s=1900)
+    assert scene.the_machine().status.conditions[0].last_update_time == before
