@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import structlog
 from grpclib.config import Configuration
@@ -68,7 +70,7 @@ class WorkflowServer:
         self._services = ServerReflection.extend([service, logs])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
         """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""
-        self._server: Server | None = None
+        self._server: _GuardedServer | None = None
         self.port = options.port
         """The port that is bound, once started."""
 
@@ -102,6 +104,7 @@ class WorkflowServer:
         if server is None:
             return
         server.close()
+        server.close_connections()
         try:
             async with asyncio.timeout(_STOP_S):
                 await server.wait_closed()
@@ -137,6 +140,20 @@ class _GuardedProtocol(H2Protocol):
 
 
 class _GuardedServer(Server):
+    """grpclib's server leaves connections open when it is closed; this one knows and ends them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._protocols: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
+
     def _protocol_factory(self) -> H2Protocol:
         made = super()._protocol_factory()
-        return _GuardedProtocol(made.handler, made.config, made.h2_config)
+        guarded = _GuardedProtocol(made.handler, made.config, made.h2_config)
+        self._protocols.add(guarded)
+        return guarded
+
+    def close_connections(self) -> None:
+        """End every connection; calls that wait are cancelled."""
+        for protocol in list(self._protocols):
+            if hasattr(protocol, "processor"):
+                protocol.processor.close("server stops")
