@@ -29,6 +29,8 @@ from ironbell.base.errors import IronbellError, Retry
 _log = structlog.get_logger()
 
 CORE, WIRE, LAB = "core", "wire", "lab"
+LAB_KERNEL_ARGUMENTS = ("console=ttyS0,115200",)
+"""The lab's machines have one serial port, which is captured."""
 
 
 class UpError(IronbellError):
@@ -153,7 +155,7 @@ class Site:
                 grpc_port=options.grpc_port,
                 artefacts=tuple(self._published()),
                 osie_url=options.osie_url,
-                extra_kernel_arguments=options.kernel_arguments,
+                extra_kernel_arguments=options.kernel_arguments + (LAB_KERNEL_ARGUMENTS if options.lab else ()),
                 syslog_host=options.syslog_host,
                 user=options.user,
             ),

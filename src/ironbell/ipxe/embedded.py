@@ -1,7 +1,8 @@
 """The script inside our iPXE binaries, and what is compiled in.
 
 The script names itself `Tinkerbell` to DHCP, so that the answer is the boot script and no further binary; it tries
-DHCP on every interface several times, then boots what it was told. When all fails it leaves with an error, which makes
+DHCP on every interface several times, then boots what it was told. It does not use `autoboot`, which waits a dozen
+seconds for an IPv6 router first. When all fails it leaves with an error, which makes
 firmware go on to its next boot entry.
 
 Source: tinkerbell/tinkerbell: smee/internal/ipxe/binary (behaviour); ipxe.org/buildcfg (option names).
@@ -25,7 +26,8 @@ echo Ironbell: no address yet, trying again
 sleep 2
 goto again
 :boot
-autoboot ||
+isset ${{filename}} || goto failed
+chain --autofree ${{filename}} ||
 :failed
 echo Ironbell: no network boot, going on to the next boot entry
 sleep 2

@@ -61,9 +61,12 @@ def command(
     if machine.firmware == "uefi":
         words += ["-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={uefi_code}"]
         words += ["-drive", f"if=pflash,format=raw,unit=1,file={folder.variables(machine.name)}"]
-    for number in range(2):
-        words += ["-chardev", f"file,id=serial{number},path={folder.console(machine.name)},append=on"]
-        words += ["-serial", f"chardev:serial{number}"]
+    words += [
+        "-chardev",
+        f"file,id=serial0,path={folder.console(machine.name)},append=on",
+        "-serial",
+        "chardev:serial0",
+    ]
     return words + _network(machine, tap, boot) + _disks(machine, folder, boot)
 
 
