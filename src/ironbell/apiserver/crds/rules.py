@@ -103,16 +103,18 @@ class CrdRules:
                 errors.append(invalid(f"{path}.name", one.get("name", ""), fault))
             schema = (one.get("schema") or {}).get("openAPIV3Schema")
             where = f"{path}.schema.openAPIV3Schema"
-            faults = structural_faults(schema, where)
-            errors += faults or self._compile_faults(schema, where)
+            errors += self._schema_faults(schema, where)
         return errors
 
-    def _compile_faults(self, schema: Any, where: str) -> list[FieldError]:
+    def _schema_faults(self, schema: Any, where: str) -> list[FieldError]:
         try:
-            compile_schema(schema, compile_rule=self._compile_rule)
-        except (ValueError, TypeError, KeyError) as error:
+            faults = structural_faults(schema, where)
+            if not faults:
+                compile_schema(schema, compile_rule=self._compile_rule)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            # A keyword whose value has another type than the keyword's.
             return [invalid(where, "", f"cannot be compiled: {error}")]
-        return []
+        return faults
 
 
 def _fill_in(new: dict[str, Any]) -> None:

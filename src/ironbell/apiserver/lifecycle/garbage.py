@@ -42,7 +42,12 @@ class GarbageCollector:
         store.listen(self._note)
 
     def _lacks_owner(self, entry: Entry) -> bool:
-        return any(self._owners.place(uid) is None for uid in entry.owners)
+        return any(not self._is_near(entry, self._owners.place(uid)) for uid in entry.owners)
+
+    @staticmethod
+    def _is_near(entry: Entry, place: Place | None) -> bool:
+        """Whether something is there that can own the entry: nothing of another namespace can."""
+        return place is not None and place[1][0] in ("", entry.namespace)
 
     def _note(self, change: Change) -> None:
         entry, previous = change.entry, change.previous
@@ -104,12 +109,11 @@ class GarbageCollector:
         await delete(self._context, request, preconditions=exactly, propagation=propagation)
 
     def _owner(self, entry: Entry, uid: str) -> Entry | None:
-        """An owner as it is now; an object of another namespace cannot be one."""
+        """An owner as it is now, if it is there."""
         place = self._owners.place(uid)
-        owner = self._context.store.get(*place) if place is not None else None
-        if owner is None or owner.namespace not in ("", entry.namespace):
+        if place is None or not self._is_near(entry, place):
             return None
-        return owner
+        return self._context.store.get(*place)
 
     async def _keep_owners(self, request: Request, keep: set[str]) -> None:
         def change(old: Object, scratch: Object) -> Object:

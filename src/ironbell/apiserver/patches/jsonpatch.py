@@ -14,6 +14,7 @@ from ironbell.api.client import ApiError, BadRequest, Invalid
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 << 20
+_REJECTED = "the server rejected our request due to an error in our request"
 
 
 def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
@@ -42,11 +43,12 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
     except jsonpatch.InvalidJsonPatch as error:
         raise BadRequest(f"the JSON patch is malformed: {error}") from error
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-        raise Invalid(f"the server rejected our request due to an error in our request: {error}") from error
+        # The library's text may show values, which may be secret.
+        raise Invalid(f"{_REJECTED}: {operation.get('op')} at path {operation.get('path')} failed") from error
     except (TypeError, KeyError, IndexError, ValueError, AttributeError) as error:
-        raise BadRequest(f"the JSON patch does not fit the object: {error}") from error
+        raise BadRequest("the JSON patch does not fit the object, or is malformed") from error
     if not isinstance(document, dict):
-        raise Invalid("the server rejected our request due to an error in our request: no object is left")
+        raise Invalid(f"{_REJECTED}: no object is left")
     return document
 
 

@@ -80,7 +80,7 @@ def _merge_list(target: Any, patch: list[Any], schema: Mapping[str, Any]) -> lis
 
 def _merge_item(current: list[Any], item: Any, key: str, schema: Mapping[str, Any]) -> None:
     if not isinstance(item, dict) or key not in item:
-        raise BadRequest(f"map: {item} does not contain declared merge key: {key}")
+        raise BadRequest(f"an item of a merged list does not contain declared merge key: {key}")
     place = _find(current, key, item[key])
     if item.get(_DIRECTIVE) == "delete":
         if place is not None:

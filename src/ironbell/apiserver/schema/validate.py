@@ -27,7 +27,8 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "number": (int, float),
 }
-_OMITTED_TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+_PLAIN_KEYWORDS = frozenset({"type", "description", "default", "title", "example"})
+_TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def compile_check(schema: Mapping[str, Any]) -> Check | None:
@@ -76,7 +77,7 @@ def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
 
 
 def _wrong_type(value: Any, label: str, path: Path, errors: list[FieldError]) -> None:
-    found = _OMITTED_TYPES.get(type(value), "null")
+    found = _TYPE_NAMES.get(type(value), "null")
     where = render(path)
     errors.append(type_invalid(where, found, f'{where} in body must be of type {label}: "{found}"'))
 
@@ -96,14 +97,14 @@ def _compile_items(schema: Mapping[str, Any]) -> Check | None:
 
 
 def _compile_object(schema: Mapping[str, Any]) -> Check | None:
-    needed = tuple(schema.get("required", ()))
+    properties = schema.get("properties", {})
+    needed = frozenset(schema.get("required", ()))
+    # A value of exactly the plain type needs no call.
     children = {
-        name: compiled
-        for name, sub in schema.get("properties", {}).items()
-        if (compiled := compile_check(sub)) is not None
+        name: (_plain_type(sub), check) for name, sub in properties.items() if (check := compile_check(sub)) is not None
     }
     additional = schema.get("additionalProperties")
-    known = frozenset(schema.get("properties", {}))
+    known = frozenset(properties)
     other = compile_check(additional) if isinstance(additional, Mapping) else None
     closed = additional is False
     least, most = schema.get("minProperties", 0), schema.get("maxProperties")
@@ -111,14 +112,16 @@ def _compile_object(schema: Mapping[str, Any]) -> Check | None:
         return None
     lookup = children.get
 
-    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+    def check_object(value: Any, path: Path, errors: list[FieldError]) -> None:
         if not isinstance(value, dict):
             return
-        errors.extend(required(render((path, name))) for name in needed if name not in value)
+        if needed and not needed <= value.keys():
+            errors.extend(required(render((path, name))) for name in sorted(needed - value.keys()))
         for key, item in value.items():
             child = lookup(key)
             if child is not None:
-                child(item, (path, key), errors)
+                if type(item) is not child[0]:
+                    child[1](item, (path, key), errors)
             elif key not in known:
                 if other is not None:
                     other(item, (path, key), errors)
@@ -127,7 +130,15 @@ def _compile_object(schema: Mapping[str, Any]) -> Check | None:
         if least or most is not None:
             _check_size(len(value), least, most, path, errors)
 
-    return check
+    return check_object
+
+
+def _plain_type(schema: Mapping[str, Any]) -> type | None:
+    """The one Python type that is all a schema asks for, or None."""
+    if not schema.keys() <= _PLAIN_KEYWORDS:
+        return None
+    types = _PYTHON_TYPES.get(schema.get("type", ""), ())
+    return types[0] if len(types) == 1 and types[0] not in (dict, list) else None
 
 
 def _forbidden_property(key: str, path: Path, errors: list[FieldError]) -> None:
@@ -163,7 +174,7 @@ def _compile_embedded(schema: Mapping[str, Any]) -> Check | None:
 def check_resource_types(value: Mapping[str, Any]) -> list[FieldError]:
     """The types of what every object has at its top, which schemas say nothing about."""
     return [
-        type_invalid(name, _OMITTED_TYPES.get(type(value[name]), "null"), f"{name} in body must be of type string")
+        type_invalid(name, _TYPE_NAMES.get(type(value[name]), "null"), f"{name} in body must be of type string")
         for name in ("apiVersion", "kind")
         if not isinstance(value.get(name, ""), str)
     ]

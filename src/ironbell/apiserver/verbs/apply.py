@@ -25,6 +25,7 @@ from ironbell.apiserver.verbs.update import Object, update
 from ironbell.base.clock import rfc3339
 
 _MISSING = object()
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 
 
 async def apply(context: Context, request: Request, config: Object) -> bytes:
@@ -36,9 +37,8 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
     check_address(request, config)
     if config["metadata"].get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    if request.subresource != "status" and request.info.has_status:
-        config.pop("status", None)
     _check_declared(request, config)
+    config = _part(request, config)
     encoded = msgspec.json.encode(config)
     time = rfc3339(context.clock.now())
 
@@ -53,6 +53,17 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
             raise status.not_found(request.info, request.name)
         return await create_value(context, request, _first(request, config, time=time))
     return await update(context, request, change)
+
+
+def _part(request: Request, config: Object) -> Object:
+    """What the subresource takes of a configuration: only that is applied and owned."""
+    if request.subresource == "status":
+        meta = {name: value for name, value in config["metadata"].items() if name in _IDENTITY}
+        part: Object = {name: config[name] for name in ("apiVersion", "kind", "status") if name in config}
+        return {**part, "metadata": meta}
+    if request.info.has_status:
+        config.pop("status", None)
+    return config
 
 
 def _check_declared(request: Request, config: Object) -> None:

@@ -9,6 +9,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.metadata import clean, validate_metadata
+from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.validate import check_resource_types
 
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -27,13 +28,21 @@ def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
     unknown += request.info.compiled.prune(value)
     if unknown and request.options.field_validation == "Strict":
         error = status.unknown_fields(unknown)
-        if wrapped:
-            info = request.info
-            raise BadRequest(
-                f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {error.message}'
-            )
-        raise error
+        raise _unusable(request.info, error.message) if wrapped else error
     request.info.compiled.default(value)
+    if not request.info.custom:
+        _check_types(request.info, value)
+
+
+def _check_types(info: ResourceInfo, value: dict[str, Any]) -> None:
+    """Built-in kinds are typed: what does not fit them is refused before anything else looks at it."""
+    faults = check_resource_types(value) + info.compiled.validate(value)
+    if faults:
+        raise _unusable(info, ", ".join(map(str, faults)))
+
+
+def _unusable(info: ResourceInfo, why: str) -> BadRequest:
+    return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
 
 
 def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) -> None:
@@ -47,8 +56,9 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
     errors = validate_metadata(meta, namespaced=info.namespaced, name_is_label=info.plural in _NAME_IS_LABEL)
     if old is not None:
         errors += _validate_finalizers(meta, old["metadata"])
-    errors += check_resource_types(new)
-    errors += info.compiled.validate(new, old)
+    if info.custom:
+        errors += check_resource_types(new)
+        errors += info.compiled.validate(new, old)
     errors += info.strategy.validate(new, old)
     if errors:
         raise status.invalid(info, meta.get("name", ""), errors=errors)

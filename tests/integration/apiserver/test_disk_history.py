@@ -1,0 +1,206 @@
+"""What is on disk: history behind memory, restarts, faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import msgspec
+import pytest
+
+from ironbell.api.client import Api, EventType, Expired, ListOptions, Selector, Unavailable, WatchEvent
+from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.store.log import StorageError
+from ironbell.apiserver.store.retention import Retention
+from ironbell.apiserver.store.sqlite import SqliteLog, require_sqlite
+from ironbell.base.clock import ManualClock
+from ironbell.base.randomness import SeededRandomness
+
+WHERE = CONFIG_MAP.collection
+SMALL = Retention(memory_changes=8)
+
+
+@asynccontextmanager
+async def opened(path: Path, retention: Retention = SMALL) -> AsyncIterator[ApiServer]:
+    async with ApiServer.open(path, clock=ManualClock(), randomness=SeededRandomness(1), retention=retention) as server:
+        yield server
+
+
+async def create(api: Api, name: str, *, label: str = "x") -> None:
+    value = {"metadata": {"name": name, "labels": {"l": label}}}
+    await api.create(WHERE, "default", msgspec.json.encode(value))
+
+
+async def follow(api: Api, after: str, count: int, selector: Selector = Selector()) -> list[WatchEvent]:  # noqa: B008
+    found: list[WatchEvent] = []
+    async with asyncio.timeout(20):
+        async for event in api.watch(WHERE, resource_version=after, selector=selector):
+            found.append(event)
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_a_watch_reads_from_disk_what_memory_forgot(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        start = server.resource_version
+        for number in range(600):
+            await create(api, f"n{number}")
+        events = await follow(api, start, 600)
+    assert [msgspec.json.decode(event.body)["metadata"]["name"] for event in events] == [f"n{n}" for n in range(600)]
+
+
+async def test_a_watch_resumes_across_restarts_without_a_gap(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        start = server.resource_version
+        await create(api, "a", label="on")
+        await create(api, "b", label="off")
+        await api.patch(WHERE, "default", "a", b'{"metadata":{"labels":{"l":"off"}}}', patch_type=_merge())
+        await api.delete(WHERE, "default", "b")
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        await create(api, "c", label="on")
+        everything = await follow(api, start, 5)
+        selected = await follow(api, start, 3, Selector(labels="l=on"))
+    assert [event.type.value for event in everything] == ["ADDED", "ADDED", "MODIFIED", "DELETED", "ADDED"]
+    assert [event.type.value for event in selected] == ["ADDED", "DELETED", "ADDED"]
+
+
+def _merge():
+    from ironbell.api.client import PatchType
+
+    return PatchType.MERGE
+
+
+async def test_a_slow_watch_goes_on_from_disk(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        events = api.watch(WHERE, resource_version=server.resource_version)
+        await create(api, "first")
+        assert (await anext(events)).type is EventType.ADDED
+        for number in range(50):
+            await create(api, f"n{number}")
+        async with asyncio.timeout(20):
+            seen = [msgspec.json.decode((await anext(events)).body)["metadata"]["name"] for _ in range(50)]
+    assert seen == [f"n{number}" for number in range(50)]
+
+
+async def test_compaction_bounds_the_log_and_expires_old_versions(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    tight = Retention(revisions=50, memory_changes=8, compact_every=20)
+    async with opened(path, tight) as server:
+        api = server.client(ADMIN)
+        start = server.resource_version
+        await create(api, "a")
+        for number in range(300):
+            body = b'{"data":{"n":"%d"}}' % number
+            await api.patch(WHERE, "default", "a", body, patch_type=_merge())
+        newest = server.resource_version
+        with pytest.raises(Expired):
+            await follow(api, start, 1)
+    assert _rows(path) < 100
+    async with opened(path, tight) as server:
+        api = server.client(ADMIN)
+        assert server.resource_version == newest
+        assert msgspec.json.decode(await api.get(WHERE, "default", "a"))["data"] == {"n": "299"}
+        with pytest.raises(Expired):
+            await follow(api, start, 1)
+        resumed = await follow(api, str(int(newest) - 20), 20)
+    assert [int(event.resource_version) for event in resumed] == list(range(int(newest) - 19, int(newest) + 1))
+
+
+def _rows(path: Path) -> int:
+    connection = apsw.Connection(str(path))
+    try:
+        count: int = connection.execute("SELECT count(*) FROM revisions").get
+    finally:
+        connection.close()
+    return count
+
+
+async def test_history_that_is_too_old_is_given_up(tmp_path: Path) -> None:
+    clock = ManualClock()
+    retention = Retention(seconds=60, memory_changes=8)
+    async with ApiServer.open(
+        tmp_path / "s.db", clock=clock, randomness=SeededRandomness(1), retention=retention
+    ) as server:
+        api, store = server.client(ADMIN), server._context.store
+        start = server.resource_version
+        for number in range(20):
+            await create(api, f"n{number}")
+        store.housekeep(now=clock.monotonic())
+        assert len(await follow(api, start, 20)) == 20
+        clock.advance(61)
+        await create(api, "last")
+        store.housekeep(now=clock.monotonic())
+        with pytest.raises(Expired):
+            await follow(api, start, 1)
+        assert len((await api.list(WHERE, "", ListOptions())).items) == 21
+
+
+async def test_deleted_objects_stay_deleted_after_compaction_and_restart(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    tight = Retention(revisions=5, memory_changes=8, compact_every=1)
+    async with opened(path, tight) as server:
+        api = server.client(ADMIN)
+        for number in range(30):
+            await create(api, f"n{number}")
+            await api.delete(WHERE, "default", f"n{number}")
+        newest = server.resource_version
+    async with opened(path, tight) as server:
+        assert (await server.client(ADMIN).list(WHERE, "", ListOptions())).items == []
+        assert server.resource_version == newest
+
+
+async def test_a_write_that_cannot_be_stored_is_refused_and_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = SqliteLog._insert
+    broken = True
+
+    def insert(self: SqliteLog, rows: list[object]) -> None:
+        if broken:
+            raise apsw.FullError("database or disk is full")
+        real(self, rows)
+
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        monkeypatch.setattr(SqliteLog, "_insert", insert)
+        names = [f"n{number}" for number in range(20)]
+        answers = await asyncio.gather(*(create(api, name) for name in names), return_exceptions=True)
+        assert all(isinstance(answer, Unavailable) for answer in answers)
+        assert "disk is full" in str(answers[0])
+        assert (await api.list(WHERE, "", ListOptions())).items == []
+        broken = False
+        await asyncio.gather(*(create(api, name) for name in names))
+        assert len((await api.list(WHERE, "", ListOptions())).items) == 20
+    async with opened(tmp_path / "s.db") as server:
+        assert len((await server.client(ADMIN).list(WHERE, "", ListOptions())).items) == 20
+
+
+async def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database, and long enough to have a header of one" * 20)
+    other = apsw.Connection(str(tmp_path / "other.db"))
+    other.execute("CREATE TABLE t (a)")
+    other.close()
+    newer = apsw.Connection(str(tmp_path / "newer.db"))
+    newer.pragma("user_version", 99)
+    newer.close()
+    for name in ("text.db", "other.db", "newer.db", "missing/folder.db"):
+        with pytest.raises(StorageError):
+            async with opened(tmp_path / name):
+                pass
+
+
+def test_an_sqlite_that_may_corrupt_its_log_is_refused() -> None:
+    with pytest.raises(StorageError, match=r"SQLite 3.46.1 is too old: at least 3.51.3"):
+        require_sqlite("3.46.1")
+    require_sqlite("3.51.3")
+    require_sqlite("3.54.1")

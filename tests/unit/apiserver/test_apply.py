@@ -1,0 +1,147 @@
+"""Server-side apply: who says a field owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbell.api.client import BadRequest, Conflict, PatchType
+from ironbell.apiserver.managedfields.fieldset import from_fields, leaves, show, to_fields
+
+Make = Callable[..., dict[str, Any]]
+
+
+async def apply(admin: Any, widgets: Any, name: str, spec: dict[str, Any], manager: str, **more: Any) -> dict[str, Any]:
+    value = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+    found: dict[str, Any] = await admin.patch(widgets, name, value, kind=PatchType.APPLY, manager=manager, **more)
+    return found
+
+
+def managers(value: dict[str, Any]) -> dict[str, Any]:
+    return {one["manager"]: one["fieldsV1"] for one in value["metadata"].get("managedFields", [])}
+
+
+async def test_applying_makes_what_is_missing(admin: Any, widgets: Any) -> None:
+    made = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert made["spec"] == {"color": "red", "size": 3}
+    assert managers(made) == {"me": {"f:spec": {"f:color": {}}}}
+
+
+async def test_applying_the_same_again_writes_nothing(admin: Any, widgets: Any) -> None:
+    made = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert await apply(admin, widgets, "a", {"color": "red"}, "me") == made
+
+
+async def test_what_is_no_longer_applied_goes(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"color": "red", "replicas": 2}, "me")
+    after = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert "replicas" not in after["spec"]
+
+
+async def test_what_somebody_else_applies_too_stays(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"color": "red"}, "me")
+    await apply(admin, widgets, "a", {"color": "red", "replicas": 1}, "you")
+    after = await apply(admin, widgets, "a", {}, "me")
+    assert after["spec"]["color"] == "red"
+    assert managers(after)["me"] == {"f:spec": {}}
+
+
+async def test_two_managers_of_one_field_conflict_unless_forced(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"color": "red"}, "me")
+    with pytest.raises(
+        Conflict, match=r'Apply failed with 1 conflict: conflict with "me" using example.org/v1: .spec.color'
+    ):
+        await apply(admin, widgets, "a", {"color": "blue"}, "you")
+    after = await apply(admin, widgets, "a", {"color": "blue"}, "you", force=True)
+    assert after["spec"]["color"] == "blue"
+    assert managers(after) == {"you": {"f:spec": {"f:color": {}}}}
+
+
+async def test_an_update_takes_the_fields_that_it_changes(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"color": "red", "replicas": 1}, "me")
+    await admin.patch(widgets, "a", {"spec": {"replicas": 5}}, manager="scaler")
+    with pytest.raises(Conflict, match=r'conflict with "scaler" using example.org/v1 at .*: .spec.replicas'):
+        await apply(admin, widgets, "a", {"color": "red", "replicas": 1}, "me")
+    after = await apply(admin, widgets, "a", {"color": "red"}, "me")
+    assert after["spec"]["replicas"] == 5
+
+
+async def test_items_of_maps_have_owners_of_their_own(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"parts": [{"name": "x", "count": 1}]}, "me")
+    await apply(admin, widgets, "a", {"parts": [{"name": "y", "count": 2}, {"name": "x", "note": "n"}]}, "you")
+    both = await admin.get(widgets, "a")
+    assert both["spec"]["parts"] == [{"name": "x", "count": 1, "note": "n"}, {"name": "y", "count": 2}]
+    after = await apply(admin, widgets, "a", {}, "you")
+    assert after["spec"]["parts"] == [{"name": "x", "count": 1}]
+
+
+async def test_sets_are_merged_and_plain_lists_replaced(admin: Any, widgets: Any) -> None:
+    await apply(admin, widgets, "a", {"tags": ["a"], "plain": [1]}, "me")
+    await apply(admin, widgets, "a", {"tags": ["b"]}, "you")
+    after = await apply(admin, widgets, "a", {"tags": ["c"], "plain": [2]}, "me")
+    assert (sorted(after["spec"]["tags"]), after["spec"]["plain"]) == (["b", "c"], [2])
+
+
+async def test_an_object_without_a_record_is_owned_before_the_first_apply(
+    admin: Any, widgets: Any, widget: Make
+) -> None:
+    await admin.create(widgets, widget("a", color="red"))
+    with pytest.raises(Conflict, match="before-first-apply"):
+        await apply(admin, widgets, "a", {"color": "blue"}, "me")
+    after = await apply(admin, widgets, "a", {"color": "red", "replicas": 1}, "me")
+    assert "f:color" in managers(after)["me"]["f:spec"]
+
+
+async def test_status_is_applied_apart(admin: Any, widgets: Any, widget: Make) -> None:
+    await admin.create(widgets, widget("a"))
+    value = {"apiVersion": "example.org/v1", "kind": "Widget", "status": {"phase": "Up"}, "spec": {"size": 8}}
+    after = await admin.patch(widgets, "a", value, kind=PatchType.APPLY, manager="me", sub="status")
+    assert (after["status"], after["spec"]["size"]) == ({"phase": "Up"}, 3)
+    entry = next(one for one in after["metadata"]["managedFields"] if one["manager"] == "me")
+    assert entry["subresource"] == "status"
+
+
+async def test_applying_needs_a_manager_and_known_fields(admin: Any, widgets: Any) -> None:
+    with pytest.raises(BadRequest, match="is required for apply patch"):
+        await apply(admin, widgets, "a", {}, "")
+    with pytest.raises(BadRequest, match=r".spec.bogus: field not declared in schema"):
+        await apply(admin, widgets, "a", {"bogus": 1}, "me")
+    with pytest.raises(BadRequest, match="lacks its key 'name'"):
+        await apply(admin, widgets, "a", {"parts": [{"count": 1}]}, "me")
+
+
+async def test_labels_and_finalizers_are_merged(admin: Any, widgets: Any, widget: Make) -> None:
+    value = widget("a")
+    value["metadata"] |= {"labels": {"mine": "1"}, "finalizers": ["example.org/a"]}
+    await admin.create(widgets, value)
+    wanted = {
+        "apiVersion": "example.org/v1",
+        "kind": "Widget",
+        "metadata": {"labels": {"yours": "1"}, "finalizers": ["example.org/b"]},
+    }
+    after = await admin.patch(widgets, "a", wanted, kind=PatchType.APPLY, manager="me")
+    assert after["metadata"]["labels"] == {"mine": "1", "yours": "1"}
+    assert after["metadata"]["finalizers"] == ["example.org/a", "example.org/b"]
+
+
+NAMES = st.text("abc", min_size=1, max_size=2)
+VALUES = st.recursive(
+    st.integers() | st.booleans() | st.text(max_size=3),
+    lambda inner: st.dictionaries(NAMES, inner, min_size=1, max_size=3) | st.lists(inner, max_size=2),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=4))
+def test_field_sets_survive_their_wire_form(value: dict[str, Any]) -> None:
+    paths = frozenset(path for path in leaves(value, {}) if path)
+    assert from_fields(to_fields(paths)) == paths
+
+
+def test_paths_are_shown_as_kubernetes_shows_them() -> None:
+    assert show(("f:spec", 'k:{"name":"x"}', "f:count")) == '.spec[name="x"].count'
+    assert show(("f:tags", 'v:"a"')) == '.tags[="a"]'

@@ -1,0 +1,176 @@
+"""CustomResourceDefinitions at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ironbell.api.client import BadRequest, Invalid, PatchType, WriteOptions
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.crds.rules import CrdRules
+from ironbell.apiserver.crds.served import version_rank
+from ironbell.apiserver.resources import Resources
+from ironbell.apiserver.schema.compiled import compile_schema
+from ironbell.base.clock import ManualClock
+from ironbell.base.randomness import SeededRandomness
+
+
+def gadgets(schema: Any = None, **spec: Any) -> dict[str, Any]:
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema if schema is not None else {"type": "object"}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Cluster",
+            "names": {"plural": "gadgets", "kind": "Gadget"},
+            "versions": [version],
+            **spec,
+        },
+    }
+
+
+async def test_a_definition_is_served_once_it_is_answered(admin: Any, crds: Any, widgets: Any) -> None:
+    made = await admin.create(crds, gadgets(), namespace="")
+    assert {one["type"]: one["status"] for one in made["status"]["conditions"]} == {
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
+    assert made["status"]["storedVersions"] == ["v1"]
+    assert made["spec"]["names"]["listKind"] == "GadgetList"
+    info = admin.server.resources.get("example.org", "v1", "gadgets")
+    assert (info.singular, info.namespaced, info.custom) == ("gadget", False, True)
+    where = type(widgets)("example.org", "v1", "gadgets", namespaced=False)
+    await admin.create(where, {"metadata": {"name": "g"}}, namespace="")
+
+
+async def test_a_changed_schema_holds_at_once(admin: Any, crds: Any, widgets: Any) -> None:
+    await admin.create(crds, gadgets(), namespace="")
+    where = type(widgets)("example.org", "v1", "gadgets", namespaced=False)
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties"
+    schema = {"spec": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}}
+    patch = [{"op": "add", "path": path, "value": schema}]
+    await admin.patch(crds, "gadgets.example.org", patch, kind=PatchType.JSON, namespace="")
+    with pytest.raises(Invalid, match=r"spec.a: Required value"):
+        await admin.create(where, {"metadata": {"name": "g"}, "spec": {}}, namespace="")
+
+
+async def test_names_that_are_taken_are_not_accepted(admin: Any, crds: Any) -> None:
+    made = await admin.create(crds, gadgets(names={"plural": "gadgets", "kind": "Widget"}), namespace="")
+    conditions = {one["type"]: one for one in made["status"]["conditions"]}
+    assert (conditions["NamesAccepted"]["status"], conditions["Established"]["status"]) == ("False", "False")
+    assert '"Widget" is already in use' in conditions["NamesAccepted"]["message"]
+    assert admin.server.resources.get("example.org", "v1", "gadgets") is None
+
+
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"metadata": {"name": "wrong"}}, "must be spec.names.plural"),
+    (gadgets(scope="Galaxy"), 'Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
+    (gadgets(versions=[]), "must have exactly one version marked as storage version"),
+    (gadgets({"type": "string"}), "must be object at the root"),
+    (gadgets({"type": "object", "properties": {"a": {}}}), "must not be empty for specified object fields"),
+    (gadgets({"type": "object", "properties": {"a": {"type": "array"}}}), "items: Required value"),
+    (gadgets({"type": "object", "properties": {"a": {"type": "blob"}}}), 'Unsupported value: "blob"'),
+    (gadgets({"type": "object", "properties": {"a": {"$ref": "#/b", "type": "string"}}}), "is not supported"),
+    (
+        gadgets({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
+        "must be a valid regular expression",
+    ),
+    (gadgets({"type": "object", "required": 5}), "cannot be compiled"),
+    (gadgets(conversion={"strategy": "Magic"}), 'Unsupported value: "Magic"'),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), FAULTS)
+async def test_faulty_definitions_are_refused(admin: Any, crds: Any, change: dict[str, Any], text: str) -> None:
+    with pytest.raises(Invalid) as found:
+        await admin.create(crds, {**gadgets(), **change}, namespace="")
+    assert text in found.value.message
+
+
+async def test_what_a_kind_is_never_changes(admin: Any, crds: Any) -> None:
+    made = await admin.create(crds, gadgets(), namespace="")
+    made["spec"]["scope"] = "Namespaced"
+    with pytest.raises(Invalid, match=r"spec.scope: Invalid value: .* field is immutable"):
+        await admin.replace(crds, made)
+
+
+async def test_all_served_versions_show_the_same_objects(admin: Any, crds: Any, widgets: Any) -> None:
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}
+        for name in ("v1beta1", "v1")
+    ]
+    await admin.create(crds, gadgets(versions=versions), namespace="")
+    older = type(widgets)("example.org", "v1beta1", "gadgets", namespaced=False)
+    newer = type(widgets)("example.org", "v1", "gadgets", namespaced=False)
+    start = admin.server.resource_version
+    await admin.create(older, {"metadata": {"name": "g"}}, namespace="")
+    assert (await admin.get(newer, "g", namespace=""))["apiVersion"] == "example.org/v1"
+    await admin.patch(older, "g", {"metadata": {"labels": {"a": "b"}}}, namespace="")
+    events = await admin.watch(older, after=start, count=2)
+    assert {msgspec.json.decode(event.body)["apiVersion"] for event in events} == {"example.org/v1beta1"}
+    listed = [info.version for info in admin.server.resources.versions("gadgets.example.org")]
+    assert listed == ["v1", "v1beta1"]
+
+
+def test_versions_are_ranked_as_kubernetes_ranks_them() -> None:
+    names = ["v10beta3", "v1alpha1", "foo10", "v11beta2", "v2", "v3beta1", "v12alpha1", "v10", "v1", "foo1"]
+    ranked = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v1alpha1", "foo1", "foo10"]
+    assert sorted(names, key=version_rank) == ranked
+
+
+async def test_definitions_given_at_start_are_created_and_updated() -> None:
+    first, second = gadgets(), gadgets({"type": "object", "description": "newer"})
+    for definitions in ([first], [first, second]):
+        async with ApiServer.open(
+            None, clock=ManualClock(), randomness=SeededRandomness(1), definitions=definitions
+        ) as server:
+            info = server.resources.get("example.org", "v1", "gadgets")
+            assert info is not None
+            assert info.schema == definitions[-1]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+KEYWORDS = st.sampled_from(
+    ["type", "properties", "items", "required", "enum", "pattern", "minimum", "maxLength", "default",
+     "additionalProperties", "anyOf", "not", "format", "nullable", "x-kubernetes-list-type",
+     "x-kubernetes-list-map-keys", "minItems", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields", "multipleOf", "uniqueItems"]
+)  # fmt: skip
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from(["object", "array", "string", "map", "set", "(", "a"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYWORDS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(KEYWORDS, JUNK, max_size=4), JUNK)
+def test_any_schema_is_compiled_or_refused(keywords: dict[str, Any], value: Any) -> None:
+    """A schema that passed the check never fails later, whatever object it meets."""
+    schema = {**keywords, "type": "object"}
+    rules = CrdRules(Resources(), ManualClock())
+    if rules._schema_faults(schema, "schema"):
+        return
+    compiled = compile_schema(schema)
+    whole = {"spec": value, **(value if isinstance(value, dict) else {})}
+    compiled.prune(whole)
+    compiled.default(whole)
+    compiled.validate(whole)
+
+
+async def test_strict_validation_finds_unknown_fields_of_definitions(admin: Any, crds: Any) -> None:
+    strict = WriteOptions(field_validation="Strict")
+    with pytest.raises(BadRequest, match=r'unknown field "spec.bogus"'):
+        await admin.create(crds, gadgets(bogus=1), namespace="", options=strict)

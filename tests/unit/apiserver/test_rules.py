@@ -1,0 +1,78 @@
+"""Validation rules are asked through an injected compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironbell.apiserver.schema.compiled import compile_schema
+from ironbell.apiserver.schema.rules import Rule
+
+
+def compile_python(rule: str, schema: Mapping[str, Any]) -> Rule:
+    code = compile(rule, "rule", "eval")
+    return lambda self, old: eval(code, {"self": self, "oldSelf": old})  # noqa: S307 - rules of this test
+
+
+def check(rule: dict[str, Any], value: Any, old: Any = None, **more: Any) -> list[str]:
+    spec = {"type": "object", "x-kubernetes-validations": [rule], **more}
+    schema = compile_schema({"type": "object", "properties": {"spec": spec}}, compile_rule=compile_python)
+    before = None if old is None else {"spec": old}
+    return [str(error) for error in schema.validate({"spec": value}, before)]
+
+
+def test_a_rule_that_does_not_hold_names_its_message() -> None:
+    found = check({"rule": "self['a'] > 1", "message": "a is too small"}, {"a": 1})
+    assert found == ['spec: Invalid value: "object": a is too small']
+
+
+def test_without_a_message_the_rule_is_shown() -> None:
+    assert check({"rule": "False"}, {}) == ['spec: Invalid value: "object": failed rule: False']
+
+
+def test_field_path_and_reason_are_used() -> None:
+    rule = {"rule": "False", "message": "no", "fieldPath": ".a", "reason": "FieldValueForbidden"}
+    assert check(rule, {}) == ["spec.a: Forbidden: no"]
+
+
+def test_a_message_expression_is_evaluated() -> None:
+    rule = {"rule": "False", "messageExpression": "'a is ' + str(self['a'])", "message": "fallback"}
+    assert check(rule, {"a": 7}) == ['spec: Invalid value: "object": a is 7']
+
+
+def test_a_transition_rule_is_asked_on_update_only() -> None:
+    rule = {"rule": "self == oldSelf", "message": "immutable"}
+    assert check(rule, {"a": 1}) == []
+    assert check(rule, {"a": 1}, {"a": 1}) == []
+    assert check(rule, {"a": 2}, {"a": 1}) == ['spec: Invalid value: "object": immutable']
+
+
+def test_an_optional_old_self_is_asked_on_creation_as_well() -> None:
+    rule = {"rule": "oldSelf is not None", "message": "no", "optionalOldSelf": True}
+    assert check(rule, {}) == ['spec: Invalid value: "object": no']
+
+
+def test_items_of_a_map_find_their_old_selves() -> None:
+    items = {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["n"],
+        "items": {"type": "object", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "immutable"}]},
+    }
+    rule = {"rule": "True"}
+    old = {"l": [{"n": 1, "v": 1}, {"n": 2, "v": 2}]}
+    new = {"l": [{"n": 2, "v": 3}, {"n": 3, "v": 1}]}
+    found = check(rule, new, old, properties={"l": items})
+    assert found == ['spec.l[0]: Invalid value: "object": immutable']
+
+
+def test_rules_wait_for_a_sound_structure() -> None:
+    rule = {"rule": "self['a'] > 1"}
+    found = check(rule, {"a": "x"}, properties={"a": {"type": "integer"}})
+    assert len(found) == 1
+    assert "must be of type integer" in found[0]
+
+
+def test_a_rule_that_cannot_be_evaluated_is_a_fault() -> None:
+    found = check({"rule": "self['missing'] > 1"}, {})
+    assert found[0].startswith('spec: Invalid value: "object": rule evaluation error')
