@@ -1,0 +1,260 @@
+"""The Redfish driver.
+
+Finds its system once per session, reads what the service allows before it asks for it, and sends nothing that the
+service says it does not know. An already reached power state is success.
+
+Source: DMTF DSP0268 (ComputerSystem, VirtualMedia); bmc-toolbox/bmclib: internal/redfishwrapper (what upstream does);
+reference of this project, section 11.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.bmc.driver import (
+    BusyError,
+    MalformedAnswerError,
+    PowerCommand,
+    PowerState,
+    RejectedError,
+    UnsupportedError,
+)
+from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp
+
+RESET = "#ComputerSystem.Reset"
+BOOT_TARGETS = {
+    "pxe": "Pxe",
+    "disk": "Hdd",
+    "cdrom": "Cd",
+    "bios": "BiosSetup",
+    "usb": "Usb",
+    "floppy": "Floppy",
+    "diag": "Diags",
+    "none": "None",
+    "remote_drive": "RemoteDrive",
+    "sd_card": "SDCard",
+    "utilities": "Utilities",
+    "uefi_http": "UefiHttp",
+}
+MEDIA_TYPES = {"CD": ("CD", "DVD"), "DVD": ("DVD", "CD"), "Floppy": ("Floppy",), "USBStick": ("USBStick",)}
+# what stands for a command, best first
+RESET_TYPES = {
+    PowerCommand.ON: ("On", "ForceOn"),
+    PowerCommand.OFF: ("ForceOff",),
+    PowerCommand.SOFT: ("GracefulShutdown", "PushPowerButton"),
+    PowerCommand.CYCLE: ("ForceRestart", "PowerCycle"),
+    PowerCommand.RESET: ("ForceRestart", "PowerCycle"),
+}
+
+
+@dataclass(frozen=True)
+class RedfishTarget:
+    """Which machine behind which service; `system_name` is needed where a service has several."""
+
+    endpoint: Endpoint
+    system_name: str = ""
+
+
+async def connect(target: RedfishTarget) -> RedfishDriver:
+    """Open a session and find the system.
+
+    Raises:
+        BmcError: see `driver`.
+    """
+    http = RedfishHttp(target.endpoint)
+    try:
+        await http.open()
+        return RedfishDriver(http, target, await _system_path(http, target))
+    except BaseException:
+        await http.close()
+        raise
+
+
+class RedfishDriver:
+    """An open session; satisfies `driver.Driver`."""
+
+    def __init__(self, http: RedfishHttp, target: RedfishTarget, system: str) -> None:
+        self._http = http
+        self._target = target
+        self._system = system
+
+    async def power_state(self) -> PowerState:
+        return _power_state(await self._http.get(self._system))
+
+    async def set_power(self, command: PowerCommand) -> None:
+        system = await self._http.get(self._system)
+        state = _power_state(system)
+        if command is PowerCommand.ON and state is PowerState.ON:
+            return
+        if command in {PowerCommand.OFF, PowerCommand.SOFT} and state is PowerState.OFF:
+            return
+        if command in {PowerCommand.CYCLE, PowerCommand.RESET} and state is PowerState.OFF:
+            raise RejectedError(f"{self._host}: the machine is off and cannot be {command.value}ed; power it on")
+        path, allowed = await self._reset_action(system)
+        chosen = next((kind for kind in RESET_TYPES[command] if allowed is None or kind in allowed), None)
+        if chosen is None:
+            known = ", ".join(sorted(allowed or ()))
+            raise UnsupportedError(f"{self._host}: the BMC cannot do power {command.value}; it can do {known}")
+        try:
+            await self._http.request("POST", path, {"ResetType": chosen}, changes=True)
+        except RejectedError:
+            # some services refuse what is so already instead of agreeing
+            if not await self._is_reached(command):
+                raise
+
+    async def set_boot_device(self, device: str, *, persistent: bool, efi: bool) -> None:
+        target = BOOT_TARGETS.get(device.lower())
+        if target is None:
+            raise UnsupportedError(f"invalid boot device {device!r}; known are {', '.join(BOOT_TARGETS)}")
+        enabled = "Disabled" if target == "None" else "Continuous" if persistent else "Once"
+        override = {"BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled}
+        with_mode = override | {"BootSourceOverrideMode": "UEFI" if efi else "Legacy"}
+        try:
+            await self._patch_system({"Boot": with_mode})
+        except (RejectedError, UnsupportedError, BusyError):
+            # a service that knows one mode only refuses to be told about it
+            await self._patch_system({"Boot": override})
+
+    async def insert_media(self, url: str, *, kind: str) -> None:
+        problems = []
+        for slot in await self._media_slots(kind):
+            try:
+                if slot.get("Inserted"):
+                    await self._eject(slot)
+                await self._insert(slot, url)
+            except (RejectedError, UnsupportedError, BusyError) as error:
+                problems.append(str(error))
+            else:
+                return
+        raise RejectedError(f"{self._host}: all matching virtual media slots failed: {'; '.join(problems)}")
+
+    async def eject_media(self, *, kind: str) -> None:
+        for slot in await self._media_slots(kind):
+            if slot.get("Inserted"):
+                await self._eject(slot)
+
+    async def close(self) -> None:
+        await self._http.close()
+
+    @property
+    def _host(self) -> str:
+        return self._target.endpoint.host
+
+    async def _reset_action(self, system: Document) -> tuple[str, set[str] | None]:
+        """Where resets go and which types are allowed; None: the service does not say."""
+        action = _part(_part(system, "Actions"), RESET)
+        path = action.get("target")
+        if not isinstance(path, str):
+            raise UnsupportedError(f"{self._host}: the system {self._system} has no reset action")
+        allowed = action.get("ResetType@Redfish.AllowableValues")
+        if isinstance(allowed, list):
+            return path, {str(value) for value in allowed}
+        info = action.get("@Redfish.ActionInfo")
+        if isinstance(info, str):
+            for parameter in (await self._http.get(info)).get("Parameters", []):
+                if isinstance(parameter, dict) and parameter.get("Name") == "ResetType":
+                    return path, {str(value) for value in parameter.get("AllowableValues", [])} or None
+        return path, None
+
+    async def _is_reached(self, command: PowerCommand) -> bool:
+        wanted = {PowerCommand.ON: PowerState.ON, PowerCommand.OFF: PowerState.OFF, PowerCommand.SOFT: PowerState.OFF}
+        return command in wanted and await self.power_state() is wanted[command]
+
+    async def _patch_system(self, change: Document) -> None:
+        system = await self._http.request("GET", self._system, changes=False)
+        etag = system.headers.get("etag", "") or str(system.document.get("@odata.etag", ""))
+        try:
+            await self._http.request("PATCH", self._system, change, changes=True, etag=etag)
+        except BusyError:
+            if not etag:
+                raise
+            # services that change on their own outdate the ETag at once, and some compare it wrongly
+            await self._http.request("PATCH", self._system, change, changes=True)
+
+    async def _media_slots(self, kind: str) -> list[Document]:
+        wanted = MEDIA_TYPES.get(kind)
+        if wanted is None:
+            raise UnsupportedError(f"not a supported media type: {kind!r}; known are {', '.join(MEDIA_TYPES)}")
+        slots: list[Document] = []
+        for collection in await self._media_collections():
+            for path in _members(await self._http.get(collection)):
+                slot = await self._http.get(path)
+                if set(slot.get("MediaTypes", [])) & set(wanted):
+                    slots.append({"@odata.id": path, **slot})
+            if slots:
+                return slots
+        raise UnsupportedError(f"{self._host}: no virtual media of type {kind} at the manager or the system")
+
+    async def _media_collections(self) -> list[str]:
+        found = []
+        root = await self._http.get("/redfish/v1/")
+        managers = _part(root, "Managers").get("@odata.id")
+        owners = _members(await self._http.get(str(managers))) if managers else []
+        for owner in [*owners, self._system]:
+            collection = _part(await self._http.get(owner), "VirtualMedia").get("@odata.id")
+            if isinstance(collection, str):
+                found.append(collection)
+        return found
+
+    async def _insert(self, slot: Document, url: str) -> None:
+        path = self._media_action(slot, "InsertMedia")
+        try:
+            await self._http.request(
+                "POST", path, {"Image": url, "Inserted": True, "WriteProtected": True}, changes=True
+            )
+        except (RejectedError, BusyError):
+            await self._http.request("POST", path, {"Image": url}, changes=True)
+
+    async def _eject(self, slot: Document) -> None:
+        await self._http.request("POST", self._media_action(slot, "EjectMedia"), {}, changes=True)
+
+    def _media_action(self, slot: Document, name: str) -> str:
+        path = _part(_part(slot, "Actions"), f"#VirtualMedia.{name}").get("target")
+        if not isinstance(path, str):
+            raise UnsupportedError(f"{self._host}: {slot['@odata.id']} has no action {name}")
+        return path
+
+
+async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
+    """The system by its name, or the only one there is."""
+    root = await http.get("/redfish/v1/")
+    collection = _part(root, "Systems").get("@odata.id")
+    if not isinstance(collection, str):
+        raise UnsupportedError(f"{target.endpoint.host}: the service has no systems")
+    paths = _members(await http.get(collection))
+    if not target.system_name:
+        if len(paths) == 1:
+            return paths[0]
+        if not paths:
+            raise MalformedAnswerError(f"{target.endpoint.host}: the service lists no system")
+        raise RejectedError(f"{target.endpoint.host}: the service has {len(paths)} systems; set redfish.systemName")
+    names = []
+    for path in paths:
+        document = await http.get(path)
+        names.append(str(document.get("Name", "")))
+        if target.system_name in {names[-1], document.get("Id")}:
+            return path
+    raise RejectedError(
+        f"{target.endpoint.host}: no system is named {target.system_name!r}; there are {', '.join(names) or 'none'}"
+    )
+
+
+def _power_state(system: Document) -> PowerState:
+    text = str(system.get("PowerState", "")).lower()
+    if "off" in text and "powering" not in text:
+        return PowerState.OFF
+    if text in {"on", "poweringoff", "paused"}:
+        return PowerState.ON
+    return PowerState.OFF if text == "poweringon" else PowerState.UNKNOWN
+
+
+def _part(document: Document, name: str) -> dict[str, Any]:
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _members(collection: Document) -> list[str]:
+    members = collection.get("Members")
+    entries = members if isinstance(members, list) else []
+    return [str(entry["@odata.id"]) for entry in entries if isinstance(entry, dict) and "@odata.id" in entry]

@@ -1,0 +1,226 @@
+"""Requests to one Redfish service: session, certificates, errors by meaning.
+
+A session is opened by name and password and closed at the end; a service without sessions gets Basic authentication
+with each request. Redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are cut off.
+
+Source: DMTF DSP0266 sections 8 (responses, errors) and 13 (security); bmc-toolbox/bmclib: internal/redfishwrapper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from ironbell.bmc.driver import (
+    AuthenticationError,
+    BmcError,
+    BusyError,
+    MalformedAnswerError,
+    OutcomeUnknownError,
+    RejectedError,
+    UnreachableError,
+    UnsupportedError,
+    UntrustedCertificateError,
+)
+
+CONNECT_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = 30.0
+MAX_ANSWER = 4 << 20
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+_SHOWN = 300
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a service is and how to enter it."""
+
+    host: str
+    port: int = 443
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    insecure_tls: bool = False
+    ca_certificate: str = field(default="", repr=False)
+    """PEM of the authority to trust; empty: the system's."""
+    use_basic_auth: bool = False
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host and not self.host.startswith("[") else self.host
+        return f"https://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers and the JSON object of the body (empty where there is none)."""
+
+    status: int
+    headers: dict[str, str]
+    document: Document
+
+
+class RedfishHttp:
+    """One service's connection. `open` first, `close` at last."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=_tls(endpoint), limit=4),
+            timeout=timeout,
+            trust_env=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        self._token = ""
+        self._session_path = ""
+        self._basic: aiohttp.BasicAuth | None = None
+
+    async def open(self) -> None:
+        """Log in.
+
+        Raises:
+            BmcError: the service cannot be reached or entered.
+        """
+        basic = aiohttp.BasicAuth(self._endpoint.username, self._endpoint.password)
+        if self._endpoint.use_basic_auth:
+            self._basic = basic
+            return
+        login = {"UserName": self._endpoint.username, "Password": self._endpoint.password}
+        try:
+            answer = await self.request("POST", SESSIONS, login, changes=False)
+        except UnsupportedError:
+            self._basic = basic
+            return
+        self._token = answer.headers.get("x-auth-token", "")
+        location = answer.headers.get("location", "") or str(answer.document.get("@odata.id", ""))
+        self._session_path = "/" + location.split("://", 1)[-1].partition("/")[2] if "://" in location else location
+        if not self._token:
+            self._basic = basic
+
+    async def close(self) -> None:
+        """Log out as far as possible, and end the connection."""
+        try:
+            if self._token and self._session_path:
+                await self.request("DELETE", self._session_path, changes=False)
+        except BmcError:
+            self._token = ""
+        finally:
+            await self._session.close()
+
+    async def get(self, path: str) -> Document:
+        """The document at a path."""
+        return (await self.request("GET", path, changes=False)).document
+
+    async def request(
+        self, method: str, path: str, body: Document | None = None, *, changes: bool, etag: str = ""
+    ) -> Answer:
+        """Send a request. `changes` says that a lost answer leaves the outcome open.
+
+        Raises:
+            BmcError: by meaning; see `driver`.
+        """
+        headers = {"Accept": "application/json", "OData-Version": "4.0"}
+        headers |= {"X-Auth-Token": self._token} if self._token else {}
+        headers |= {"If-Match": etag} if etag else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        sent = False
+        try:
+            request = self._session.request(
+                method,
+                self._endpoint.url + path,
+                data=msgspec.json.encode(body) if body is not None else None,
+                headers=headers,
+                auth=self._basic,
+                allow_redirects=False,
+            )
+            sent = True
+            async with request as response:
+                text = await response.content.read(MAX_ANSWER)
+                return _answer(response, text, f"{method} {path}", self._endpoint.host)
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise _untrusted(self._endpoint.host, error.certificate_error) from error
+        except aiohttp.ClientConnectorError as error:
+            raise UnreachableError(f"{self._endpoint.host}: {_plain(error.os_error or error)}") from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            what = _plain(error)
+            if changes and sent:
+                raise OutcomeUnknownError(f"{self._endpoint.host}: no answer to {method} {path}: {what}") from error
+            raise UnreachableError(f"{self._endpoint.host}: no answer to {method} {path}: {what}") from error
+
+
+def _tls(endpoint: Endpoint) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=endpoint.ca_certificate or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise UntrustedCertificateError(f"{endpoint.host}: the authority's certificate is no PEM: {error}") from error
+    if endpoint.insecure_tls:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        # old BMCs have weak keys and old protocols; whoever does not verify does not care
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    return context
+
+
+def _untrusted(host: str, error: Exception) -> UntrustedCertificateError:
+    why = getattr(error, "verify_message", "") or str(error)
+    return UntrustedCertificateError(f"{host}: the certificate is not trusted: {why}")
+
+
+def _plain(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "timed out"
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+
+
+def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    document: Any = {}
+    if text.strip():
+        try:
+            document = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            if response.status < 400:
+                raise MalformedAnswerError(f"{host}: {what} was answered with something that is no JSON") from error
+    if not isinstance(document, dict):
+        document = {}
+    if response.status >= 400:
+        raise _refusal(response.status, document, what, host)
+    return Answer(response.status, headers, document)
+
+
+def _refusal(status: int, document: Document, what: str, host: str) -> BmcError:
+    said = message_of(document)
+    text = f"{host}: {what}: {said or f'HTTP {status}'}"
+    match status:
+        case 401 | 403:
+            return AuthenticationError(f"{host}: user name or password is refused{': ' + said if said else ''}")
+        case 404 | 405 | 501:
+            return UnsupportedError(text)
+        case 412 | 428:
+            return BusyError(text)
+        case 408 | 429 | 502 | 503 | 504:
+            return BusyError(text)
+    return RejectedError(text) if status < 500 else BusyError(text)
+
+
+def message_of(document: Document) -> str:
+    """The most telling message of a Redfish error, in one line."""
+    error = document.get("error")
+    if not isinstance(error, dict):
+        return ""
+    extended = error.get("@Message.ExtendedInfo")
+    entries = [extended] if isinstance(extended, dict) else extended if isinstance(extended, list) else []
+    ranked = sorted(
+        (entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("Message"), str)),
+        key=lambda entry: {"Critical": 0, "Warning": 1}.get(str(entry.get("Severity")), 2),
+    )
+    text = ranked[0]["Message"] if ranked else error.get("message", "")
+    return " ".join(str(text).split())[:_SHOWN]
