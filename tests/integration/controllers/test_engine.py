@@ -1,0 +1,289 @@
+"""Workflow, Job, Task and Machine controllers together, under the real runtime, on the embedded API with its roles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.connection import Connection
+from ironbell.api.bmc.job import JOB
+from ironbell.api.bmc.machine import MACHINE, PowerState
+from ironbell.api.bmc.task import TASK
+from ironbell.api.client import Api
+from ironbell.api.core import EVENT, SECRET
+from ironbell.api.crd.document import crd_document
+from ironbell.api.registry import KINDS
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.template import TEMPLATE, Template
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowAction, WorkflowTask
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import ADMIN, Identity
+from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
+from ironbell.base.clock import SystemClock
+from ironbell.base.randomness import SeededRandomness, SystemRandomness
+from ironbell.controllers.rufio import controllers as rufio
+from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower, describe
+from ironbell.controllers.rufio.secret import Credentials
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+from ironbell.controllers.tink import controllers as tink
+from ironbell.controllers.tink.render import Rendered, RenderError
+from ironbell.kube.client import Client
+from ironbell.kube.runtime import Manager
+from ironbell.kube.testing import running, until
+
+BMC_ACCESS = Identity("bmc-access", ("system:authenticated",))
+READER = Identity("reader", ("system:authenticated",))
+NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
+
+
+@dataclass
+class Bmc:
+    """A BMC with one machine; satisfies the driver's interface."""
+
+    password: str = "secret"
+    power: PowerState = PowerState.ON
+    next_boot: str = ""
+    booted: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    sessions: int = 0
+
+    async def connect(self, _connection: Connection, credentials: Credentials) -> Bmc:
+        await asyncio.sleep(0)
+        if credentials.password != self.password:
+            raise BmcTroubleError(Trouble.AUTHENTICATION, "10.0.0.1: login refused")
+        self.sessions += 1
+        return self
+
+    async def power_state(self) -> PowerState:
+        await asyncio.sleep(0)
+        return self.power
+
+    async def operate(self, operation: Operation) -> None:
+        await asyncio.sleep(0)
+        self.done.append(describe(operation))
+        if isinstance(operation, SetBootDevice):
+            self.next_boot = operation.device
+        elif isinstance(operation, SetPower):
+            if operation.action is PowerAction.ON:
+                self.booted.append(self.next_boot or "disk")
+                self.next_boot = ""
+            self.power = PowerState.ON if operation.action is PowerAction.ON else PowerState.OFF
+
+    async def close(self) -> None:
+        self.sessions -= 1
+
+
+class Lines:
+    """A template engine of one line per action; the first line is the agent."""
+
+    def workflow(
+        self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
+    ) -> Rendered:
+        self.parse(template.spec.data)
+        agent_id, *actions = template.spec.data.splitlines()
+        made = [WorkflowAction(id="", name=action, image=f"quay.io/actions/{action}") for action in actions]
+        return Rendered([WorkflowTask(name="install", id="", agent_id=agent_id, actions=made)])
+
+    def media_url(self, text: str, hardware: Hardware) -> str:
+        return text
+
+    def parse(self, text: str) -> None:
+        if "{{" in text:
+            raise RenderError("template line 2: unexpected end")
+
+
+def _role(name: str, rules: Sequence[Mapping[str, Sequence[str]]]) -> Role:
+    return Role(name, tuple(Rule(tuple(r["verbs"]), tuple(r["resources"]), tuple(r["apiGroups"])) for r in rules))
+
+
+def authorizer() -> RoleAuthorizer:
+    """Every controller may write what it says it writes, and nothing else."""
+    made = RoleAuthorizer()
+    for name, rules in {**tink.WRITES, **rufio.WRITES, "bmc-access": rufio.ACCESS_READS}.items():
+        made.grant(_role(name, rules), [Binding(name, users=(name,))])
+    read = [
+        {"apiGroups": ["tinkerbell.org", "bmc.tinkerbell.org"], "resources": ["*"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+    ]
+    made.grant(_role("reader", read), [Binding("reader", users=("reader",))])
+    return made
+
+
+@dataclass
+class Engine:
+    """What a test sees."""
+
+    client: Client
+    manager: Manager
+    bmc: Bmc
+
+    def find(self, name: str = "wf") -> Workflow:
+        found = self.manager.informers.of(WORKFLOW).store.get(("default", name))
+        assert found is not None
+        return found
+
+    def is_in(self, state: str) -> Callable[[], bool]:
+        return lambda: (
+            self.manager.informers.of(WORKFLOW).store.get(("default", "wf")) is not None
+            and (self.find().status.state == state)
+        )
+
+    async def add(self, kind: Any, name: str, **parts: Any) -> None:
+        await self.client.create(kind, {"metadata": {"name": name, "namespace": "default"}, **parts})
+
+    async def site(self, *, password: str = "secret") -> None:  # noqa: S107
+        """One machine with its BMC."""
+        await self.add(SECRET, "s1", stringData={"username": "admin", "password": password})
+        connection = {"host": "10.0.0.1", "insecureTLS": True, "authSecretRef": {"name": "s1", "namespace": "default"}}
+        await self.add(MACHINE, "bmc1", spec={"connection": connection})
+        interface = {"dhcp": {"mac": "02:00:00:00:00:01", "uefi": True}}
+        reference = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc1"}
+        await self.add(HARDWARE, "m1", spec={"bmcRef": reference, "interfaces": [interface]})
+        await self.add(TEMPLATE, "t", spec={"data": "02:00:00:00:00:01\nstream\nwrite"})
+
+    async def workflow(self, **spec: Any) -> None:
+        await self.add(WORKFLOW, "wf", spec={"templateRef": "t", "hardwareRef": "m1", **spec})
+
+    async def report(self, states: Sequence[str]) -> None:
+        """What the workflow service writes."""
+        workflow = await self.client.get(WORKFLOW, "default", "wf")
+        tasks = [{"id": t.id, "name": t.name, "agentID": t.agent_id} for t in workflow.status.tasks]
+        known = workflow.status.tasks[0].actions
+        tasks[0]["actions"] = [  # type: ignore[assignment]
+            {"id": a.id, "name": a.name, "image": a.image, "state": state}
+            for a, state in zip(known, states, strict=True)
+        ]
+        done = all(state == "SUCCESS" for state in states)
+        bad = next((state for state in states if state in ("FAILED", "TIMEOUT")), "")
+        number = next((n for n, state in enumerate(states) if state != "SUCCESS"), len(states) - 1)
+        current = {"taskID": tasks[0]["id"], "actionID": known[number].id, "state": states[number]}
+        status = {"state": bad or ("POST" if done else "RUNNING"), "tasks": tasks, "currentState": current}
+        await self.client.merge_patch(WORKFLOW, "default", "wf", body={"status": status}, subresource="status")
+
+
+@asynccontextmanager
+async def engine(**options: Any) -> AsyncIterator[Engine]:
+    definitions = [crd_document(kind) for kind in KINDS]
+    clock = SystemClock()
+    async with ApiServer.open(
+        None, clock=clock, randomness=SystemRandomness(), definitions=definitions, authorizer=authorizer()
+    ) as server:
+
+        def api_of(name: str) -> Api:
+            return server.client(Identity(name, ("system:authenticated",)))
+
+        bmc = Bmc()
+        access = BmcAccess(server.client(BMC_ACCESS), bmc.connect)
+        everything = [
+            *tink.controllers(Lines(), Lines().parse, api_of),
+            *rufio.controllers(access, clock, api_of),
+        ]
+        async with running(server.client(READER), *everything, **options) as manager:
+            yield Engine(Client(server.client(ADMIN)), manager, bmc)
+        await access.close()
+        assert bmc.sessions == 0
+
+
+async def pxe(engine: Engine) -> list[bool | None]:
+    hardware = await engine.client.get(HARDWARE, "default", "m1")
+    return [i.netboot.allow_pxe if i.netboot else None for i in hardware.spec.interfaces]
+
+
+async def install(engine: Engine) -> None:
+    await engine.site()
+    await engine.workflow(bootOptions=NETBOOT)
+    await until(engine.is_in("PENDING"))
+    assert await pxe(engine) == [True]
+    await engine.report(["RUNNING", "PENDING"])
+    await until(lambda: any(c.reason == "ActionsRunning" for c in engine.find().status.conditions))
+    await engine.report(["SUCCESS", "PENDING"])
+    await engine.report(["SUCCESS", "SUCCESS"])
+    await until(engine.is_in("SUCCESS"))
+    assert await pxe(engine) == [False]
+    assert engine.bmc.done == ["power off", "boot device pxe", "power on"]
+    assert engine.bmc.booted == ["pxe"]
+
+
+async def test_a_machine_is_booted_installed_and_let_go() -> None:
+    async with engine() as made:
+        await install(made)
+        machines = made.manager.informers.of(MACHINE).store
+        await until(lambda: machines.list()[0].status.power_state == "on")
+        hardware = await made.client.get(HARDWARE, "default", "m1")
+        assert hardware.status.state == "Ready"
+        template = await made.client.get(TEMPLATE, "default", "t")
+        assert template.status.state == "Ready"
+        await until(lambda: not made.find().metadata.finalizers)
+        await until(lambda: "ironbell.dev/history" in _annotations(made))
+
+
+def _annotations(made: Engine) -> dict[str, str]:
+    found = made.manager.informers.of(HARDWARE).store.get(("default", "m1"))
+    assert found is not None
+    return found.metadata.annotations
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_caches_that_lag_at_random_change_nothing(seed: int) -> None:
+    source = SeededRandomness(seed)
+    async with engine(lag_s=lambda: source.fraction() * 0.02) as made:
+        await install(made)
+
+
+async def test_a_wrong_password_is_named_and_its_correction_is_enough() -> None:
+    async with engine() as made:
+        await made.site(password="wrong")
+        store = made.manager.informers.of(MACHINE).store
+        await until(lambda: bool(store.list()) and bool(store.list()[0].status.conditions))
+        (condition,) = store.list()[0].status.conditions
+        assert (condition.status, condition.message.partition(":")[0]) == ("False", "BMCAuthenticationFailed")
+        await made.workflow(bootOptions=NETBOOT)
+        await until(lambda: bool(made.manager.informers.of(TASK).store.list()))
+        await made.client.merge_patch(SECRET, "default", "s1", body={"stringData": {"password": "secret"}})
+        await until(made.is_in("PENDING"))
+        await until(lambda: store.list()[0].status.conditions[0].status == "True")
+
+
+async def test_a_template_that_does_not_parse_is_told_and_ends_its_workflow() -> None:
+    async with engine() as made:
+        await made.site()
+        await made.client.merge_patch(TEMPLATE, "default", "t", body={"spec": {"data": "a\n{{"}})
+        await made.workflow()
+        await until(made.is_in("FAILED"))
+        assert "line 2" in made.find().status.conditions[0].message
+        templates = made.manager.informers.of(TEMPLATE).store
+        await until(lambda: templates.list()[0].status.state == "Error")
+
+
+async def test_a_workflow_that_is_deleted_takes_its_jobs_and_tasks_with_it_and_forbids_netboot() -> None:
+    async with engine() as made:
+        await made.site()
+        await made.workflow(bootOptions=NETBOOT)
+        await until(made.is_in("PENDING"))
+        await made.client.delete(WORKFLOW, "default", "wf")
+        stores = [made.manager.informers.of(kind).store for kind in (WORKFLOW, JOB, TASK)]
+        await until(lambda: not any(store.list() for store in stores))
+        assert await pxe(made) == [False]
+
+
+async def test_transitions_are_told_by_events() -> None:
+    async with engine() as made:
+        await install(made)
+        wanted = {"Preparing", "AgentNotSeen", "ActionsRunning", "Finishing", "Complete", "JobCompleted"}
+
+        async def reasons() -> set[str]:
+            listing = await made.client.list(EVENT, "default")
+            return {event.reason for event in listing.items}
+
+        async with asyncio.timeout(30):
+            while not wanted <= await reasons():
+                await asyncio.sleep(0.02)
