@@ -102,11 +102,17 @@ def fault(data_dir: Path, name: str, kind: str) -> None:
 @DATA_DIR
 @click.argument("name")
 @click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
-def console(data_dir: Path, name: str, follow: bool) -> None:
+@click.option("--attach", "-a", is_flag=True, help="Type into it, too; Ctrl-] leaves.")
+def console(data_dir: Path, name: str, *, follow: bool, attach: bool) -> None:
     """Show a machine's serial console."""
     from ironbell.lab.state import read_state
 
     path = Path(read_state(data_dir).machine(name).console)
+    if attach:
+        from ironbell.lab.attach import attach as attach_to
+
+        asyncio.run(attach_to(path.with_name("serial.sock")))
+        return
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_console(path, follow=follow))
 

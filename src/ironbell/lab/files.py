@@ -51,5 +51,9 @@ class LabFolder:
         """UEFI variables."""
         return self.machine(name) / "uefi-vars.fd"
 
+    def serial(self, name: str) -> Path:
+        """Socket of the serial line, to type into."""
+        return self.machine(name) / "serial.sock"
+
     def monitor(self, name: str) -> Path:
         return self.machine(name) / "qmp.sock"

@@ -61,12 +61,9 @@ def command(
     if machine.firmware == "uefi":
         words += ["-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={uefi_code}"]
         words += ["-drive", f"if=pflash,format=raw,unit=1,file={folder.variables(machine.name)}"]
-    words += [
-        "-chardev",
-        f"file,id=serial0,path={folder.console(machine.name)},append=on",
-        "-serial",
-        "chardev:serial0",
-    ]
+    console, line = folder.console(machine.name), folder.serial(machine.name)
+    words += ["-chardev", f"socket,id=serial0,path={line},server=on,wait=off,logfile={console},logappend=on"]
+    words += ["-serial", "chardev:serial0"]
     return words + _network(machine, tap, boot) + _disks(machine, folder, boot)
 
 
