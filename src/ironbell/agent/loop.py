@@ -31,6 +31,7 @@ from ironbell.codec.proto import log_pb2, workflow_pb2
 _BACKOFF_START_S = 0.5
 _BACKOFF_FACTOR = 1.5
 _FLUSH_S = 5.0
+_FLUSH_AGAIN_S = 2.0
 # After a reboot was asked for, the machine should be gone.
 _POWER_PATIENCE_S = 120.0
 # go: a zero time.Time on the wire, seconds before 1970.
@@ -108,7 +109,7 @@ class Agent:
         result.execution_start.FromDatetime(started)
         result.execution_stop.FromDatetime(self.clock.now())
         result.execution_duration = duration
-        if await self._report(result) and outcome.after is not None:
+        if await self._report(result, log) and outcome.after is not None:
             await self._leave(outcome.after)
 
     def _status(
@@ -127,7 +128,7 @@ class Agent:
             message=workflow_pb2.ActionMessage(message=message),
         )
 
-    async def _report(self, result: workflow_pb2.ActionStatusRequest) -> bool:
+    async def _report(self, result: workflow_pb2.ActionStatusRequest, log: ExecutionLog) -> bool:
         """Report until the server has taken or finally refused it; whether it was taken."""
         backoff = Backoff(self.backoff_max_s)
         shown = ""
@@ -142,6 +143,8 @@ class Agent:
                     self.console(f"{result.action_name}: the server does not want the result; going on")
                     return False
                 await backoff.wait()
+                # The end of the log is kept with the result: let it be there first.
+                await log.flushed(_FLUSH_AGAIN_S)
             else:
                 return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -81,8 +81,11 @@ class Context:
     environment: Mapping[str, str]
     voice: Voice
     command: tuple[str, ...] = ()
-    device_wait_s: float = field(default=10.0)
-    """How long to wait for a device that is not there yet, such as a partition after the table was read again."""
+
+    @property
+    def device_wait_s(self) -> float:
+        """How long to wait for a device that is not there yet, such as a partition after the table was read again."""
+        return self.number("DEVICE_WAIT_SECONDS", default=10.0)
 
     def required(self, name: str) -> str:
         """A variable that must be set and not empty."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import grpclib.server
 
 _SOURCES = {log_pb2.STDOUT: Source.OUT, log_pb2.STDERR: Source.ERR, log_pb2.AGENT: Source.AGENT}
+_ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 _MAX_LINES = 2000
 _MAX_TEXT = 8192
 _MAX_AGE_MS = 86_400_000
@@ -68,6 +69,10 @@ class LogService(LogServiceBase):
             log.error("log cannot be written", workflow=request.workflow_id, error=str(error))
             raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
         self._note(workflow, action, request)
+        if request.end and action.state in _ENDED:
+            # The result came first, as after an outage: what stays of the log is complete only now.
+            for name, value in (await self.keep(workflow, action.id)).items():
+                self._annotator.put(workflow.key, name, value)
         await stream.send_message(
             log_pb2.AppendResponse(next_sequence=position.next, durable_sequence=position.durable)
         )
