@@ -8,6 +8,7 @@ the module `k8s.io/kubectl`, which holds all of the command.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -189,5 +190,6 @@ async def line(process: asyncio.subprocess.Process) -> str:
 
 async def end(process: asyncio.subprocess.Process) -> None:
     """End a process that would not end by itself."""
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
     await process.communicate()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ironbell.apiserver import openapi_v2, openapi_v3
+from ironbell.apiserver import openapi_v2, openapi_v2_protobuf, openapi_v3
 from ironbell.apiserver.discovery import entries
 from ironbell.apiserver.openapi_operations import prefix
 from ironbell.apiserver.openapi_schemas import schemas
@@ -27,7 +27,7 @@ class OpenApi:
     def __init__(self, resources: Resources, version: str) -> None:
         self._resources, self._version = resources, version
         self._v3: dict[str, tuple[tuple[ResourceInfo, ...], bytes, str]] = {}
-        self._v2: tuple[int, bytes] = (-1, b"")
+        self._v2: dict[bool, tuple[int, bytes]] = {}
 
     def index(self) -> bytes:
         """The answer to `/openapi/v3`: an address with hash for each group and version."""
@@ -45,15 +45,16 @@ class OpenApi:
             return None
         return self._document(path, infos)
 
-    def v2(self) -> bytes:
-        """The whole API in version 2."""
-        generation, document = self._v2
-        if generation != self._resources.generation:
-            generation = self._resources.generation
+    def v2(self, *, protobuf: bool = False) -> bytes:
+        """The whole API in version 2, as JSON or as protocol buffers."""
+        generation = self._resources.generation
+        kept = self._v2.get(protobuf)
+        if kept is None or kept[0] != generation:
             infos = self._resources.all()
-            document = msgspec.json.encode(openapi_v2.document(entries(infos), schemas(infos), self._version))
-            self._v2 = (generation, document)
-        return document
+            document = openapi_v2.document(entries(infos), schemas(infos), self._version)
+            write = openapi_v2_protobuf.encode if protobuf else msgspec.json.encode
+            kept = self._v2[protobuf] = (generation, write(document))
+        return kept[1]
 
     def _document(self, path: str, infos: Sequence[ResourceInfo]) -> tuple[bytes, str]:
         members = tuple(info for info in infos if prefix(info.group, info.version) == path)

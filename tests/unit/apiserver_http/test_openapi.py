@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
+from ironbell.apiserver.http.protobuf import wire_fields
 from ironbell.apiserver.openapi import OpenApi
 from ironbell.apiserver.openapi_schemas import schema_name
 from ironbell.apiserver.openapi_v2 import narrow
+from ironbell.apiserver.openapi_v2_protobuf import encode
 from ironbell.apiserver.openapi_v3 import resolve
 from ironbell.apiserver.resources import ResourceInfo, Resources
 from ironbell.apiserver.schema.compiled import NOTHING
@@ -164,3 +167,42 @@ def test_schema_names_are_reversed_groups() -> None:
     assert schema_name("", "v1", "Secret") == "io.k8s.api.core.v1.Secret"
     assert schema_name("coordination.k8s.io", "v1", "Lease") == "io.k8s.api.coordination.v1.Lease"
     assert schema_name("bmc.tinkerbell.org", "v1alpha1", "Job") == "org.tinkerbell.bmc.v1alpha1.Job"
+
+
+def members(raw: bytes, number: int) -> list[bytes]:
+    return [value for tag, value in wire_fields(raw) if tag == number and isinstance(value, bytes)]
+
+
+def test_version_two_as_protocol_buffers_says_the_same(api: OpenApi) -> None:
+    document = msgspec.json.decode(api.v2())
+    raw = api.v2(protobuf=True)
+    assert members(raw, 1) == [b"2.0"]
+    definitions = members(members(raw, 9)[0], 1)
+    assert [members(one, 1)[0].decode() for one in definitions] == list(document["definitions"])
+    paths = members(members(raw, 8)[0], 2)
+    assert [members(one, 1)[0].decode() for one in paths] == list(document["paths"])
+    item = members(paths[list(document["paths"]).index("/api/v1/namespaces/{name}")], 2)[0]
+    patch = members(item, 8)[0]
+    extensions = {members(one, 1)[0]: members(members(one, 2)[0], 2)[0] for one in members(patch, 13)}
+    assert msgspec.json.decode(extensions[b"x-kubernetes-group-version-kind"])["kind"] == "Namespace"
+    queries = [members(members(members(one, 1)[0], 2)[0], 3) for one in members(patch, 8)[1:]]
+    assert b"fieldValidation" in {members(query[0], 4)[0] for query in queries}
+
+
+def test_every_word_of_a_schema_has_its_place() -> None:
+    schema = {
+        "type": "object", "format": "f", "title": "t", "description": "d", "default": {"a": 1}, "multipleOf": 2,
+        "maximum": 9.5, "exclusiveMaximum": True, "minimum": -1, "exclusiveMinimum": False, "maxLength": 5,
+        "minLength": 0, "pattern": "^a$", "maxItems": 3, "minItems": -1, "uniqueItems": True, "maxProperties": 4,
+        "minProperties": 1, "required": ["a"], "enum": ["x", 1], "additionalProperties": {"type": "string"},
+        "items": {"type": "string"}, "properties": {"a": {"$ref": "#/definitions/b"}}, "x-any": [1],
+    }  # fmt: skip
+    document = {"swagger": "2.0", "info": {"title": "k", "version": "v"}, "paths": {}, "definitions": {"one": schema}}
+    one = members(members(members(encode(document), 9)[0], 1)[0], 2)[0]
+    found = dict(wire_fields(one))
+    assert found[13] == b"^a$"
+    assert found[15] == (1 << 64) - 1
+    assert struct.unpack("<d", bytes(found[7])) == (9.5,)  # type: ignore[arg-type]
+    assert len(members(one, 20)) == 2
+    assert 10 not in found
+    assert members(members(one, 22)[0], 1) == [b"object"]

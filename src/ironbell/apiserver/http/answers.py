@@ -34,11 +34,15 @@ async def answer(
     status: int = 200,
     media_type: str = JSON,
     headers: Mapping[str, str] | None = None,
+    pretty: bool = True,
 ) -> web.Response:
-    """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants."""
+    """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants.
+
+    Without `pretty` the body is passed on as it is, whatever the client wants.
+    """
     if media_type == YAML:
         body = await asyncio.to_thread(_yaml, body)
-    elif _wants_pretty(request):
+    elif pretty and _wants_pretty(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
     sent = {"Content-Type": media_type, "Cache-Control": _NO_CACHE, **(headers or {})}
     if len(body) > GZIP_FROM_BYTES and _takes_gzip(request):

@@ -21,14 +21,17 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.discovery import Entry, entries
 from ironbell.apiserver.http.answers import answer, answer_value, text
 from ironbell.apiserver.http.call import NO_RESOURCE
-from ironbell.apiserver.http.media import NotAcceptable, discovery_version, require_json
+from ironbell.apiserver.http.media import JSON, NotAcceptable, discovery_version, ranges, require_json
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.openapi import OpenApi
 from ironbell.apiserver.openapi_operations import prefix
+from ironbell.apiserver.openapi_v2_protobuf import ASKED_TYPE, MEDIA_TYPE
 
 COMPATIBLE_MAJOR, COMPATIBLE_MINOR = "1", "32"
 """The Kubernetes version whose clients find here what they expect."""
 
+_JSON = {JSON, "*/*", "application/*", "application/com.github.proto-openapi.spec.v2.v1.0+json"}
+_PROTOBUF = {ASKED_TYPE, MEDIA_TYPE}
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -112,12 +115,13 @@ class Documents:
         return web.Response(body=exposed, headers={"Content-Type": prometheus_client.CONTENT_TYPE_LATEST})
 
     async def _openapi_v2(self, request: web.BaseRequest) -> web.StreamResponse:
-        try:
-            require_json(request.headers.get("Accept", ""), "application/com.github.proto-openapi.spec.v2.v1.0+json")
-        except NotAcceptable as error:
-            # Clients that know only the protocol buffer form go on with version 3 or with their built-in types.
-            raise NotAcceptable(f"{error.message}; OpenAPI version 3 is at /openapi/v3") from error
-        return await answer(request, await asyncio.to_thread(self._openapi.v2))
+        """Protocol buffers if the client names them first, else JSON."""
+        accepted = [one.media_type for one in ranges(request.headers.get("Accept", ""))]
+        chosen = next((offered for offered in accepted if offered in _PROTOBUF | _JSON), "")
+        if not chosen:
+            raise NotAcceptable(f"only the following media types are accepted: {JSON}, {ASKED_TYPE}")
+        body = await asyncio.to_thread(self._openapi.v2, protobuf=chosen in _PROTOBUF)
+        return await answer(request, body, media_type=MEDIA_TYPE if chosen in _PROTOBUF else JSON, pretty=False)
 
     async def _root(self, request: web.BaseRequest, version: str, *, core: bool) -> web.StreamResponse:
         found = self._entries()

@@ -38,8 +38,8 @@ def to_json(body: bytes) -> bytes:
     if not body.startswith(_MAGIC):
         raise BadRequest(f"the body does not begin as {MEDIA_TYPE} does")
     try:
-        envelope = dict(_fields(body[len(_MAGIC) :]))
-        names = dict(_fields(_bytes(envelope.get(1, b""))))
+        envelope = dict(wire_fields(body[len(_MAGIC) :]))
+        names = dict(wire_fields(_bytes(envelope.get(1, b""))))
         api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (1, 2))
         table = "DeleteOptions" if kind == "DeleteOptions" else KINDS.get((api_version, kind))
         if table is None:
@@ -53,12 +53,12 @@ def to_json(body: bytes) -> bytes:
 def _message(raw: bytes, table: str) -> dict[str, Any]:
     fields = MESSAGES[table]
     decoded: dict[str, Any] = {}
-    for number, value in _fields(raw):
+    for number, value in wire_fields(raw):
         name, kind = fields.get(number, ("", ""))
         if kind.startswith("[]"):
             decoded.setdefault(name, []).append(_value(value, kind[2:]))
         elif kind.startswith("{}"):
-            entry = dict(_fields(_bytes(value)))
+            entry = dict(wire_fields(_bytes(value)))
             key = _bytes(entry.get(1, b"")).decode()
             decoded.setdefault(name, {})[key] = _value(entry.get(2, b""), kind[2:])
         elif kind:
@@ -81,9 +81,9 @@ def _value(value: int | bytes, kind: str) -> Any:
         case "time" | "microtime":
             return _time(_bytes(value), micro=kind == "microtime")
         case "quantity":
-            return _bytes(dict(_fields(_bytes(value))).get(1, b"")).decode()
+            return _bytes(dict(wire_fields(_bytes(value))).get(1, b"")).decode()
         case "json":
-            raw = _bytes(dict(_fields(_bytes(value))).get(1, b""))
+            raw = _bytes(dict(wire_fields(_bytes(value))).get(1, b""))
             return msgspec.json.decode(raw) if raw else None
     return _message(_bytes(value), kind)
 
@@ -92,7 +92,7 @@ def _time(raw: bytes, *, micro: bool) -> str | None:
     """A time; none for the empty message, which is Go's zero time."""
     if not raw:
         return None
-    parts = {number: _signed(value) for number, value in _fields(raw)}
+    parts = {number: _signed(value) for number, value in wire_fields(raw)}
     moment = _EPOCH + timedelta(seconds=parts.get(1, 0), microseconds=parts.get(2, 0) // 1000)
     return rfc3339_micro(moment) if micro else rfc3339(moment)
 
@@ -109,8 +109,12 @@ def _signed(value: int | bytes) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers with their values as they are on the wire."""
+def wire_fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field numbers with their values as they are on the wire.
+
+    Raises:
+        ValueError: the bytes are no message.
+    """
     position = 0
     while position < len(raw):
         tag, position = _varint(raw, position)
