@@ -23,6 +23,7 @@ from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.client import Api, ApiError
 from ironbell.base.errors import IronbellError
+from ironbell.controllers.rufio.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, TURN_TIMEOUT_S
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation
 from ironbell.controllers.rufio.secret import Credentials, read_credentials
@@ -32,10 +33,6 @@ from ironbell.controllers.rufio.trouble import BmcTroubleError
 T = TypeVar("T")
 AT_ONCE: Final = 64
 IDLE_S: Final = 30.0
-CONNECT_TIMEOUT_S: Final = 30.0
-CALL_TIMEOUT_S: Final = 45.0
-TURN_TIMEOUT_S: Final = 55.0
-CLOSE_TIMEOUT_S: Final = 5.0
 
 log = structlog.get_logger()
 

@@ -120,7 +120,7 @@ class JobReconciler:
         job, machine = observed.job, observed.machine
         if jobstatus.is_finished(job):
             return DONE
-        if ANNOTATION_DISABLED in job.metadata.annotations:
+        if _is_disabled(job):
             return waits("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
         if machine is None:
             message = f"machine {'/'.join(machine_key(job))} does not exist; create it"
@@ -206,12 +206,16 @@ def _holder(cache: Cache, job: Job, machine: Machine) -> str:
 
 def _elder(cache: Cache, job: Job) -> str:
     waiting = cache.indexed(JOBS_BY_MACHINE, "/".join(machine_key(job)))
-    eldest = min((one for one in waiting if not is_deleting(one)), key=_age, default=job)
+    eldest = min((one for one in waiting if not is_deleting(one) and not _is_disabled(one)), key=_age, default=job)
     return eldest.metadata.name if _age(eldest) < _age(job) else ""
 
 
 def _age(job: Job) -> tuple[str, Key]:
     return (job.metadata.creation_timestamp or "", job.key)
+
+
+def _is_disabled(job: Job) -> bool:
+    return ANNOTATION_DISABLED in job.metadata.annotations
 
 
 def _is_owned(task: Task, job: Job) -> bool:

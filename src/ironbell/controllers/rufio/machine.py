@@ -22,6 +22,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.rufio.attempt import last_effect
+from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_MACHINE, Trouble
 from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
@@ -34,7 +35,6 @@ from ironbell.kube.reconciler import Cache, Index, Watch
 POWER_INTERVAL_S: Final = 1800.0
 UNREACHABLE_INTERVAL_S: Final = 60.0
 """A BMC that does not answer is asked with growing delays up to this."""
-ASK_TIMEOUT_S: Final = 60.0
 MESSAGE_LIMIT: Final = 1024
 
 BY_SECRET: Final = Index(
@@ -97,7 +97,7 @@ class MachineReconciler:
         if ANNOTATION_DISABLED in machine.metadata.annotations:
             return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
         question = PowerOf(observed.target)
-        ask = Need(question, self._interval_s, observed.changed_at, ASK_TIMEOUT_S)
+        ask = Need(question, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
         if power is None or (power.error is None and power.value is None):
             return wait("Asking", "the power state is being asked", needs=[ask])
         if power.error is not None:
@@ -128,7 +128,7 @@ class MachineReconciler:
         left_s = self._interval_s - (now - failed_at).total_seconds()
         if trouble is Trouble.AUTHENTICATION and left_s > 0:
             return wait(trouble, message, *actions, requeue_after_s=left_s)
-        again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=ASK_TIMEOUT_S)
+        again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
         return wait(trouble, message, *actions, needs=[again])
 
 

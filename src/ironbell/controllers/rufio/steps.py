@@ -23,6 +23,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio import taskstatus
 from ironbell.controllers.rufio.attempt import Attempt
+from ironbell.controllers.rufio.limits import EFFECT_TIMEOUT_S, USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN, Trouble
 from ironbell.controllers.rufio.operation import Nature, Operation, SetPower, describe, goal_of, nature_of
 from ironbell.controllers.rufio.target import PowerOf, Target
@@ -30,9 +31,6 @@ from ironbell.controllers.rufio.trouble import trouble_of
 from ironbell.kube.decision import Decision, Effect, Fact, Need, do, wait
 
 OPERATE: Final = "bmc-operate"
-OPERATE_TIMEOUT_S: Final = 60.0
-"""How long an operation may take, waiting for its turn at the BMC included."""
-EFFECT_TIMEOUT_S: Final = OPERATE_TIMEOUT_S + 15.0
 
 FIRST_LOOK_S: Final = 30.0
 """Largest delay between questions to a BMC that does not answer."""
@@ -204,8 +202,8 @@ def _power_need(observed: TaskObserved) -> Need[PowerState]:
     attempt = observed.attempt
     question = PowerOf(observed.target)
     if attempt.started and not attempt.failed:
-        return Need(question, POLL_S, parse_rfc3339(attempt.ended or attempt.started), OPERATE_TIMEOUT_S)
-    return Need(question, FIRST_LOOK_S, taskstatus.started(observed.task), OPERATE_TIMEOUT_S)
+        return Need(question, POLL_S, parse_rfc3339(attempt.ended or attempt.started), USE_TIMEOUT_S)
+    return Need(question, FIRST_LOOK_S, taskstatus.started(observed.task), USE_TIMEOUT_S)
 
 
 def _reading(power: Fact[PowerState] | None, need: Need[PowerState], now: datetime) -> PowerState | None:

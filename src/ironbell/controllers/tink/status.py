@@ -83,7 +83,7 @@ def ended(
 
 def written(workflow: Workflow, new: WorkflowStatus) -> MergePatch | None:
     """The patch to a new status; None when nothing changes."""
-    return status_change(WORKFLOW, workflow, workflow.status, new)
+    return None if new is workflow.status else status_change(WORKFLOW, workflow, workflow.status, new)
 
 
 def announced(workflow: Workflow, new: WorkflowStatus) -> Emit | None:

@@ -1,0 +1,107 @@
+"""Opening a session with the right driver, and what drivers raise as the controllers sort it.
+
+Redfish is the driver there is. A connection that asks for one of the exclusive drivers is refused by name, rather than
+tried with another one.
+
+Source: tinkerbell/tinkerbell: rufio/internal/controller/client.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.connection import Connection, RedfishOptions
+from ironbell.api.bmc.machine import PowerState
+from ironbell.bmc import driver as bmc
+from ironbell.bmc import redfish
+from ironbell.bmc.redfish.http import Endpoint
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.operation import AskPower, Operation, SetBootDevice, SetMedia, SetPower
+from ironbell.controllers.rufio.secret import Credentials
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+
+T = TypeVar("T")
+REDFISH_PORT: Final = 443
+
+_TROUBLES: Final[tuple[tuple[type[bmc.BmcError], Trouble], ...]] = (
+    (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
+    (bmc.AuthenticationError, Trouble.AUTHENTICATION),
+    (bmc.UntrustedCertificateError, Trouble.CERTIFICATE),
+    (bmc.UnsupportedError, Trouble.REFUSED),
+    (bmc.RejectedError, Trouble.REFUSED),
+)
+"""Everything else (unreachable, busy, answers without sense) may be better next time."""
+
+
+async def connect(connection: Connection, credentials: Credentials) -> DriverSession:
+    """Open a session. Satisfies `bmc_access.Connect`. Cancellation point.
+
+    Raises:
+        BmcTroubleError: there is no session.
+    """
+    options = connection.provider_options
+    if options is not None and (options.rpc is not None or options.homeassistant is not None):
+        name = "homeassistant" if options.homeassistant is not None else "rpc"
+        message = f"spec.connection.providerOptions.{name} asks for a driver that is not available; use redfish"
+        raise BmcTroubleError(Trouble.REFUSED, message)
+    settings = (options.redfish if options else None) or RedfishOptions()
+    endpoint = Endpoint(
+        host=connection.host,
+        port=settings.port or REDFISH_PORT,
+        username=credentials.username,
+        password=credentials.password,
+        insecure_tls=connection.insecure_tls,
+        ca_certificate=credentials.ca_certificate,
+        use_basic_auth=settings.use_basic_auth,
+    )
+    target = redfish.RedfishTarget(endpoint, settings.system_name)
+    return DriverSession(await _sorted(lambda: redfish.connect(target)))
+
+
+class DriverSession:
+    """A driver's session as the controllers use it. Satisfies `bmc_access.Session`."""
+
+    def __init__(self, driver: bmc.Driver) -> None:
+        self._driver = driver
+
+    async def power_state(self) -> PowerState:
+        return PowerState((await _sorted(self._driver.power_state)).value)
+
+    async def operate(self, operation: Operation) -> None:
+        await _sorted(lambda: self._operate(operation))
+
+    async def close(self) -> None:
+        await _sorted(self._driver.close)
+
+    async def _operate(self, operation: Operation) -> None:
+        if isinstance(operation, SetPower):
+            await self._driver.set_power(_COMMANDS[operation.action])
+        elif isinstance(operation, SetBootDevice):
+            await self._driver.set_boot_device(
+                operation.device, persistent=operation.persistent, efi=operation.efi_boot
+            )
+        elif isinstance(operation, SetMedia) and operation.url:
+            await self._driver.insert_media(operation.url, kind=operation.kind)
+        elif isinstance(operation, SetMedia):
+            await self._driver.eject_media(kind=operation.kind)
+        elif isinstance(operation, AskPower):
+            await self._driver.power_state()
+
+
+_COMMANDS: Final = {
+    PowerAction.ON: bmc.PowerCommand.ON,
+    PowerAction.OFF: bmc.PowerCommand.OFF,
+    PowerAction.SOFT: bmc.PowerCommand.SOFT,
+    PowerAction.CYCLE: bmc.PowerCommand.CYCLE,
+    PowerAction.RESET: bmc.PowerCommand.RESET,
+}
+
+
+async def _sorted(call: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await call()
+    except bmc.BmcError as error:
+        trouble = next((found for kind, found in _TROUBLES if isinstance(error, kind)), Trouble.UNREACHABLE)
+        raise BmcTroubleError(trouble, error.message) from error

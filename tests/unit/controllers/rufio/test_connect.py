@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.connection import Connection, HomeAssistantOptions, ProviderOptions, RedfishOptions, RpcOptions
+from ironbell.api.bmc.machine import PowerState
+from ironbell.bmc import driver as bmc
+from ironbell.controllers.rufio.connect import DriverSession, connect
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetMedia, SetPower
+from ironbell.controllers.rufio.secret import Credentials
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+
+
+class FakeDriver:
+    """Notes calls, or fails all of them."""
+
+    def __init__(self, error: bmc.BmcError | None = None) -> None:
+        self.error = error
+        self.calls: list[Any] = []
+
+    def note(self, *call: Any) -> None:
+        if self.error is not None:
+            raise self.error
+        self.calls.append(call)
+
+    async def power_state(self) -> bmc.PowerState:
+        self.note("power_state")
+        return bmc.PowerState.ON
+
+    async def set_power(self, command: bmc.PowerCommand) -> None:
+        self.note("set_power", command.value)
+
+    async def set_boot_device(self, device: str, *, persistent: bool, efi: bool) -> None:
+        self.note("set_boot_device", device, persistent, efi)
+
+    async def insert_media(self, url: str, *, kind: str) -> None:
+        self.note("insert_media", url, kind)
+
+    async def eject_media(self, *, kind: str) -> None:
+        self.note("eject_media", kind)
+
+    async def close(self) -> None:
+        self.note("close")
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        *((SetPower(action), ("set_power", str(action))) for action in PowerAction if action != "status"),
+        (SetBootDevice("pxe", persistent=True, efi_boot=False), ("set_boot_device", "pxe", True, False)),
+        (SetMedia("http://a", "CD"), ("insert_media", "http://a", "CD")),
+        (SetMedia("", "CD"), ("eject_media", "CD")),
+    ],
+)
+async def test_operations_become_calls_of_the_driver(operation: Operation, call: Any) -> None:
+    driver = FakeDriver()
+    await DriverSession(driver).operate(operation)
+    assert driver.calls == [call]
+
+
+async def test_the_power_state_is_that_of_the_api() -> None:
+    assert await DriverSession(FakeDriver()).power_state() is PowerState.ON
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble"),
+    [
+        (bmc.UnreachableError, Trouble.UNREACHABLE),
+        (bmc.BusyError, Trouble.UNREACHABLE),
+        (bmc.MalformedAnswerError, Trouble.UNREACHABLE),
+        (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
+        (bmc.AuthenticationError, Trouble.AUTHENTICATION),
+        (bmc.UntrustedCertificateError, Trouble.CERTIFICATE),
+        (bmc.UnsupportedError, Trouble.REFUSED),
+        (bmc.RejectedError, Trouble.REFUSED),
+    ],
+)
+async def test_what_drivers_raise_is_sorted_by_what_can_be_done(error: type[bmc.BmcError], trouble: Trouble) -> None:
+    session = DriverSession(FakeDriver(error("10.0.0.1: no")))
+    for call in (session.power_state(), session.operate(SetPower(PowerAction.ON)), session.close()):
+        with pytest.raises(BmcTroubleError, match=r"10\.0\.0\.1: no") as found:
+            await call
+        assert found.value.trouble is trouble
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (ProviderOptions(rpc=RpcOptions(consumer_url="http://a")), "rpc"),
+        (ProviderOptions(homeassistant=HomeAssistantOptions(switch_entity_id="a")), "homeassistant"),
+    ],
+)
+async def test_a_driver_that_is_not_there_is_refused_by_name(options: ProviderOptions, name: str) -> None:
+    connection = Connection(host="h", insecure_tls=True, provider_options=options)
+    with pytest.raises(BmcTroubleError, match=name) as found:
+        await connect(connection, Credentials())
+    assert found.value.trouble is Trouble.REFUSED
+
+
+async def test_a_bmc_that_is_not_there_is_unreachable() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        options = ProviderOptions(redfish=RedfishOptions(port=closed.getsockname()[1]))
+        connection = Connection(host="127.0.0.1", insecure_tls=True, provider_options=options)
+        with pytest.raises(BmcTroubleError) as found:
+            await connect(connection, Credentials("admin", "hunter2"))
+    assert found.value.trouble is Trouble.UNREACHABLE
+    assert "hunter2" not in found.value.message
