@@ -40,7 +40,6 @@ def build(
     form: str,
 ) -> None:
     """Build kernel and initramfs from Debian packages; needs root."""
-    from ironbell.base.errors import IronbellError
     from ironbell.image.debian import chosen_sources
     from ironbell.osie.build import Options
     from ironbell.osie.build import build as build_osie
@@ -54,11 +53,8 @@ def build(
         is_smallest=smallest,
         only_if_changed=if_changed,
     )
-    try:
-        origin = chosen_sources(sources, suite)
-        made, was_built = build_osie(options, origin, progress=lambda text: click.echo(text, err=True))
-    except IronbellError as error:
-        raise click.ClickException(error.message) from error
+    origin = chosen_sources(sources, suite)
+    made, was_built = build_osie(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
         click.echo(msgspec.json.encode(made))
         return
