@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.resources import ResourceInfo
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?$")
@@ -62,9 +63,10 @@ REVIEWS = (
 """Questions that are answered and not stored."""
 
 
-def entries(infos: Iterable[ResourceInfo]) -> list[Entry]:
-    """What discovery shows, in its order."""
-    found = [*map(_entry, infos), *REVIEWS]
+def entries(infos: Iterable[ResourceInfo], connects: Connects | None = None) -> list[Entry]:
+    """What discovery shows, in its order; with the subresources that handlers answer, if those are given."""
+    handlers = connects or Connects()
+    found = [*(_entry(info, handlers) for info in infos), *REVIEWS]
     custom_groups = {entry.group for entry in found} - {entry.group for entry in found if not entry.custom}
     return sorted(found, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
 
@@ -120,7 +122,8 @@ def aggregated(found: Sequence[Entry], *, core: bool, version: str) -> dict[str,
     return {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
 
 
-def _entry(info: ResourceInfo) -> Entry:
+def _entry(info: ResourceInfo, connects: Connects) -> Entry:
+    names = dict.fromkeys([*info.subresources, *connects.subresources(info.group, info.plural)])
     return Entry(
         info.group,
         info.version,
@@ -131,7 +134,7 @@ def _entry(info: ResourceInfo) -> Entry:
         verbs=info.verbs,
         short_names=info.short_names,
         categories=info.categories,
-        subresources=tuple(_subresource(info, name) for name in info.subresources),
+        subresources=tuple(_subresource(info, name) for name in names),
         custom=info.custom,
     )
 

@@ -22,7 +22,7 @@ Step = Callable[[list[Any]], list[Any]]
 
 _FIELD = re.compile(r"(?:\\.|[^\s.\[\]()'\"@?*$\\])+")
 _QUOTED = re.compile(r"\s*(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\s*")
-_INDEXES = re.compile(r"\s*(-?\d*)\s*(:\s*(-?\d*)\s*(?::\s*(\d*)\s*)?)?")
+_INDEXES = re.compile(r"\s*(-?\d+)?\s*(:\s*(-?\d+)?\s*(?::\s*(\d+)?\s*)?)?")
 _COMPARISON = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?$")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {

@@ -202,7 +202,7 @@ def test_every_word_of_a_schema_has_its_place() -> None:
     found = dict(wire_fields(one))
     assert found[13] == b"^a$"
     assert found[15] == (1 << 64) - 1
-    assert struct.unpack("<d", bytes(found[7])) == (9.5,)  # type: ignore[arg-type]
+    assert struct.unpack("<d", bytes(found[7])) == (9.5,)
     assert len(members(one, 20)) == 2
     assert 10 not in found
     assert members(members(one, 22)[0], 1) == [b"object"]

@@ -60,14 +60,13 @@ def _architecture() -> str:
 
 
 class Documents:
-    """Documents about one server, kept until its resources change."""
+    """Documents about one server."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self.address = ""
         """Host and port where clients find the server, once that is known."""
         self._openapi = OpenApi(server.resources, git_version())
-        self._kept: tuple[int, list[Entry]] = (-1, [])
 
     async def discovery(self, request: web.BaseRequest, path: str, target: Target | None) -> web.StreamResponse:
         """`/api`, `/apis`, and the resources of one group or version."""
@@ -138,10 +137,7 @@ class Documents:
         return await answer(request, body, media_type=media_type, headers=headers)
 
     def _entries(self) -> list[Entry]:
-        generation = self._server.resources.generation
-        if self._kept[0] != generation:
-            self._kept = (generation, entries(self._server.resources.all()))
-        return self._kept[1]
+        return entries(self._server.resources.all(), self._server.connects)
 
 
 def health(request: web.BaseRequest, path: str) -> web.Response:

@@ -173,14 +173,15 @@ class Handler:
 def _choose(call: Call) -> tuple[str, _Verb]:
     """The verb of a call, and what carries it out."""
     method, target = call.request.method, call.target
-    if target.subresource in call.info.connects:
+    subresource = target.subresource
+    if subresource and call.server.connects.find(target.group, target.plural, subresource=subresource):
         return "connect", connect
-    if method == "GET" and not target.subresource and flag(call.query, "watch"):
+    if method == "GET" and not subresource and flag(call.query, "watch"):
         return "watch", watches.watch
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
-    if found is None or (target.subresource and method == "DELETE"):
+    if found is None or (subresource and method == "DELETE"):
         raise method_not_allowed()
-    if not target.subresource and found[0] not in call.info.verbs:
+    if not subresource and found[0] not in call.info.verbs:
         raise method_not_allowed()
     return found
 
