@@ -52,6 +52,7 @@ from ironbell.kube.testing.example import RACK, SLOT, PowerOn, PowerState, RackR
 CHILDREN = 9
 AT_ONCE = 64
 WRITES_GOAL, RECONCILES_GOAL = 667.0, 1667.0
+SHARE_GOAL = 0.5
 LAG_GOAL_S = 0.05
 
 
@@ -270,12 +271,11 @@ def report(parents: int, disk: tuple[float, float], figures: dict[str, Any], out
         ("disk per object", figures["db_bytes"] / objects / 1024, "KiB"),
         ("loop lag under load", load["lag_p50_s"] * 1e3, "ms " + lag),
         ("caches full after a start", start["s"], f"s, lag at most {start['lag_max_s'] * 1e3:.0f} ms"),
-        ("1,000 clusters in 5 minutes", share * 100, "% of one processor"),
+        ("1,000 clusters in 5 minutes", share * 100, "% of one processor: 667 writes and 1,667 reconciles a second"),
     )
     for title, value, more in rows:
         print(f"{title:<30}{value:>10,.{0 if value >= 100 or value == int(value) else 2}f} {more}")
-    enough = writes >= WRITES_GOAL and reconciles >= RECONCILES_GOAL
-    return bool(enough and share < 1 and load["lag_p99_s"] < LAG_GOAL_S)
+    return bool(writes >= WRITES_GOAL and share < SHARE_GOAL and load["lag_p99_s"] < LAG_GOAL_S)
 
 
 def child(role: str, arguments: argparse.Namespace, folder: Path) -> subprocess.Popen[str]:

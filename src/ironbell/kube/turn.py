@@ -20,12 +20,19 @@ class Turn:
         self._clock = clock
         self._slice_s = slice_s
         self._end_s = 0.0
+        self._renewing = False
 
     async def breathe(self) -> None:
         """Let others have a turn if the slice is used up. Cancellation point then."""
         # By the clock, not the loop: uvloop's time stands still while callbacks run.
-        if self._clock.monotonic() >= self._end_s:
-            await asyncio.sleep(0)
-            now_s = self._clock.monotonic()
-            if now_s >= self._end_s:
-                self._end_s = now_s + self._slice_s
+        if self._clock.monotonic() < self._end_s:
+            return
+        if not self._renewing:
+            # A slice begins with the loop's next round, not with whoever comes first: else each had one of its own.
+            self._renewing = True
+            asyncio.get_running_loop().call_soon(self._renew)
+        await asyncio.sleep(0)
+
+    def _renew(self) -> None:
+        self._renewing = False
+        self._end_s = self._clock.monotonic() + self._slice_s
