@@ -215,7 +215,7 @@ class LogShipper:
             log.give_up()
             return
         while log.has_news or log.awaits_durability:
-            waited_only = not log.has_news
+            only_asked = not log.has_news
             request = log.batch(self._agent_id)
             try:
                 answer = await self._sender.append(request)
@@ -227,5 +227,5 @@ class LogShipper:
                 log.give_up()
                 return
             log.accept(request, answer)
-            if waited_only:
+            if only_asked and not log.has_news:
                 return
