@@ -25,11 +25,12 @@ from ironbell.app.publish import publish
 from ironbell.app.up_options import UpOptions
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.netboot import CONSOLES
 
 _log = structlog.get_logger()
 
 CORE, WIRE, LAB = "core", "wire", "lab"
-LAB_KERNEL_ARGUMENTS = ("console=ttyS0,115200",)
+LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
 
 
@@ -155,7 +156,8 @@ class Site:
                 grpc_port=options.grpc_port,
                 artefacts=tuple(self._published()),
                 osie_url=options.osie_url,
-                extra_kernel_arguments=options.kernel_arguments + (LAB_KERNEL_ARGUMENTS if options.lab else ()),
+                consoles=options.consoles or (LAB_CONSOLES if options.lab else CONSOLES),
+                extra_kernel_arguments=options.kernel_arguments,
                 syslog_host=options.syslog_host,
                 user=options.user,
             ),

@@ -39,6 +39,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     osie_url: str = ""
     ipxe_dir: str = ""
     artefacts: dict[str, str] = {}
+    consoles: tuple[str, ...] = ()
     kernel_arguments: tuple[str, ...] = ()
     syslog_host: str = ""
     user: str = ""

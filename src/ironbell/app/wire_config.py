@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ironbell.contract.netboot import NetbootSettings
+from ironbell.contract.netboot import CONSOLES, NetbootSettings
 
 API_SOCKET = "api.sock"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
@@ -33,6 +33,7 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     artefacts: tuple[str, ...] = ()
     """Names of published folders; each is also a URL folder."""
     osie_url: str = ""
+    consoles: tuple[str, ...] = CONSOLES
     extra_kernel_arguments: tuple[str, ...] = ()
     syslog_host: str = ""
     user: str = ""
@@ -44,5 +45,6 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
             osie_url=self.osie_url or f"http://{{address}}:{self.http_port}/osie",
             grpc_authority=f"{{address}}:{self.grpc_port}",
             syslog_host=self.syslog_host,
+            consoles=self.consoles,
             extra_kernel_arguments=self.extra_kernel_arguments,
         )

@@ -32,6 +32,7 @@ import click
 @click.option("--osie-url", help="Where machines fetch the in-memory OS instead of from us.")
 @click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of own iPXE binaries.")
 @click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Serve a folder to machines as /NAME/.")
+@click.option("--console", "consoles", multiple=True, help="Console of the in-memory OS, such as ttyS0,115200.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")
 @click.option("--syslog-host", help="Where the in-memory OS sends its log.")
 @click.option("--user", help="Account for the servers toward machines.  [default: ironbell, else nobody]")
@@ -45,6 +46,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
 
     configure_logging(process="up")
     given["artefacts"] = dict(_pair(text) for text in artefacts) or None
+    given["consoles"] = given["consoles"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None
     options = read_options(config, given)
     with contextlib.suppress(KeyboardInterrupt):

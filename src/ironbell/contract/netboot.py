@@ -19,7 +19,9 @@ from ironbell.contract.directory import normal_mac
 DISABLED_ANNOTATION = "tinkerbell.org/disabled"
 DEFAULT_ARCH = "x86_64"
 FIXED_KERNEL_ARGUMENTS = "modules=loop,squashfs,sd-mod,usb-storage intel_iommu=on iommu=pt"
-CONSOLES = "console=tty0 console=ttyS1,115200"
+CONSOLES = ("tty0", "ttyS1,115200")
+"""Upstream's. Linux takes only the first serial console of a kind, so a site whose servers have theirs on another port
+says so in its settings, or in a Hardware's facility code, which comes before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class NetbootSettings:
     syslog_host: str = ""
     tls: bool = False
     insecure_tls: bool = False
+    consoles: tuple[str, ...] = CONSOLES
     extra_kernel_arguments: tuple[str, ...] = ()
     retries: int = 1
     retry_delay_s: int = 1
@@ -163,7 +166,7 @@ def _kernel_arguments(
         f"hw_addr={mac}",
         FIXED_KERNEL_ARGUMENTS,
         f"initrd={initrd.rsplit('/', 1)[-1]}",
-        CONSOLES,
+        *(f"console={console}" for console in settings.consoles),
         *(argument.replace("{address}", address) for argument in settings.extra_kernel_arguments),
         *(osie.kernel_params if osie else ()),
     ]

@@ -1,0 +1,188 @@
+"""The demonstration: build what is missing, start a site with one powered-off machine, install it, and show each step.
+
+It does nothing that a user could not do: a lab file, `ironbell up --lab`, five objects applied, and then only
+watching. It ends when the installed system's cloud-init has reported, or says why that cannot happen any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbell.api import core
+from ironbell.api.bmc import MACHINE
+from ironbell.api.bmc.machine import Machine
+from ironbell.api.client import AlreadyExists
+from ironbell.api.core import Event
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.base.clock import SystemClock
+from ironbell.demo import manifests
+from ironbell.demo.screen import Screen
+from ironbell.demo.site import DemoError, RunningSite, running_site
+from ironbell.demo.story import Line, Story
+from ironbell.kube.client import Client
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.http import HttpApi
+from ironbell.kube.informer import Informer
+from ironbell.lab.manifests import manifests as lab_manifests
+
+NODE = "node-1"
+USER = "demo"
+HTTP_PORT = 7080
+REDRAW_S = 0.5
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What to show. `image` is a compressed disk image with its `.sha256` beside it."""
+
+    firmware: str
+    osie: Path
+    image: Path
+    data_dir: Path
+    timeout_s: float = 1800.0
+    memory_mib: int = 1536
+
+    @property
+    def lab_file(self) -> str:
+        return (
+            f"name: demo\nmachines:\n- name: {NODE}\n  firmware: {self.firmware}\n  memory: {self.memory_mib}\n"
+            "  cpus: 2\n  disks:\n  - size: 4GiB\n"
+        )
+
+    def write_lab_file(self) -> Path:
+        """Write it into the data folder, which is made if need be."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        path = self.data_dir / "lab.yaml"
+        path.write_text(self.lab_file)
+        return path
+
+
+async def run(demo: Demo, *, stay: bool) -> None:
+    """Show it; with `stay`, keep the machine running until cancelled.
+
+    Raises:
+        DemoError: the installation failed, with the reason.
+    """
+    screen = Screen(SystemClock())
+    lab_file = demo.write_lab_file()
+    screen.note(f"Starting Ironbell with one powered-off {demo.firmware.upper()} machine (QEMU, real firmware) ...")
+    artefacts = {"images": demo.image.parent}
+    async with running_site(demo.data_dir, lab_file, osie=demo.osie, artefacts=artefacts) as site:
+        screen.line(Line("ready", f"Kubernetes API: export KUBECONFIG={site.kubeconfig}"))
+        password = secrets.token_urlsafe(9)
+        async with HttpApi(from_kubeconfig(site.kubeconfig)) as api:
+            screen.restart()
+            await _apply(Client(api), demo, site, password=password)
+            screen.line(Line("applied", "Secret, Machine, Hardware, Template and Workflow"))
+            await _follow(api, demo, screen)
+        _look_around(screen, site, password=password)
+        if stay:
+            screen.note("The machine keeps running. Ctrl-C ends it and removes everything.")
+            await asyncio.Event().wait()
+
+
+async def _apply(client: Client, demo: Demo, site: RunningSite, *, password: str) -> None:
+    machine = site.lab.machine(NODE)
+    documents = lab_manifests(site.lab, {NODE: _text(Path(machine.password_file))})
+    checksum = _text(demo.image.with_name(f"{demo.image.name}.sha256")).split()[0]
+    base = f"http://{site.lab.gateway}:{HTTP_PORT}"
+    installation = manifests.Installation(
+        machine=NODE,
+        mac=machine.mac,
+        image_url=f"{base}/images/{demo.image.name}",
+        image_checksum=f"sha256:{checksum}",
+        metadata_url=base,
+    )
+    for document in documents:
+        if document["kind"] == "Hardware":
+            document["spec"]["userData"] = manifests.user_data(user=USER, password=password)
+    kinds = {
+        "Secret": core.SECRET,
+        "Machine": MACHINE,
+        "Hardware": HARDWARE,
+        "Template": TEMPLATE,
+        "Workflow": WORKFLOW,
+    }
+    for document in (*documents, manifests.template(), manifests.workflow(installation)):
+        await _create(client, kinds[document["kind"]], document)
+
+
+def _text(path: Path) -> str:
+    return path.read_text()
+
+
+async def _create(client: Client, kind: Any, document: dict[str, Any]) -> None:
+    try:
+        await client.create(kind, document)
+    except AlreadyExists as error:
+        raise DemoError(f"{error}; the data folder is not new") from error
+
+
+async def _follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
+    story = Story(NODE, f"install-{NODE}")
+    changed = asyncio.Event()
+
+    def tell(lines: list[Line]) -> None:
+        for line in lines:
+            screen.line(line)
+        changed.set()
+
+    events, workflows, machines = Informer(api, core.EVENT), Informer(api, WORKFLOW), Informer(api, MACHINE)
+    events.add_handler(_on_new(story.event, tell, Event))
+    workflows.add_handler(_on_new(story.workflow_changed, tell, Workflow))
+    machines.add_handler(_on_new(story.power, tell, Machine))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(informer.run()) for informer in (events, workflows, machines)]
+        try:
+            async with asyncio.timeout(demo.timeout_s):
+                while not (story.is_installed or story.failure):
+                    changed.clear()
+                    await _wait(changed)
+                    screen.progress(story.progress)
+        except TimeoutError:
+            raise DemoError(f"not installed after {demo.timeout_s:g} s; see {demo.data_dir / 'up.log'}") from None
+        finally:
+            for task in tasks:
+                task.cancel()
+    screen.progress("")
+    if story.failure:
+        raise DemoError(story.failure)
+
+
+def _on_new(read: Callable[[Any], list[Line]], tell: Callable[[list[Line]], None], _kind: type) -> Any:
+    return lambda _old, new: tell(read(new)) if new is not None else None
+
+
+async def _wait(changed: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(changed.wait(), REDRAW_S)
+    except TimeoutError:
+        return
+
+
+def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
+    screen.note()
+    screen.note(f"Installed and up after {screen.elapsed_s:.0f} s. Where the time went:")
+    last = 0.0
+    for at, line in screen.times:
+        if line.label not in {"ready", "applied"} and at - last >= 1.0:
+            screen.note(f"  {at - last:6.1f} s  until {line.label}: {line.text[:90]}")
+            last = at
+    for line_text in (
+        "",
+        "Look around:",
+        f"  export KUBECONFIG={site.kubeconfig}",
+        "  kubectl get hardware,workflows,machines.bmc,jobs.bmc,tasks.bmc",
+        "  kubectl get events --sort-by=.lastTimestamp",
+        f"  ironbell logs workflow/install-{NODE}",
+        f"  ironbell why workflow/install-{NODE}",
+        f"  ironbell lab console --data-dir {site.data_dir} {NODE} --attach    (log in as {USER}, password {password})",
+        "",
+    ):
+        screen.note(line_text)

@@ -1,0 +1,68 @@
+"""Drawing the story: coloured and with a live progress line on a terminal, plain lines otherwise."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+from ironbell.base.clock import Clock
+from ironbell.demo.story import Line
+
+_COLOURS = {"power": 33, "DHCP": 36, "action": 32, "agent": 32, "installed": 92, "workflow": 35}
+_RED, _DIM, _RESET, _CLEAR = "\x1b[91m", "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+
+
+@dataclass
+class Screen:
+    """Writes lines with the time since the start."""
+
+    clock: Clock
+    is_terminal: bool = field(default_factory=sys.stdout.isatty)
+    _started_s: float = field(init=False)
+    _has_progress: bool = False
+    times: list[tuple[float, Line]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._started_s = self.clock.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.clock.monotonic() - self._started_s
+
+    def restart(self) -> None:
+        """Count from now."""
+        self._started_s = self.clock.monotonic()
+
+    def line(self, line: Line) -> None:
+        """Something happened."""
+        self.times.append((self.elapsed_s, line))
+        self._clear()
+        label = f"{line.label:<10}"
+        if self.is_terminal:
+            colour = _RED if line.is_bad else f"\x1b[{_COLOURS.get(line.label, 37)}m"
+            self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}  {colour}{label}{_RESET} {line.text}\n")
+        else:
+            self._write(f"{self.elapsed_s:7.1f} s  {label} {line.text}\n")
+
+    def note(self, text: str = "") -> None:
+        """Something said, without a time."""
+        self._clear()
+        self._write(f"{text}\n")
+
+    def progress(self, text: str) -> None:
+        """Draw the live line; only on a terminal."""
+        if not self.is_terminal:
+            return
+        self._clear()
+        if text:
+            self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}             {text}")
+            self._has_progress = True
+
+    def _clear(self) -> None:
+        if self._has_progress:
+            self._write(_CLEAR)
+            self._has_progress = False
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
