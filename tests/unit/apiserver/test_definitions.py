@@ -86,7 +86,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         gadgets({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
         "must be a valid regular expression",
     ),
-    (gadgets({"type": "object", "required": 5}), "cannot be compiled"),
+    (gadgets({"type": "object", "required": 5}), 'required: Invalid value: "": must be of type list'),
     (gadgets(conversion={"strategy": "Magic"}), 'Unsupported value: "Magic"'),
 ]
 
@@ -141,10 +141,30 @@ async def test_definitions_given_at_start_are_created_and_updated() -> None:
 
 
 KEYWORDS = st.sampled_from(
-    ["type", "properties", "items", "required", "enum", "pattern", "minimum", "maxLength", "default",
-     "additionalProperties", "anyOf", "not", "format", "nullable", "x-kubernetes-list-type",
-     "x-kubernetes-list-map-keys", "minItems", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields", "multipleOf", "uniqueItems"]
-)  # fmt: skip
+    [
+        "type",
+        "properties",
+        "items",
+        "required",
+        "enum",
+        "pattern",
+        "minimum",
+        "maxLength",
+        "default",
+        "additionalProperties",
+        "anyOf",
+        "not",
+        "format",
+        "nullable",
+        "minItems",
+        "multipleOf",
+        "uniqueItems",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
+        "x-kubernetes-preserve-unknown-fields",
+    ]
+)
 JUNK = st.recursive(
     st.none()
     | st.booleans()

@@ -15,6 +15,20 @@ from ironbell.apiserver.schema.patterns import compile_pattern
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _LIST_TYPES = ("atomic", "map", "set")
+_KEYWORD_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"), (int,)),
+    **dict.fromkeys(("maximum", "minimum", "multipleOf"), (int, float)),
+    **dict.fromkeys(("nullable", "uniqueItems", "exclusiveMinimum", "exclusiveMaximum"), (bool,)),
+    **dict.fromkeys(("x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"), (bool,)),
+    **dict.fromkeys(("type", "format", "pattern", "description", "x-kubernetes-map-type"), (str,)),
+    **dict.fromkeys(("required", "enum", "allOf", "anyOf", "oneOf", "x-kubernetes-validations"), (list,)),
+    "x-kubernetes-embedded-resource": (bool,),
+    "x-kubernetes-list-map-keys": (list,),
+    "properties": (dict,),
+    "items": (dict,),
+    "additionalProperties": (dict, bool),
+}
+_STRING_LISTS = ("required", "x-kubernetes-list-map-keys")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id")
 
 
@@ -37,6 +51,10 @@ def _faults(schema: Any, path: str, *, value_only: bool) -> Iterator[FieldError]
         yield invalid(path, "", "must be a schema")
         return
     yield from (forbidden(f"{path}.{name}", "is not supported") for name in _UNSUPPORTED if name in schema)
+    misfits = list(_keyword_faults(schema, path))
+    if misfits:
+        yield from misfits
+        return
     yield from _type_faults(schema, path, value_only=value_only)
     yield from _list_faults(schema, path)
     yield from _pattern_faults(schema, path)
@@ -46,6 +64,16 @@ def _faults(schema: Any, path: str, *, value_only: bool) -> Iterator[FieldError]
     if "not" in schema:
         yield from _faults(schema["not"], f"{path}.not", value_only=True)
     yield from _child_faults(schema, path, value_only=value_only)
+
+
+def _keyword_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for name, types in _KEYWORD_TYPES.items():
+        if name in schema and type(schema[name]) not in types:
+            yield invalid(f"{path}.{name}", "", f"must be of type {' or '.join(one.__name__ for one in types)}")
+    for name in _STRING_LISTS:
+        words = schema.get(name)
+        if isinstance(words, list) and not all(isinstance(word, str) for word in words):
+            yield invalid(f"{path}.{name}", "", "must be a list of strings")
 
 
 def _type_faults(schema: Mapping[str, Any], path: str, *, value_only: bool) -> Iterator[FieldError]:
@@ -66,8 +94,6 @@ def _list_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     kind = schema.get("x-kubernetes-list-type")
     if schema.get("type") == "array" and "items" not in schema:
         yield required(f"{path}.items", "must be specified")
-    if isinstance(schema.get("items"), list):
-        yield forbidden(f"{path}.items", "must be a schema, not a list of schemas")
     if kind is None:
         return
     if kind not in _LIST_TYPES:
@@ -89,11 +115,7 @@ def _pattern_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError
 
 
 def _child_faults(schema: Mapping[str, Any], path: str, *, value_only: bool) -> Iterator[FieldError]:
-    properties = schema.get("properties") or {}
-    if not isinstance(properties, Mapping):
-        yield invalid(f"{path}.properties", "", "must be a map of schemas")
-        return
-    for name, sub in properties.items():
+    for name, sub in schema.get("properties", {}).items():
         yield from _faults(sub, f"{path}.properties[{name}]", value_only=value_only)
     if isinstance(schema.get("items"), Mapping):
         yield from _faults(schema["items"], f"{path}.items", value_only=value_only)

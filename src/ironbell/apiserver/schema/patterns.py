@@ -9,6 +9,7 @@ Source: github.com/google/re2: doc/syntax.txt.
 from __future__ import annotations
 
 import re
+import warnings
 from functools import lru_cache
 
 _POSIX = {
@@ -28,8 +29,11 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         ValueError: it is no regular expression, or uses syntax that cannot be brought over.
     """
     try:
-        return re.compile(_translate(pattern), re.ASCII)
-    except re.error as error:
+        with warnings.catch_warnings():
+            # Python warns of set operations that it may bring one day; the syntax here is Go's.
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(_translate(pattern), re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{pattern!r} is not a usable regular expression: {error}") from error
 
 
