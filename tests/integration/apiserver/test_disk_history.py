@@ -199,6 +199,23 @@ async def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
                 pass
 
 
+async def test_a_database_serves_one_process(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db"):
+        with pytest.raises(StorageError, match="in use by another process"):
+            async with opened(tmp_path / "s.db"):
+                pass
+    async with opened(tmp_path / "s.db") as server:
+        assert server.resource_version
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+async def test_writes_after_the_end_are_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+    with pytest.raises(Unavailable, match="the server is closing"):
+        await create(api, "late")
+
+
 def test_an_sqlite_that_may_corrupt_its_log_is_refused() -> None:
     with pytest.raises(StorageError, match=r"SQLite 3.46.1 is too old: at least 3.51.3"):
         require_sqlite("3.46.1")

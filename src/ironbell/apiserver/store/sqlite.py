@@ -13,6 +13,8 @@ Source: sqlite.org/wal.html; the corruption of logs being reset that SQLite 3.51
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,11 +71,13 @@ class SqliteLog:
         require_sqlite(apsw.sqlite_lib_version())
         self._loop = asyncio.get_running_loop()
         self._done = done
+        self._lock = _lock(self._path)
         try:
             self._writer = _connect(self._path)
             self._reader = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
             loaded = _load(self._reader)
-        except apsw.Error as error:
+        except (apsw.Error, StorageError) as error:
+            os.close(self._lock)
             raise StorageError(f"the database {self._path} cannot be opened: {error}") from error
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -119,6 +123,7 @@ class SqliteLog:
         await asyncio.to_thread(self._thread.join)
         self._reader.close()
         self._writer.close()
+        os.close(self._lock)
 
     def _run(self) -> None:
         failure: StorageError | None = None
@@ -189,6 +194,24 @@ def require_sqlite(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:3]) < LEAST_SQLITE:
         least = ".".join(str(part) for part in LEAST_SQLITE)
         raise StorageError(f"SQLite {version} is too old: at least {least} is needed; install a newer apsw")
+
+
+def _lock(path: Path) -> int:
+    """Make the file, readable by its owner alone, and keep other processes from it as long as the handle is open.
+
+    The lock is on a file beside it: SQLite's own locks on the database would be lost when that handle is closed.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        handle = os.open(path.with_name(path.name + "-lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"the database {path} cannot be opened: {error}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise StorageError(f"the database {path} is in use by another process: end that one first") from error
+    return handle
 
 
 def _connect(path: Path) -> apsw.Connection:

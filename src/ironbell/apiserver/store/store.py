@@ -43,6 +43,7 @@ class Store:
         self._assigned = 0
         self._compacted = 0
         self._start = 0
+        self._is_closed = False
         self.revision = 0
         """The newest revision that is durable and visible."""
 
@@ -66,7 +67,8 @@ class Store:
             self._log.forget(loaded.horizon, dead)
 
     async def close(self) -> None:
-        """End all watches and wait until everything queued is on disk."""
+        """Take no more writes, end all watches, and wait until everything queued is on disk."""
+        self._is_closed = True
         for history in self._histories.values():
             history.close()
         await self._log.close()
@@ -134,6 +136,8 @@ class Store:
         return self._append(Change(entry, previous, deleted=True))
 
     def _append(self, change: Change) -> Written:
+        if self._is_closed:
+            raise Unavailable("the server is closing: try again when it is back")
         entry = change.entry
         self._latest[entry.resource, entry.key] = change
         written: Written = asyncio.get_running_loop().create_future()

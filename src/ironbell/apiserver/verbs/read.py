@@ -25,7 +25,7 @@ from ironbell.apiserver.store.watch import Feed
 from ironbell.apiserver.verbs.bodies import body_of
 
 BOOKMARK_SECONDS = 60.0
-_TURN = 512
+_TURN = 256
 """After so many steps of a long answer, others get a turn."""
 
 
@@ -50,6 +50,7 @@ async def list_objects(context: Context, request: Request, options: ListOptions)
     version, after = store.revision, None
     if options.continue_token:
         version, after = _read_token(options.continue_token)
+    is_costly = bool(options.selector.fields) or not request.info.is_stored_version
     entries = _entries_at(store, request, version=version, after=after)
     limit = options.limit or -1
     found: list[bytes] = []
@@ -60,7 +61,7 @@ async def list_objects(context: Context, request: Request, options: ListOptions)
                 return Page(found, str(version), _token(version, last))
             found.append(body_of(request.info, entry))
             last = entry.key
-        if not request.info.is_stored_version and count % _TURN == 0:
+        if is_costly and count % _TURN == 0:
             await asyncio.sleep(0)
     return Page(found, str(version))
 
