@@ -186,11 +186,11 @@ def open_exclusively(device: Device, flags: int = 0) -> int:
 
 
 def reread_partitions(device: Device) -> bool:
-    """Let the kernel see a new partition table; False where it cannot.
+    """Let the kernel see a new partition table; False where it cannot. A partition or a file has none.
 
     Kernels that cannot read the table by themselves (built without its format, loop devices) are told by partx.
     """
-    if device.is_file:
+    if device.is_file or whole_disk(device.kernel_name) != device.kernel_name:
         return True
     has_read = _reread_by_kernel(Path(device.path))
     if partitions(device.kernel_name) or shutil.which("partx") is None:
