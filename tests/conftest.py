@@ -7,4 +7,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["support.cluster", "support.kubectl"]
+pytest_plugins = ["support.cluster", "support.installation", "support.kubectl"]

@@ -1,10 +1,63 @@
-"""The controllers of `core`, each with the identity that it writes under."""
+"""The controllers of `core`, each with an identity and a role of its own."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from ironbell.api.client import Api
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
+from ironbell.app import roles
+from ironbell.app.rendering import TemplateEngine
+from ironbell.controllers.rufio import controllers as rufio
+from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.controllers.rufio.connect import connect
+from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.runtime import Manager
 
+BMC_ACCESS = "rufio-access"
 
-def add_controllers(manager: Manager, server: ApiServer) -> None:
-    """Add all controllers to the manager."""
+PolicyRules = Sequence[Mapping[str, Sequence[str]]]
+
+
+def rules_by_controller() -> dict[str, PolicyRules]:
+    """What each controller may write, and what opens BMC sessions may read."""
+    return {**tink.WRITES, **rufio.WRITES, BMC_ACCESS: rufio.ACCESS_READS}
+
+
+def identity(controller: str) -> Identity:
+    """Who a controller is to the API."""
+    return Identity(roles.service_account_user(controller), roles.WIRE_GROUPS)
+
+
+def grant_controllers(authorizer: RoleAuthorizer) -> None:
+    """Give each controller its role."""
+    for name, rules in rules_by_controller().items():
+        role = Role(name, tuple(_rule(rule) for rule in rules))
+        authorizer.grant(role, [Binding(name, users=(identity(name).user,))])
+
+
+@asynccontextmanager
+async def all_controllers(manager: Manager, server: ApiServer) -> AsyncIterator[None]:
+    """Add all controllers to the manager; what they hold open is closed when the block is left."""
+    engine = TemplateEngine()
+
+    def api_of(controller: str) -> Api:
+        return server.client(identity(controller))
+
+    access = BmcAccess(api_of(BMC_ACCESS), connect)
+    for controller in (
+        *tink.controllers(engine, engine.parse, api_of),
+        *rufio.controllers(access, server.clock, api_of),
+    ):
+        manager.add(controller)
+    try:
+        yield
+    finally:
+        await access.close()
+
+
+def _rule(rule: Mapping[str, Sequence[str]]) -> Rule:
+    return Rule(tuple(rule["verbs"]), tuple(rule["resources"]), tuple(rule["apiGroups"]))

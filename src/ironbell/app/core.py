@@ -22,7 +22,7 @@ from ironbell.apiserver.http.serve import Running, serve
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
-from ironbell.app.controllers import add_controllers
+from ironbell.app.controllers import all_controllers, grant_controllers
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.privileges import service_account
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
@@ -55,7 +55,8 @@ async def serve_core(configuration: CoreConfig) -> None:
     wire = Path(configuration.wire_folder) if configuration.wire_folder else None
     clock, randomness = SystemClock(), SystemRandomness()
     authorizer = RoleAuthorizer()
-    roles.grant_all(authorizer)
+    roles.grant_processes(authorizer)
+    grant_controllers(authorizer)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             ApiServer.open(
@@ -81,7 +82,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire)
         manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-        add_controllers(manager, server)
+        await stack.enter_async_context(all_controllers(manager, server))
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
             announce = group.create_task(_announce(manager, running), name="announce")

@@ -32,19 +32,22 @@ WIRE_ROLE = Role(
 )
 WIRE_BINDING = Binding(WIRE_ROLE.name, users=(WIRE,))
 
+BMC = ("bmc.tinkerbell.org",)
+
 READER = Identity(service_account_user("ironbell-controllers"), WIRE_GROUPS)
 """Reads for all controllers; each writes under its own name."""
 READER_ROLE = Role(
     "ironbell-controllers",
     (
-        Rule(READ, ("*",), ("tinkerbell.org", "bmc.tinkerbell.org")),
-        Rule(READ, ("secrets", "namespaces"), ("",)),
+        Rule(READ, ("*",), (*TINKERBELL, *BMC)),
+        # that a Secret has changed; its contents are read by rufio alone, when it opens a session
+        Rule(READ, ("secrets",), ("",)),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
 )
 
 
-def grant_all(authorizer: RoleAuthorizer) -> None:
-    """Give every process of ours its role."""
+def grant_processes(authorizer: RoleAuthorizer) -> None:
+    """Give `wire`, and what reads for the controllers, their roles."""
     authorizer.grant(WIRE_ROLE, [WIRE_BINDING])
     authorizer.grant(READER_ROLE, [Binding(READER_ROLE.name, users=(READER.user,))])

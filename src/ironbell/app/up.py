@@ -48,6 +48,8 @@ class Site:
     options: UpOptions
     on_ready: Callable[[Path], None]
     _core_ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _was_ready: set[str] = field(default_factory=set)
+    _was_ready: set[str] = field(default_factory=set)
     _lab: dict[str, Any] = field(default_factory=dict)
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
@@ -85,7 +87,10 @@ class Site:
 
     async def _reported(self, name: str, report: Report) -> None:
         event = report["event"]
-        if (event == "failed" and not self._core_ready.is_set() and name == CORE) or event == "refused":
+        if event == "ready":
+            self._was_ready.add(name)
+        if event == "failed" and name not in self._was_ready:
+            # what fails at its first start would fail at every other
             self._give_up(str(report.get("message", "")))
         elif name == CORE and event == "ready" and not self._core_ready.is_set():
             self._core_ready.set()

@@ -40,11 +40,7 @@ def prepare() -> Callable[[], Awaitable[None]]:
     if configuration.network_namespace:
         enter_network_namespace(Path(configuration.network_namespace))
     if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
-        try:
-            _refuse_beside_others(configuration.interface)
-        except ForeignDhcpServerError as error:
-            report("refused", message=str(error))
-            raise
+        _refuse_beside_others(configuration.interface)
     sockets = open_sockets(configuration)
     _become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())

@@ -143,7 +143,7 @@ class RedfishHttp:
             sent = True
             async with request as response:
                 text = await response.content.read(MAX_ANSWER)
-                return _answer(response, text, f"{method} {path}", self._endpoint.host)
+                return _answer(response, text, f"{method} {path}", self._endpoint.host, changes=changes)
         except aiohttp.ClientConnectorCertificateError as error:
             raise _untrusted(self._endpoint.host, error.certificate_error) from error
         except aiohttp.ClientConnectorError as error:
@@ -180,7 +180,7 @@ def _plain(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
-def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str) -> Answer:
+def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str, *, changes: bool) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     document: Any = {}
     if text.strip():
@@ -192,11 +192,11 @@ def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str)
     if not isinstance(document, dict):
         document = {}
     if response.status >= 400:
-        raise _refusal(response.status, document, what, host)
+        raise _refusal(response.status, document, what, host, changes=changes)
     return Answer(response.status, headers, document)
 
 
-def _refusal(status: int, document: Document, what: str, host: str) -> BmcError:
+def _refusal(status: int, document: Document, what: str, host: str, *, changes: bool) -> BmcError:
     said = message_of(document)
     text = f"{host}: {what}: {said or f'HTTP {status}'}"
     match status:
@@ -204,11 +204,12 @@ def _refusal(status: int, document: Document, what: str, host: str) -> BmcError:
             return AuthenticationError(f"{host}: user name or password is refused{': ' + said if said else ''}")
         case 404 | 405 | 501:
             return UnsupportedError(text)
-        case 412 | 428:
+        case 408 | 412 | 428 | 429 | 502 | 503 | 504:
             return BusyError(text)
-        case 408 | 429 | 502 | 503 | 504:
-            return BusyError(text)
-    return RejectedError(text) if status < 500 else BusyError(text)
+    if status < 500:
+        return RejectedError(text)
+    # some services act and then answer with an error: whoever repeats may interrupt the machine twice
+    return OutcomeUnknownError(text) if changes else BusyError(text)
 
 
 def message_of(document: Document) -> str:

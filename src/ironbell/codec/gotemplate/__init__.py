@@ -7,7 +7,7 @@ bounds of `limits`.
 Source: golang/go: src/text/template; Masterminds/sprig v3.3.0; tinkerbell/tinkerbell: tink/controller.
 """
 
-from ironbell.codec.gotemplate.engine import FUNCTIONS, render
+from ironbell.codec.gotemplate.engine import FUNCTIONS, check, render
 from ironbell.codec.gotemplate.errors import TemplateError
 from ironbell.codec.gotemplate.functions import Function, Library, P
 from ironbell.codec.gotemplate.values import Field, Int64, Pointer, Struct, StructType, TypedList, strings
@@ -24,6 +24,7 @@ __all__ = [
     "StructType",
     "TemplateError",
     "TypedList",
+    "check",
     "render",
     "strings",
 ]

@@ -14,7 +14,7 @@ from ironbell.codec.gotemplate.errors import SyntaxFault, TemplateError
 from ironbell.codec.gotemplate.evaluate import Evaluator, Fault
 from ironbell.codec.gotemplate.functions import Function
 from ironbell.codec.gotemplate.limits import OUTPUT_BYTES
-from ironbell.codec.gotemplate.parser import parse
+from ironbell.codec.gotemplate.parser import Parsed, parse
 from ironbell.codec.gotemplate.sprig import SPRIG
 
 FUNCTIONS: Mapping[str, Function] = {**BUILTINS, **SPRIG}
@@ -34,12 +34,7 @@ def render(
     Raises:
         TemplateError: the text does not parse, does not execute with this data, or exceeds a bound.
     """
-    try:
-        parsed = parse(text, name=_NAME, functions=functions)
-    except SyntaxFault as fault:
-        raise TemplateError(fault.problem, line=fault.line, excerpt=_line(text, fault.line)) from None
-    except RecursionError:
-        raise TemplateError("nested too deeply", line=1, excerpt=_line(text, 1)) from None
+    parsed = _parsed(text, functions)
     try:
         return Evaluator(parsed.defined, functions, output_cap=output_cap).run(_NAME, data)
     except Fault as fault:
@@ -47,6 +42,24 @@ def render(
         start = text.rfind("\n", 0, fault.pos) + 1
         column = len(text[start : fault.pos].encode("utf-8", "surrogateescape"))
         raise TemplateError(fault.problem, line=line, column=column, excerpt=_line(text, line)) from None
+
+
+def check(text: str, *, functions: Mapping[str, Function] = FUNCTIONS) -> None:
+    """Parse without executing.
+
+    Raises:
+        TemplateError: the text does not parse.
+    """
+    _parsed(text, functions)
+
+
+def _parsed(text: str, functions: Mapping[str, Function]) -> Parsed:
+    try:
+        return parse(text, name=_NAME, functions=functions)
+    except SyntaxFault as fault:
+        raise TemplateError(fault.problem, line=fault.line, excerpt=_line(text, fault.line)) from None
+    except RecursionError:
+        raise TemplateError("nested too deeply", line=1, excerpt=_line(text, 1)) from None
 
 
 def _line(text: str, number: int) -> str:

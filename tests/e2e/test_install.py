@@ -1,0 +1,124 @@
+"""From power-off to an installed operating system that reports: real firmware, real packets, real disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.demo.run import NODE
+from support.installation import Artefacts, Installation, installation
+
+pytestmark = [pytest.mark.root, pytest.mark.qemu]
+
+WORKFLOW = f"install-{NODE}"
+WRITE = "write the image"
+BOOT_S, INSTALL_S, FINISH_S = 420, 420, 420
+
+
+def pids_of(module: str, data_dir: Path) -> list[int]:
+    """Processes of one site: those that have a file below its folder open, or it as their folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            owner = (Path("/proc") / parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if module.encode() in command and str(data_dir).encode() in owner:
+            found.append(int(entry.name))
+    return found
+
+
+def kill(module: str, data_dir: Path) -> None:
+    (pid,) = pids_of(module, data_dir)
+    os.kill(pid, signal.SIGKILL)
+
+
+async def check_installed(seen: Installation) -> None:
+    assert seen.state(WORKFLOW) == "SUCCESS"
+    assert {"DHCPLeased", "BootScriptServed", "KernelServed", "InitrdServed", "MetadataServed"} <= seen.reasons()
+    partitions = subprocess.run(["sfdisk", "-d", str(seen.disk)], capture_output=True, text=True, check=True).stdout
+    assert partitions.count("start=") == 3
+    await seen.until(lambda: "login:" in seen.console, within_s=FINISH_S, what="login prompt on the console")
+
+
+async def test_uefi_machine_is_installed_though_every_process_is_killed(tmp_path: Path, artefacts: Artefacts) -> None:
+    """core and wire die while the image is written, wire once more at boot: the disk is right all the same."""
+    async with installation(tmp_path, artefacts, firmware="uefi") as seen:
+        await seen.apply(*seen.objects(), *seen.install())
+        await seen.until(lambda: "BootScriptServed" in seen.reasons(), within_s=BOOT_S, what="boot script")
+        kill("ironbell.app.wire", tmp_path)
+        await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=INSTALL_S, what="writing")
+        kill("ironbell.app.wire", tmp_path)
+        kill("ironbell.app.core", tmp_path)
+        await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "SUCCESS", within_s=INSTALL_S, what="image")
+        await seen.until(lambda: "InstalledSystemUp" in seen.reasons(), within_s=FINISH_S, what="cloud-init's report")
+        await seen.until(lambda: seen.state(WORKFLOW) == "SUCCESS", within_s=60, what="end of the workflow")
+        await check_installed(seen)
+        hardware = await seen.client.get(HARDWARE, "default", NODE)
+        assert hardware.spec.interfaces[0].netboot is not None
+        assert not hardware.spec.interfaces[0].netboot.allow_pxe
+        assert "ironbell.dev/installed-system-up" in hardware.metadata.annotations
+
+
+async def test_bios_machine_is_installed(tmp_path: Path, artefacts: Artefacts) -> None:
+    async with installation(tmp_path, artefacts, firmware="bios") as seen:
+        await seen.apply(*seen.objects(), *seen.install())
+        await seen.until(
+            lambda: "InstalledSystemUp" in seen.reasons(), within_s=BOOT_S + INSTALL_S + FINISH_S, what="installed"
+        )
+        await seen.until(lambda: seen.state(WORKFLOW) == "SUCCESS", within_s=60, what="end of the workflow")
+        await check_installed(seen)
+
+
+@pytest.mark.soak
+async def test_power_cycle_in_the_middle_fails_the_workflow_with_the_reason(
+    tmp_path: Path, artefacts: Artefacts
+) -> None:
+    async with installation(tmp_path, artefacts, firmware="uefi") as seen:
+        await seen.apply(*seen.objects(), *seen.install())
+        await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=BOOT_S, what="writing")
+        await seen.apply(power_cycle_into_network())
+        await seen.until(lambda: seen.state(WORKFLOW) == "FAILED", within_s=BOOT_S, what="failure")
+        assert "reboot" in seen.message(WORKFLOW)
+
+
+@pytest.mark.soak
+async def test_power_cycle_in_the_middle_begins_again_where_the_workflow_says_so(
+    tmp_path: Path, artefacts: Artefacts
+) -> None:
+    async with installation(tmp_path, artefacts, firmware="uefi") as seen:
+        template, workflow = seen.install()
+        workflow["metadata"]["annotations"] = {"ironbell.dev/on-reboot": "restart"}
+        await seen.apply(*seen.objects(), template, workflow)
+        await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=BOOT_S, what="writing")
+        await seen.apply(power_cycle_into_network())
+        await seen.until(
+            lambda: "InstalledSystemUp" in seen.reasons(), within_s=BOOT_S + INSTALL_S + FINISH_S, what="installed"
+        )
+        await check_installed(seen)
+
+
+def power_cycle_into_network() -> dict[str, Any]:
+    """A Job that interrupts the machine and has it boot over the network again."""
+    return {
+        "apiVersion": "bmc.tinkerbell.org/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "interrupt", "namespace": "default"},
+        "spec": {
+            "machineRef": {"name": NODE, "namespace": "default"},
+            "tasks": [
+                {"oneTimeBootDeviceAction": {"device": ["pxe"], "efiBoot": True}},
+                {"powerAction": "cycle"},
+            ],
+        },
+    }

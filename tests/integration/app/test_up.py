@@ -1,0 +1,191 @@
+"""`ironbell up` as scripts use it: ready, kubeconfig, several side by side, a clean end, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ironbell.api import core
+from ironbell.api.client import Forbidden
+from ironbell.kube.client import Client
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.http import HttpApi
+
+COMMAND = [sys.executable, "-m", "ironbell.cli.main", "up"]
+
+
+def wait_ready(process: subprocess.Popen[str], timeout_s: float = 30) -> Path:
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], timeout_s)
+    assert readable, "not ready in time"
+    word, _, path = process.stdout.readline().strip().partition(" ")
+    assert word == "ready"
+    return Path(path)
+
+
+@contextmanager
+def up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    log = (folder.parent / f"{folder.name}.log").open("w")
+    process = subprocess.Popen(
+        [*COMMAND, "--data-dir", str(folder), *options], stdout=subprocess.PIPE, stderr=log, text=True
+    )
+    try:
+        yield process, wait_ready(process)
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        assert process.stdout is not None
+        process.stdout.close()
+        log.close()
+
+
+async def test_two_sites_run_side_by_side_and_keep_what_they_are_told(tmp_path: Path) -> None:
+    with up(tmp_path / "a") as (_, one), up(tmp_path / "b") as (_, two):
+        assert one == tmp_path / "a" / "kubeconfig"
+        assert one.stat().st_mode & 0o777 == 0o600
+        async with HttpApi(from_kubeconfig(one)) as api:
+            body = {"metadata": {"name": "kept", "namespace": "default"}, "data": {"a": "b"}}
+            await Client(api).create(core.CONFIG_MAP, body)
+        async with HttpApi(from_kubeconfig(two)) as api:
+            assert await Client(api).find(core.CONFIG_MAP, "default", "kept") is None
+    with up(tmp_path / "a") as (_, one):
+        async with HttpApi(from_kubeconfig(one)) as api:
+            assert (await Client(api).get(core.CONFIG_MAP, "default", "kept")).data == {"a": "b"}
+
+
+def test_ends_cleanly_within_five_seconds_of_sigterm(tmp_path: Path) -> None:
+    with up(tmp_path / "a") as (process, _):
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+        assert time.monotonic() - began < 5
+    leftovers = subprocess.run(["pgrep", "-f", str(tmp_path / "a")], capture_output=True, check=False)
+    assert not leftovers.stdout
+
+
+def test_second_site_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with up(tmp_path / "a"):
+        done = subprocess.run(
+            [*COMMAND, "--data-dir", str(tmp_path / "a")], capture_output=True, text=True, timeout=30, check=False
+        )
+    assert done.returncode == 1
+    assert "another ironbell runs in" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--api-port", "99999"], "api-port must be between"),
+        (["--artefacts", "osie=/tmp"], "the name 'osie' is taken"),
+        (["--lab", "x", "--interface", "y"], "exclude each other"),
+        (["--lab", "/nowhere/lab.yaml"], "/nowhere/lab.yaml"),
+        (["--config", "/nowhere/file"], "/nowhere/file"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path: Path, options: list[str], message: str) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--data-dir", str(tmp_path / "a"), *options], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_configuration_file_with_an_unknown_option_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "ironbell.yaml"
+    file.write_text(f"data-dir: {tmp_path / 'a'}\ninterfaces: eth0\n")
+    done = subprocess.run([*COMMAND, "--config", str(file)], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert "interfaces" in done.stderr
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A network namespace with one bridge, `br0`, 192.0.2.1/24."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("needs root and iproute2")
+    name = f"ib-test-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    for words in (
+        "link set lo up",
+        "link add br0 type bridge",
+        "address add 192.0.2.1/24 dev br0",
+        "link set br0 up",
+    ):
+        subprocess.run(["ip", "-n", name, *words.split()], check=True)
+    yield name
+    subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+def children_of(process: subprocess.Popen[str], module: str) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(process.pid), "-f", module], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+@pytest.mark.root
+async def test_wire_is_an_ordinary_user_that_may_not_read_secrets(tmp_path: Path, namespace: str) -> None:
+    """It runs without root, without capabilities, has only its own sockets, and its token opens only what it needs."""
+    folder = tmp_path / "a"
+    log = (tmp_path / "log").open("w")
+    command = ["ip", "netns", "exec", namespace, *COMMAND, "--data-dir", str(folder), "--interface", "br0", "--force"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        wait_ready(process)
+        (wire,) = until(lambda: [pid for pid in children_of(process, "ironbell.app.wire") if has_dropped(pid)])
+        status = Path(f"/proc/{wire}/status").read_text()
+        assert "Uid:\t0" not in status
+        assert all(
+            int(line.split()[1], 16) == 0 for line in status.splitlines() if line.startswith(("CapEff", "CapPrm"))
+        )
+        assert "NoNewPrivs:\t1" in status
+        until(lambda: "workflow service ready" in (tmp_path / "log").read_text())
+        bound = subprocess.run(
+            ["ip", "netns", "exec", namespace, "ss", "-Hlntup"], capture_output=True, text=True, check=True
+        ).stdout
+        ports = {line.split()[4].rsplit(":", 1)[1] for line in bound.splitlines() if f"pid={wire}," in line}
+        assert ports == {"67", "69", "7080", "42113"}
+        token = (folder / "wire" / "token").read_text()
+        from ironbell.kube.connection import over_socket
+
+        async with HttpApi(over_socket(folder / "wire" / "api.sock", token)) as api:
+            from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
+
+            assert (await Client(api).list(HARDWARE)).items == []
+            for kind in (core.SECRET, TEMPLATE, core.CONFIG_MAP):
+                with pytest.raises(Forbidden):
+                    await Client(api).list(kind)
+            with pytest.raises(Forbidden):
+                await Client(api).create(HARDWARE, {"metadata": {"name": "x", "namespace": "default"}})
+            with pytest.raises(Forbidden):
+                await Client(api).delete(HARDWARE, "default", "x")
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        assert process.stdout is not None
+        process.stdout.close()
+        log.close()
+
+
+def has_dropped(pid: int) -> bool:
+    return "Uid:\t0" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def until(ask, timeout_s: float = 20):  # type: ignore[no-untyped-def]
+    """The first answer that is true."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if answer := ask():
+            return answer
+        select.select([], [], [], 0.05)
+    raise AssertionError("not in time")

@@ -1,0 +1,161 @@
+"""A site with one QEMU machine, for tests that install for real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ironbell.api import core
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.demo import manifests
+from ironbell.demo.artefacts import ensure_image, ensure_osie
+from ironbell.demo.run import HTTP_PORT, NODE, Demo
+from ironbell.demo.site import RunningSite, running_site
+from ironbell.kube.client import Client
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.http import HttpApi
+from ironbell.kube.informer import Informer
+from ironbell.lab.manifests import manifests as lab_manifests
+
+KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
+
+
+@dataclass(frozen=True)
+class Artefacts:
+    """What is served to machines."""
+
+    osie: Path
+    image: Path
+
+
+@pytest.fixture(scope="session")
+def artefacts() -> Artefacts:
+    """In-memory OS and disk image, built once per user."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for network namespaces")
+    if shutil.which("qemu-system-x86_64") is None or shutil.which("mmdebstrap") is None:
+        pytest.skip("needs qemu-system-x86 and mmdebstrap; run `make packages`")
+    return Artefacts(ensure_osie(print), ensure_image(print))
+
+
+@dataclass
+class Installation:
+    """A running site and what is seen of it."""
+
+    site: RunningSite
+    client: Client
+    image: Path
+    events: list[core.Event] = field(default_factory=list)
+    _workflows: dict[str, Workflow] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.site.lab.gateway}:{HTTP_PORT}"
+
+    @property
+    def disk(self) -> Path:
+        """The machine's first disk, as a file."""
+        return Path(self.site.lab.machine(NODE).console).with_name("disk0.raw")
+
+    @property
+    def console(self) -> str:
+        return Path(self.site.lab.machine(NODE).console).read_text(errors="replace")
+
+    def workflow(self, name: str) -> Workflow | None:
+        return self._workflows.get(name)
+
+    def state(self, name: str) -> str:
+        found = self._workflows.get(name)
+        return found.status.state if found else ""
+
+    def action_state(self, name: str, action: str) -> str:
+        found = self._workflows.get(name)
+        actions = [a for task in found.status.tasks for a in task.actions] if found else []
+        return next((a.state for a in actions if a.name == action), "")
+
+    def message(self, name: str) -> str:
+        """What a Workflow says about its outcome."""
+        found = self._workflows.get(name)
+        return next((c.message for c in found.status.conditions if c.type == "Succeeded"), "") if found else ""
+
+    def reasons(self) -> set[str]:
+        """Reasons of all Events on the machine's Hardware."""
+        return {e.reason for e in self.events if e.involved_object.kind == "Hardware"}
+
+    async def apply(self, *documents: dict[str, Any]) -> None:
+        for document in documents:
+            await self.client.create(KINDS[document["kind"]], document)
+
+    def objects(self) -> list[dict[str, Any]]:
+        """Secret, Machine and Hardware of the machine."""
+        password = Path(self.site.lab.machine(NODE).password_file).read_text()
+        return lab_manifests(self.site.lab, {NODE: password})
+
+    def install(self, **changes: Any) -> list[dict[str, Any]]:
+        """The Template and the Workflow of a whole installation."""
+        checksum = self.image.with_name(f"{self.image.name}.sha256").read_text().split()[0]
+        values: dict[str, Any] = {
+            "machine": NODE,
+            "mac": self.site.lab.machine(NODE).mac,
+            "image_url": f"{self.base_url}/images/{self.image.name}",
+            "image_checksum": f"sha256:{checksum}",
+            "metadata_url": self.base_url,
+        }
+        return [manifests.template(), manifests.workflow(manifests.Installation(**(values | changes)))]
+
+    async def until(self, holds: Callable[[], bool], *, within_s: float, what: str) -> None:
+        """Wait for a condition over what is seen; fail with the end of console and log."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            log = self.site.log.read_text(errors="replace").splitlines()[-25:]
+            console = self.console.splitlines()[-25:]
+            pytest.fail(f"{what}: not within {within_s:g} s\n--- console\n" + "\n".join(console + ["--- log", *log]))
+
+    def saw_event(self, _old: core.Event | None, new: core.Event | None) -> None:
+        if new is not None:
+            self.events.append(new)
+        self._changed.set()
+
+    def saw_workflow(self, _old: Workflow | None, new: Workflow | None) -> None:
+        if new is not None:
+            self._workflows[new.metadata.name] = new
+        self._changed.set()
+
+
+@asynccontextmanager
+async def installation(
+    folder: Path, artefacts: Artefacts, *, firmware: str, memory_mib: int = 1536
+) -> AsyncIterator[Installation]:
+    """A site with one powered-off machine; nothing is applied yet."""
+    demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib)
+    served = {"images": artefacts.image.parent}
+    async with (
+        running_site(folder, demo.write_lab_file(), osie=artefacts.osie, artefacts=served) as site,
+        HttpApi(from_kubeconfig(site.kubeconfig)) as api,
+        asyncio.TaskGroup() as group,
+    ):
+        seen = Installation(site, Client(api), artefacts.image)
+        events, workflows = Informer(api, core.EVENT), Informer(api, WORKFLOW)
+        events.add_handler(seen.saw_event)
+        workflows.add_handler(seen.saw_workflow)
+        tasks = [group.create_task(informer.run()) for informer in (events, workflows)]
+        try:
+            yield seen
+        finally:
+            for task in tasks:
+                task.cancel()
