@@ -8,14 +8,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from ironbell.api.kind import Collection
+from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Effect, MergePatch, do, patch, patch_status, wait
 from ironbell.kube.describe import describe
+from ironbell.kube.lag import LoopLag
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
@@ -185,3 +188,38 @@ async def test_a_resync_looks_at_everything_again() -> None:
         await until(lambda: len(reconciler.calls) == 2)
         await asyncio.sleep(101)
         assert len(reconciler.calls) == 4
+
+
+async def test_metrics_have_controller_runtimes_names() -> None:
+    api, plugs = api_in_memory(), Plugs()
+    async with running(api, *plugs.controllers()):
+        await api.add_rack("r", 1)
+        await until(lambda: api.rack("r").status.ready == 1)
+        text = generate_latest().decode()
+    for sample in (
+        'controller_runtime_reconcile_total{controller="example-slot",result="success"}',
+        'controller_runtime_reconcile_errors_total{controller="example-slot"}',
+        'controller_runtime_reconcile_time_seconds_bucket{controller="example-slot",le="0.001"}',
+        'controller_runtime_max_concurrent_reconciles{controller="example-slot"} 16.0',
+        'workqueue_depth{name="example-slot"} 0.0',
+        'workqueue_adds_total{name="example-slot"}',
+        'workqueue_queue_duration_seconds_count{name="example-slot"}',
+    ):
+        assert sample in text
+
+
+async def test_lag_is_what_a_sleeper_oversleeps() -> None:
+    clock = ManualClock()
+    lag = LoopLag(clock=clock, interval_s=0.01)
+    task = asyncio.create_task(lag.run())
+    for late_s in (0.0, 0.0, 0.2):
+        await asyncio.sleep(0.001)
+        clock.advance(0.01 + late_s)
+        await asyncio.sleep(0.009)
+    await asyncio.sleep(0.005)
+    figures = lag.figures()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert figures.samples == 3
+    assert figures.max_s == pytest.approx(0.2)
+    assert figures.p50_s == pytest.approx(0.0, abs=1e-9)
