@@ -22,6 +22,7 @@ type testCase struct {
 	Text     string          `json:"text"`
 	Data     json.RawMessage `json:"data"`
 	Hardware json.RawMessage `json:"hardware"`
+	Spec     json.RawMessage `json:"spec"`
 	Value    json.RawMessage `json:"value"`
 }
 
@@ -69,6 +70,13 @@ func render(c testCase) (result answer) {
 		}
 		data["Hardware"] = hw
 	}
+	if len(c.Spec) > 0 {
+		spec, err := throughStruct(c.Spec)
+		if err != nil {
+			return fail("case", err)
+		}
+		data["hardware"] = map[string]any{"spec": spec}
+	}
 	funcs := sprig.HermeticTxtFuncMap()
 	for name, function := range ownFunctions {
 		funcs[name] = function
@@ -82,6 +90,21 @@ func render(c testCase) (result answer) {
 		return fail("exec", err)
 	}
 	return answer{OK: true, Out: out.Bytes()}
+}
+
+// throughStruct gives what templates see of a spec: decoded into the typed struct, and encoded again.
+func throughStruct(body []byte) (any, error) {
+	var spec hardwareSpec
+	if err := json.Unmarshal(body, &spec); err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	err = json.Unmarshal(body, &value)
+	return value, err
 }
 
 type limited struct {
@@ -105,7 +128,11 @@ func loadYAML(c testCase) answer {
 }
 
 func dumpYAML(c testCase) answer {
-	out, err := yaml.JSONToYAML(c.Value)
+	var value any
+	if err := json.Unmarshal(c.Value, &value); err != nil {
+		return fail("case", err)
+	}
+	out, err := yaml.Marshal(value)
 	if err != nil {
 		return fail("yaml", err)
 	}
@@ -151,6 +178,9 @@ func main() {
 		}
 		if err != nil {
 			return
+		}
+		if in.Buffered() == 0 {
+			out.Flush()
 		}
 	}
 }

@@ -10,6 +10,42 @@ type legacyHardware struct {
 	VendorData string
 }
 
+type hardwareSpec struct {
+	AgentID     string                `json:"agentID,omitempty"`
+	Auto        auto                  `json:"auto,omitempty"`
+	BMCRef      *typedReference       `json:"bmcRef,omitempty"`
+	Interfaces  []networkInterface    `json:"interfaces,omitempty"`
+	References  map[string]objectName `json:"references,omitempty"`
+	Metadata    *metadata             `json:"metadata,omitempty"`
+	TinkVersion int64                 `json:"tinkVersion,omitempty"`
+	Disks       []deviceName          `json:"disks,omitempty"`
+	Resources   map[string]string     `json:"resources,omitempty"`
+	UserData    *string               `json:"userData,omitempty"`
+	VendorData  *string               `json:"vendorData,omitempty"`
+}
+
+type auto struct {
+	EnrollmentEnabled bool `json:"enrollmentEnabled,omitempty"`
+}
+
+type typedReference struct {
+	APIGroup *string `json:"apiGroup"`
+	Kind     string  `json:"kind"`
+	Name     string  `json:"name"`
+}
+
+type objectName struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Resource  string `json:"resource,omitempty"`
+}
+
+type deviceName struct {
+	Device string `json:"device,omitempty"`
+}
+
 type networkInterface struct {
 	Netboot     *netboot `json:"netboot,omitempty"`
 	Isoboot     *isoboot `json:"isoboot,omitempty"`

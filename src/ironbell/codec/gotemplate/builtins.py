@@ -211,7 +211,8 @@ def _netmask_to_prefix_length(netmask: str) -> str:
 @_add("toYaml", P.ANY)
 def _to_yaml(value: Any) -> str:
     try:
-        text = goyaml.dump(gojson.sorted_builtins(value), go_exact=True)
+        # By way of JSON text read as YAML, as upstream does: that decides what is an integer and what cannot be said.
+        text = goyaml.dump(goyaml.load(encode(gojson.marshal(value))), go_exact=True)
     except goyaml.YamlError as error:
         raise CallError(error.problem) from None
     return text.removesuffix("\n")

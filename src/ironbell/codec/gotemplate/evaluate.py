@@ -72,7 +72,10 @@ class Evaluator:
 
     def _at(self, pos: int) -> None:
         self._pos = pos
-        self._steps += 1
+        self._charge(1)
+
+    def _charge(self, steps: int) -> None:
+        self._steps += steps
         if self._steps > STEPS:
             raise CallError(f"the template takes more than {STEPS} steps")
 
@@ -131,6 +134,7 @@ class Evaluator:
             pairs = self._pairs(value, with_index=len(node.pipe.declared) > 1)
             if not pairs:
                 return self._walk_all(node.otherwise, dot) if node.otherwise is not None else None
+            self._charge(len(pairs))
             mark = len(self._vars)
             for index, element in pairs:
                 self._bind(node.pipe, index, element)
@@ -282,11 +286,13 @@ class Evaluator:
         self._at(pos)
         if final is not _MISSING:
             values.append(assign(final, params[-1]))
+        self._charge(sum(map(_weight, values)))
         try:
             result = function.call(*values)
         except CallError as error:
             self._pos = pos
             raise CallError(f"error calling {name}: {error}") from None
+        self._charge(_weight(result))
         if isinstance(result, str):
             check_chars(len(result))
         elif isinstance(result, list | dict):
@@ -325,6 +331,13 @@ class Evaluator:
             case n.Chain():
                 value = self._chain(node, dot, [], _MISSING)
         return assign(value, param)
+
+
+def _weight(value: Any) -> int:
+    """What handling a value costs, in steps."""
+    if isinstance(value, str):
+        return len(value) >> 10
+    return len(value) >> 3 if isinstance(value, list | dict) else 0
 
 
 def _lazy(*_: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from ironbell.codec.gotemplate.errors import CallError
-from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars
-from ironbell.codec.gotemplate.values import NIL, Opaque, Pointer, Struct, TypedList, TypedMap, encode
+from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars, check_items
+from ironbell.codec.gotemplate.values import Opaque, Pointer, Struct, encode
 from ironbell.codec.goyaml.floats import json_float
 
 _ESCAPED = re.compile('[\\x00-\\x1f"\\\\\u2028\u2029\udc80-\udcff]')
@@ -22,44 +22,56 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b":
 _DEPTH = 200
 
 
-def to_builtins(value: Any, depth: int = 0) -> Any:
+def to_builtins(value: Any) -> Any:
     """The JSON value as dicts, lists and scalars; struct fields in their order, map keys sorted.
 
     Raises:
-        CallError: a value that JSON does not have.
+        CallError: a value that JSON does not have, or that expands beyond the bounds.
     """
-    if depth > _DEPTH:
-        raise CallError("nested too deeply for JSON")
-    match value:
-        case Pointer():
-            return None if value.target is None else to_builtins(value.target, depth + 1)
-        case Struct():
-            return _struct(value, depth)
-        case dict():
-            if isinstance(value, TypedMap) and value.is_nil:
-                return None
-            return {key: to_builtins(value[key], depth + 1) for key in sorted(value, key=encode)}
-        case list():
-            if isinstance(value, TypedList) and value.is_nil:
-                return None
-            return [to_builtins(item, depth + 1) for item in value]
-        case float():
+    return _Builder().build(value, 0)
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def build(self, value: Any, depth: int) -> Any:
+        if value is None or isinstance(value, str | bool | int):
+            return value
+        if isinstance(value, float):
             if not math.isfinite(value):
                 raise CallError("json: unsupported value")
             return value
-        case Opaque():
-            return _opaque(value)
-    return None if value is NIL else value
+        if depth > _DEPTH:
+            raise CallError("nested too deeply for JSON")
+        if isinstance(value, list):
+            return None if getattr(value, "is_nil", False) else self._list(value, depth)
+        if isinstance(value, dict):
+            return None if getattr(value, "is_nil", False) else self._dict(value, depth)
+        if isinstance(value, Pointer):
+            return self.build(value.target, depth + 1)
+        if isinstance(value, Struct):
+            return self._struct(value, depth)
+        return _opaque(value) if isinstance(value, Opaque) else None
 
+    def _charge(self, count: int) -> None:
+        self._count += count
+        check_items(self._count)
 
-def _struct(value: Struct, depth: int) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for item in value.type.fields:
-        content = value.values[item.name]
-        if item.omit_empty and _omitted(content):
-            continue
-        result[item.json] = to_builtins(content, depth + 1)
-    return result
+    def _list(self, value: list[Any], depth: int) -> list[Any]:
+        self._charge(len(value))
+        return [self.build(item, depth + 1) for item in value]
+
+    def _dict(self, value: dict[str, Any], depth: int) -> dict[str, Any]:
+        self._charge(len(value))
+        return {key: self.build(value[key], depth + 1) for key in sorted(value, key=encode)}
+
+    def _struct(self, value: Struct, depth: int) -> dict[str, Any]:
+        return {
+            item.json: self.build(value.values[item.name], depth + 1)
+            for item in value.type.fields
+            if not (item.omit_empty and _omitted(value.values[item.name]))
+        }
 
 
 def _omitted(value: Any) -> bool:
@@ -140,17 +152,6 @@ def marshal(value: Any, *, html: bool = True, indent: str = "") -> str:
     writer = _Writer(html=html, indent=indent)
     writer.value(to_builtins(value))
     return "".join(writer.parts)
-
-
-def sorted_builtins(value: Any) -> Any:
-    """The value as it comes out of JSON text into YAML: sized, without struct order.
-
-    Raises:
-        CallError: a value that JSON does not have, or one that grows too large.
-    """
-    builtins = to_builtins(value)
-    marshal(builtins)
-    return builtins
 
 
 def unmarshal(text: str) -> Any:

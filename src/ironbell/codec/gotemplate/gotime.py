@@ -1,4 +1,4 @@
-"""Go's time.Time and Duration, as far as templates reach them. Years 1 to 9999; the local zone is UTC.
+"""Go's time.Time and Duration, as far as templates reach them. The local zone is UTC.
 
 Source: golang/go: src/time/format.go, src/time/time.go.
 """
@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 from typing import Any, Final
 
 from ironbell.codec.gotemplate.functions import Function, P
-from ironbell.codec.gotemplate.timelayout import Clock, TimeError, format_clock, parse_clock
+from ironbell.codec.gotemplate.timelayout import Clock, TimeError, date_of, days_of, format_clock, parse_clock
 from ironbell.codec.gotemplate.values import Int64, Opaque
 
 SECOND: Final = 1_000_000_000
-_EPOCH = date(1970, 1, 1).toordinal()
 _UNITS: Final = {
     "ns": 1,
     "us": 1000,
@@ -44,11 +42,11 @@ class Time(Opaque):
     def _clock(self) -> Clock:
         seconds, nanoseconds = divmod(self.unix_nanoseconds, SECOND)
         days, second_of_day = divmod(seconds + self.offset_s, 86_400)
-        day = date.fromordinal(max(1, min(date.max.toordinal(), days + _EPOCH)))
+        year, month, day = date_of(days)
         return Clock(
-            year=day.year,
-            month=day.month,
-            day=day.day,
+            year=year,
+            month=month,
+            day=day,
             second_of_day=second_of_day,
             nanoseconds=nanoseconds,
             offset_s=self.offset_s,
@@ -72,7 +70,7 @@ class Time(Opaque):
         return {
             "Year": lambda: clock.year,
             "Day": lambda: clock.day,
-            "YearDay": lambda: clock.date.timetuple().tm_yday,
+            "YearDay": lambda: clock.yearday,
             "Hour": lambda: clock.second_of_day // 3600,
             "Minute": lambda: clock.second_of_day // 60 % 60,
             "Second": lambda: clock.second_of_day % 60,
@@ -91,9 +89,7 @@ class Time(Opaque):
         clock = self._clock()
         month = clock.year * 12 + clock.month - 1 + years * 12 + months
         year, month_index = divmod(month, 12)
-        if not 1 <= year <= 9999 or abs(days) > 3_000_000:
-            return ZERO
-        shift = date(year, month_index + 1, 1).toordinal() + clock.day - 1 + days - clock.date.toordinal()
+        shift = days_of(year, month_index + 1, 1) + clock.day - 1 + days - clock.days
         return self.plus(shift * 86_400 * SECOND)
 
 
@@ -113,8 +109,7 @@ def parse_time(layout: str, text: str) -> Time:
         TimeError: the text does not have the layout.
     """
     clock = parse_clock(layout, text)
-    days = clock.date.toordinal() - _EPOCH
-    seconds = days * 86_400 + clock.second_of_day - clock.offset_s
+    seconds = clock.days * 86_400 + clock.second_of_day - clock.offset_s
     return Time(seconds * SECOND + clock.nanoseconds, clock.offset_s, clock.zone)
 
 

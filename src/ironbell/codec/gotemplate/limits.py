@@ -9,8 +9,8 @@ from __future__ import annotations
 from ironbell.codec.gotemplate.errors import CallError
 
 OUTPUT_BYTES = 262_144
-STEPS = 2_000_000
-"""Evaluated nodes, of which every loop iteration and call counts some."""
+STEPS = 1_000_000
+"""Evaluated nodes; loops and the sizes of what functions take and give count as well."""
 ITEMS = 100_000
 """Elements of one list or map."""
 TEXT_CHARS = 4 << 20

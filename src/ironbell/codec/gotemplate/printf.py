@@ -146,7 +146,7 @@ class _Formatter:
     def _print(self, flags: Flags, verb: str) -> str:
         value = self._args[self._arg]
         self._arg += 1
-        if verb == "v":
+        if verb in ("v", "w"):
             flags.sharp_v, flags.plus_v = flags.sharp, flags.plus
             flags.sharp = flags.plus = False
         return Printer(flags).arg(value, verb)

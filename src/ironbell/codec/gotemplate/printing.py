@@ -107,6 +107,8 @@ class Printer:
                 return self._string(value, verb)
             case Opaque() if verb in "vsxXq":
                 return self._string(str(value), verb)
+        if verb == "w":
+            return self._bad(value, verb)
         if depth > 200:
             raise CallError("nested too deeply to be printed")
         match value:

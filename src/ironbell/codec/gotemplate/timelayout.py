@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Final
 
 MONTHS: Final = [
@@ -49,8 +48,36 @@ class Clock:
     zone: str
 
     @property
-    def date(self) -> date:
-        return date(self.year, self.month, self.day)
+    def days(self) -> int:
+        """Days since the epoch."""
+        return days_of(self.year, self.month, self.day)
+
+    @property
+    def yearday(self) -> int:
+        """The day of the year, from 1."""
+        return self.days - days_of(self.year, 1, 1) + 1
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the Gregorian calendar, which goes on before the year 1."""
+    year -= month <= 2
+    year_of_era = year % 400
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return year // 400 * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+
+
+def date_of(days: int) -> tuple[int, int, int]:
+    """Year, month and day, from days since 1970-01-01."""
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return era * 400 + year_of_era + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1
+
+
+def _days_in(year: int, month: int) -> int:
+    return days_of(year + month // 12, month % 12 + 1, 1) - days_of(year, month, 1)
 
 
 def _chunks(layout: str) -> list[tuple[str, str]]:
@@ -70,7 +97,7 @@ def format_clock(layout: str, clock: Clock) -> str:
 
 def _shown(chunk: str, clock: Clock) -> str:
     hour, minute, second = clock.second_of_day // 3600, clock.second_of_day // 60 % 60, clock.second_of_day % 60
-    weekday = DAYS[(clock.date.weekday() + 1) % 7]
+    weekday = DAYS[(clock.days + 4) % 7]
     hour12 = hour % 12 or 12
     simple = {
         "January": MONTHS[clock.month - 1], "Jan": MONTHS[clock.month - 1][:3], "Monday": weekday, "Mon": weekday[:3],
@@ -82,9 +109,9 @@ def _shown(chunk: str, clock: Clock) -> str:
     if chunk in simple:
         return simple[chunk]
     if chunk in ("002", "__2"):
-        return f"{clock.date.timetuple().tm_yday:{'03d' if chunk == '002' else '3d'}}"
+        return f"{clock.yearday:{'03d' if chunk == '002' else '3d'}}"
     if chunk == "MST":
-        return clock.zone or _offset("-0700" if clock.offset_s % 3600 else "-07", clock.offset_s)
+        return clock.zone or _offset("-0700", clock.offset_s)
     if chunk[0] in ".,":
         digits = f"{clock.nanoseconds:09d}"[: len(chunk) - 1]
         if chunk[1] == "9":
@@ -110,9 +137,10 @@ class _Reader:
         self.year = 0
         self.month = self.day = self.yearday = -1
         self.hour = self.minute = self.second = self.nanoseconds = 0
-        self.half: str | None = None
+        self.halves: set[str] = set()
         self.offset_s: int | None = None
-        self.zone: str | None = None
+        self.zone = ""
+        self.is_utc = False
 
     def skip(self, prefix: str) -> None:
         """Literal text; one blank in the layout takes any number."""
@@ -177,7 +205,7 @@ class _Reader:
             case "05" | "5":
                 self._seconds(chunk, following)
             case "PM" | "pm":
-                self.half = self._take("PM|AM" if chunk == "PM" else "pm|am").upper()
+                self.halves.add(self._take("PM|AM" if chunk == "PM" else "pm|am").upper())
             case "MST":
                 self._zone_name()
             case _ if chunk[0] in ".,":
@@ -201,7 +229,7 @@ class _Reader:
 
     def _zone_name(self) -> None:
         if self.text.startswith("UTC"):
-            self.text, self.zone, self.offset_s = self.text[3:], "UTC", 0
+            self.text, self.is_utc = self.text[3:], True
             return
         name = self._take(_ZONE.pattern)
         hours = int(name[3:]) if name.startswith("GMT") and len(name) > 3 else 0
@@ -213,7 +241,7 @@ class _Reader:
 
     def _zone_offset(self, chunk: str) -> None:
         if chunk[0] == "Z" and self.text.startswith("Z"):
-            self.text, self.zone, self.offset_s = self.text[1:], "UTC", 0
+            self.text, self.is_utc = self.text[1:], True
             return
         separator = ":" if ":" in chunk else ""
         count = len(chunk[1:].replace(":", "")) // 2
@@ -226,31 +254,29 @@ class _Reader:
         self.offset_s = -offset if text[0] == "-" else offset
 
     def clock(self) -> Clock:
-        if self.half == "PM" and self.hour < 12:
+        if "PM" in self.halves and self.hour < 12:
             self.hour += 12
-        elif self.half == "AM" and self.hour == 12:
+        elif "AM" in self.halves and self.hour == 12:
             self.hour = 0
-        try:
-            day = self._date()
-        except (ValueError, OverflowError):
-            raise TimeError("a part of the time is out of range") from None
-        zone = self.zone if self.zone is not None else ""
-        if not self.offset_s and not zone:
-            zone = "UTC"
+        year, month, day = self._date()
+        offset_s = 0 if self.is_utc else self.offset_s or 0
+        zone = "UTC" if self.is_utc or not (offset_s or self.zone) else self.zone
         second_of_day = (self.hour * 60 + self.minute) * 60 + self.second
-        return Clock(day.year, day.month, day.day, second_of_day, self.nanoseconds, self.offset_s or 0, zone)
+        return Clock(year, month, day, second_of_day, self.nanoseconds, offset_s, zone)
 
-    def _date(self) -> date:
-        if self.yearday < 0:
-            return date(self.year, self.month if self.month >= 0 else 1, self.day if self.day >= 0 else 1)
-        found = date(self.year, 1, 1) + timedelta(days=self.yearday - 1)
-        if (
-            found.year != self.year
-            or (self.month >= 0 and self.month != found.month)
-            or (self.day >= 0 and self.day != found.day)
-        ):
-            raise ValueError("the day of the year does not match")
-        return found
+    def _date(self) -> tuple[int, int, int]:
+        month = self.month if self.month >= 0 else 1
+        day = self.day if self.day >= 0 else 1
+        if self.yearday >= 0:
+            found_year, found_month, found_day = date_of(days_of(self.year, 1, 1) + self.yearday - 1)
+            if (self.month >= 0 and self.month != found_month) or (self.day >= 0 and self.day != found_day):
+                raise TimeError("the day of the year does not match")
+            if found_year != self.year:
+                raise TimeError("a part of the time is out of range")
+            return self.year, found_month, found_day
+        if not 1 <= day <= _days_in(self.year, month):
+            raise TimeError("a part of the time is out of range")
+        return self.year, month, day
 
 
 def parse_clock(layout: str, text: str) -> Clock:

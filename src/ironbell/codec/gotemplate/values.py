@@ -34,6 +34,7 @@ class _Nil:
 
 NIL: Final = _Nil()
 ANY_TYPE: Final = "interface {}"
+_MAX_COMPARED: Final = 100_000
 
 
 class Int64(int):
@@ -246,28 +247,45 @@ def wrap_int64(value: int) -> Int64:
 
 
 def deep_equal(left: Any, right: Any) -> bool:
-    """reflect.DeepEqual: types must be the same."""
-    left, right = (None if item is NIL else item for item in (left, right))
-    if type_name(left) != type_name(right):
-        return False
-    match left:
-        case list():
-            return _nilness(left) == _nilness(right) and len(left) == len(right) and all(map(deep_equal, left, right))
-        case dict():
-            return (
-                _nilness(left) == _nilness(right)
-                and left.keys() == right.keys()
-                and all(deep_equal(value, right[key]) for key, value in left.items())
-            )
-        case Struct():
-            return all(deep_equal(left.values[item.name], right.values[item.name]) for item in left.type.fields)
-        case Pointer():
-            if left.target is None or right.target is None:
-                return left.target is right.target
-            return deep_equal(left.target, right.target)
-        case Opaque():
-            return str(left) == str(right)
-    return bool(left == right)
+    """reflect.DeepEqual: types must be the same.
+
+    Raises:
+        CallError: the values expand beyond what may be compared.
+    """
+    return _Comparison().equal(left, right)
+
+
+class _Comparison:
+    def __init__(self) -> None:
+        self._left = _MAX_COMPARED
+
+    def equal(self, left: Any, right: Any) -> bool:
+        self._left -= 1
+        if self._left < 0:
+            raise CallError("too much to compare")
+        left, right = (None if item is NIL else item for item in (left, right))
+        if type_name(left) != type_name(right):
+            return False
+        match left:
+            case list():
+                return (
+                    _nilness(left) == _nilness(right) and len(left) == len(right) and all(map(self.equal, left, right))
+                )
+            case dict():
+                return (
+                    _nilness(left) == _nilness(right)
+                    and left.keys() == right.keys()
+                    and all(self.equal(value, right[key]) for key, value in left.items())
+                )
+            case Struct():
+                return all(self.equal(left.values[item.name], right.values[item.name]) for item in left.type.fields)
+            case Pointer():
+                if left.target is None or right.target is None:
+                    return left.target is right.target
+                return self.equal(left.target, right.target)
+            case Opaque():
+                return str(left) == str(right)
+        return bool(left == right)
 
 
 def _nilness(value: Any) -> bool:

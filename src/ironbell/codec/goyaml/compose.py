@@ -72,7 +72,10 @@ def compose(text: str | bytes, limits: Limits) -> Iterator[tuple[AnyNode, int]]:
             while (event := parser.get_event()) is not None:
                 if isinstance(event, DocumentStartEvent):
                     composer = _Composer(parser, limits.depth)
-                    yield composer.node(parser.get_event(), 1), composer.count
+                    root = composer.node(parser.get_event(), 1)
+                    # The document's end: what stands behind its root may be an error.
+                    parser.get_event()
+                    yield root, composer.count
         finally:
             parser.dispose()
     except yaml.MarkedYAMLError as error:

@@ -108,18 +108,21 @@ class _Builder:
 
 def scalar(node: ScalarNode) -> str | bool | int | float | None:
     """The JSON value of one scalar node."""
+    value = _resolved(node)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise YamlError(f"{node.text} has no form in JSON", line=node.line)
+    return value
+
+
+def _resolved(node: ScalarNode) -> str | bool | int | float | None:
     text, tag = node.text, node.tag
     if tag == PLAIN:
-        value = resolve(text)
-    elif tag == STR:
+        return resolve(text)
+    if tag == STR:
         return text
-    elif tag == _BINARY:
+    if tag == _BINARY:
         return _binary(text, node.line)
-    else:
-        value = _tagged(text, tag, node.line)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise YamlError(f"{text} has no form in JSON", line=node.line)
-    return value
+    return _tagged(text, tag, node.line)
 
 
 def _tagged(text: str, tag: str, line: int) -> str | bool | int | float | None:
@@ -145,6 +148,13 @@ def _binary(text: str, line: int) -> str:
         raise YamlError("!!binary value contains invalid base64 data", line=line) from None
 
 
+def _as_float32(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def _is_merge(node: AnyNode) -> bool:
     return isinstance(node, ScalarNode) and node.text == "<<" and node.tag in (PLAIN, TAG_PREFIX + "merge")
 
@@ -154,7 +164,7 @@ def _key_text(node: AnyNode) -> str:
         raise YamlError("a list or mapping cannot be a key", line=node.line)
     if node.tag == STR:
         return node.text
-    value = scalar(node)
+    value = _resolved(node)
     match value:
         case str():
             return value
@@ -165,5 +175,5 @@ def _key_text(node: AnyNode) -> str:
                 raise YamlError("a number beyond 64 bits cannot be a key", line=node.line)
             return str(value)
         case float():
-            return format_float(struct.unpack("f", struct.pack("f", value))[0], bits=32)
+            return format_float(_as_float32(value), bits=32)
     raise YamlError("null cannot be a key", line=node.line)

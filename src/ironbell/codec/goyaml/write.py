@@ -22,7 +22,7 @@ from yaml.resolver import Resolver
 
 from ironbell.codec.goyaml.compose import STR
 from ironbell.codec.goyaml.errors import YamlError
-from ironbell.codec.goyaml.floats import format_float, json_float
+from ironbell.codec.goyaml.floats import format_float
 from ironbell.codec.goyaml.resolve import is_timestamp, resolve
 
 _BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
@@ -48,7 +48,8 @@ def dump(value: Any, *, go_exact: bool = False, sort_keys: bool = True) -> str:
         raise YamlError("nested too deeply to be written") from None
     finally:
         emitter.dispose()
-    return out.getvalue()
+    # libyaml ends a document that holds an open-ended block scalar by a mark that Go leaves out.
+    return out.getvalue().removesuffix("...\n")
 
 
 class _Emitter(CEmitter):
@@ -95,14 +96,14 @@ def _node(value: Any, *, go_exact: bool, sort_keys: bool) -> YamlNode:
 def _style(text: str, *, go_exact: bool) -> str | None:
     if "\n" in text:
         return "|"
-    if needs_quotes(text) or not (go_exact or _pyyaml_reads_text(text)):
+    if needs_quotes(text) or not (go_exact or (text != "<<" and _pyyaml_reads_text(text))):
         return '"'
     return None
 
 
 def needs_quotes(text: str) -> bool:
     """Whether go-yaml v2 would read the bare text as something other than this string."""
-    if text == "<<" or not isinstance(resolve(text), str):
+    if not isinstance(resolve(text), str):
         return True
     first = text[0]
     if not (first.isdigit() or first in "+-"):
@@ -118,10 +119,8 @@ def _pyyaml_reads_text(text: str) -> bool:
 def _float_text(value: float, *, go_exact: bool) -> str:
     if not math.isfinite(value):
         raise YamlError(f"{value} has no form in JSON")
-    text = json_float(value)
-    # By way of JSON, Go turns whole numbers into integers; beyond 2**53 these would be other numbers to us.
-    if isinstance(resolve(text), int) and (go_exact or abs(value) < 1 << 53):
-        return "0" if text == "-0" else text
+    if not go_exact and value.is_integer() and abs(value) < 1 << 53:
+        return str(int(value))
     return format_float(value)
 
 

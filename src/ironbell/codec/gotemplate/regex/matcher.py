@@ -272,14 +272,13 @@ class Regex:
             if name is None:
                 return "$"
             if name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 9:
-                index = int(name)
-            elif name in self._names:
-                index = self._names.index(name)
+                candidates = [int(name)]
             else:
-                return ""
-            if 2 * index >= len(match) or match[2 * index] < 0:
-                return ""
-            return text[match[2 * index] : match[2 * index + 1]]
+                candidates = [index for index, known in enumerate(self._names) if known == name]
+            for index in candidates:
+                if 2 * index < len(match) and match[2 * index] >= 0:
+                    return text[match[2 * index] : match[2 * index + 1]]
+            return ""
 
         return _REFERENCE.sub(value, template)
 

@@ -120,13 +120,13 @@ class _Parser:
 
     def _concat(self, depth: int) -> Tree:
         parts: list[Tree] = []
-        can_repeat = just_repeated = False
+        just_repeated = False
         while (char := self._peek()) not in ("", "|", ")"):
             repeat = self._repetition(char)
             if repeat is not None:
                 if just_repeated:
                     raise RegexError("invalid nested repetition operator")
-                if not can_repeat:
+                if not parts:
                     raise RegexError("missing argument to repetition operator")
                 low, high = repeat
                 greedy = not self._flags.ungreedy
@@ -139,11 +139,7 @@ class _Parser:
                 just_repeated = True
                 continue
             just_repeated = False
-            atoms = self._atoms(char, depth)
-            parts += atoms
-            can_repeat = can_repeat or bool(atoms)
-            if not atoms:
-                can_repeat = False
+            parts += self._atoms(char, depth)
         return parts[0] if len(parts) == 1 else Concat(parts)
 
     def _repetition(self, char: str) -> tuple[int, int | None] | None:
@@ -194,8 +190,6 @@ class _Parser:
                 name = named[1]
                 if not _NAME.fullmatch(name):
                     raise RegexError("invalid named capture")
-                if name in self.names:
-                    raise RegexError("duplicate capture group name")
                 self._pos = named.end()
             else:
                 capture = False

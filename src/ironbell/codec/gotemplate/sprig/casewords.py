@@ -66,9 +66,18 @@ def _words(text: str) -> list[tuple[_Word, str]]:
 
 def _run_end(text: str, start: int, kind: _Word) -> int:
     end = start + 1
-    while end < len(text) and _kind(text[end]) is kind:
+    while end < len(text) and _continues(text[end], kind):
         end += 1
     return end
+
+
+def _continues(char: str, kind: _Word) -> bool:
+    """Whether a word of this kind goes on; punctuation takes in connectors that are punctuation too."""
+    if kind is _Word.PUNCTUATION:
+        return unicodedata.category(char)[0] == "P"
+    if kind is _Word.ALPHABET:
+        return _is_alphabet(char) and not _is_upper(char)
+    return _kind(char) is kind
 
 
 def _upper_end(text: str, start: int) -> int:

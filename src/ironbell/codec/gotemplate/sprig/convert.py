@@ -103,5 +103,5 @@ def to_float64(value: Any) -> float:
 def _parse_float(text: str) -> float:
     if not text:
         return 0.0
-    parsed = parse_float(text) if "_" not in text else None
+    parsed = parse_float(text)
     return 0.0 if parsed is None else parsed

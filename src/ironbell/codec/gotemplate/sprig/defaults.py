@@ -10,6 +10,7 @@ from typing import Any
 from ironbell.codec.gotemplate import gojson
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
+from ironbell.codec.gotemplate.limits import check_items
 from ironbell.codec.gotemplate.values import (
     Pointer,
     Struct,
@@ -127,23 +128,32 @@ def _deep_equal(left: Any, right: Any) -> bool:
 def _deep_copy(value: Any) -> Any:
     if value is None:
         raise CallError("nil cannot be copied")
-    return deep_copy(value)
+    return _Copier().copy(value)
 
 
-def deep_copy(value: Any) -> Any:
-    """A copy that shares nothing which can change."""
-    match value:
-        case TypedList():
-            return TypedList(map(deep_copy, value), elem=value.elem, is_nil=value.is_nil)
-        case list():
-            return [deep_copy(item) for item in value]
-        case TypedMap():
-            copied = {key: deep_copy(item) for key, item in value.items()}
-            return TypedMap(copied, elem=value.elem, is_nil=value.is_nil)
-        case dict():
-            return {key: deep_copy(item) for key, item in value.items()}
-        case Struct():
-            return Struct(value.type, {key: deep_copy(item) for key, item in value.values.items()})
-        case Pointer():
-            return Pointer(value.elem, deep_copy(value.target))
-    return value
+class _Copier:
+    """Copies so that nothing which can change is shared, within a budget: shared parts come out several times."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def copy(self, value: Any) -> Any:
+        """The value's copy."""
+        if isinstance(value, list | dict):
+            self._count += len(value)
+            check_items(self._count)
+        match value:
+            case TypedList():
+                return TypedList(map(self.copy, value), elem=value.elem, is_nil=value.is_nil)
+            case list():
+                return [self.copy(item) for item in value]
+            case TypedMap():
+                copied = {key: self.copy(item) for key, item in value.items()}
+                return TypedMap(copied, elem=value.elem, is_nil=value.is_nil)
+            case dict():
+                return {key: self.copy(item) for key, item in value.items()}
+            case Struct():
+                return Struct(value.type, {key: self.copy(item) for key, item in value.values.items()})
+            case Pointer():
+                return Pointer(value.elem, self.copy(value.target))
+        return value

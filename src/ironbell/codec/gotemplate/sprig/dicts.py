@@ -92,17 +92,22 @@ def _merged(target: dict[str, Any], sources: tuple[dict[str, Any], ...], *, over
 
 
 def merge_into(target: dict[str, Any], source: dict[str, Any], *, overwrite: bool, depth: int = 0) -> None:
-    """mergo's rule: maps merge; empty places take the source's value; others only when overwriting."""
-    if depth > 100:
+    """mergo's rule: maps merge; absent and empty places take the source's value, all others only when overwriting."""
+    if depth > 16:
         raise CallError("nested too deeply to be merged")
-    for key, value in source.items():
-        present = target.get(key)
-        if isinstance(present, dict) and isinstance(value, dict) and _mergeable(present) and _mergeable(value):
-            merge_into(present, value, overwrite=overwrite, depth=depth + 1)
+    if not _mergeable(target) and getattr(source, "elem", ANY_TYPE) != getattr(target, "elem", ANY_TYPE):
+        raise CallError("maps of different types cannot be merged")
+    for key, value in list(source.items()):
+        if value is None:
+            if overwrite:
+                target[key] = None
             continue
-        if key not in target or is_empty(present) or (overwrite and not is_empty(value)):
-            if value is None and key in target:
+        present = target.get(key)
+        if isinstance(present, dict) and isinstance(value, dict):
+            merge_into(present, value, overwrite=overwrite, depth=depth + 1)
+            if present:
                 continue
+        if overwrite or is_empty(present):
             target[key] = value
         check_items(len(target))
 

@@ -87,7 +87,8 @@ def _uniq(items: Any) -> list[Any]:
     for item in _items(items, "find uniq"):
         if not _contains(result, item):
             result.append(item)
-        check_items(len(result) * len(result) // 100)
+        # Each element is compared with all that were kept.
+        check_items(len(result) * len(result) // 10)
     return result
 
 
@@ -132,11 +133,14 @@ def _concat(*lists: Any) -> list[Any]:
 @_add("chunk mustChunk", P.INT, P.ANY)
 def _chunk(size: int, items: Any) -> list[Any]:
     found = _items(items, "chunk")
-    if size == 0 and not found:
-        raise CallError("chunks need a size")
-    if size <= 0:
+    if size <= 0 and (size == 0 or not found):
         raise CallError("chunks need a positive size")
-    chunks = [list(found[start : start + size]) for start in range(0, len(found), size)]
+    # What Go's arithmetic makes of a negative size: one element is its own chunk, more are none.
+    step = size if size > 0 else 1
+    used = found if size > 0 or len(found) == 1 else []
+    if size < 0 and (len(found) - 1) // size + 1 < 0:
+        raise CallError("chunks need a positive size")
+    chunks = [list(used[start : start + step]) for start in range(0, len(used), step)]
     return TypedList(chunks, elem=f"[]{ANY_TYPE}")
 
 

@@ -196,7 +196,8 @@ def _decimals(operation: Callable[[Decimal, Decimal], Decimal], first: Any, othe
         result = operation(result, _decimal(to_float64(other)))
         if len(result.as_tuple().digits) > 1500:
             raise CallError("a number of too many digits")
-    return float(result)
+    # A decimal has no negative zero.
+    return float(result) if result else 0.0
 
 
 def _decimal(value: float) -> Decimal:

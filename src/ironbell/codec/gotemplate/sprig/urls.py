@@ -64,6 +64,7 @@ def _url_parse(text: str) -> dict[str, Any]:
         _parse(url, result)
     result["fragment"] = _unescape(fragment)
     result["hostname"] = _hostname(result["host"])
+    result.pop("has_user", None)
     return dict(result)
 
 
@@ -88,6 +89,7 @@ def _parse(url: str, result: dict[str, str]) -> None:
         result["host"] = _host(host, result["scheme"])
         if at:
             result["userinfo"] = _userinfo(userinfo)
+            result["has_user"] = at
     result["path"] = _unescape(rest)
 
 
@@ -141,9 +143,7 @@ def _url_join(parts: dict[str, Any]) -> str:
         if not isinstance(value, str):
             raise CallError(f"unable to parse {key} key, must be of type string, but {kind_name(value)} found")
     scheme, host, path, query, opaque, fragment, userinfo = (str(parts.get(key, "")) for key in _KEYS)
-    if userinfo:
-        userinfo = _joined_userinfo(userinfo)
-    has_user = bool(userinfo)
+    userinfo, has_user = _joined_userinfo(userinfo) if userinfo else ("", False)
     out = f"{scheme}:" if scheme else ""
     if opaque:
         out += opaque
@@ -160,11 +160,12 @@ def _url_join(parts: dict[str, Any]) -> str:
     return out + (f"#{_escape(fragment, _FRAGMENT)}" if fragment else "")
 
 
-def _joined_userinfo(text: str) -> str:
+def _joined_userinfo(text: str) -> tuple[str, bool]:
+    """The user's part as URLs write it, and whether there is one: what does not belong into it ends it."""
     result = dict.fromkeys((*_KEYS, "hostname"), "")
-    # As part of a URL, so that what does not belong into it ends it or is refused.
-    url = f"proto://{text}@host".partition("#")[0]
+    url, _, fragment = f"proto://{text}@host".partition("#")
     if any(char < " " or char == "\x7f" for char in url):
         raise CallError("unable to parse userinfo in dict: invalid control character in URL")
     _parse(url, result)
-    return result["userinfo"]
+    _unescape(fragment)
+    return result["userinfo"], "has_user" in result
