@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-DEFAULT_FILE = "~/.cache/ironbell/image/debian.raw.zst"
+DEFAULT_FILE = "~/.cache/ironbell/images/debian.raw.zst"
 _SIZE = re.compile(r"(\d+)([MG])?(?:i?B)?")
 
 

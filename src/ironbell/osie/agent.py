@@ -38,48 +38,63 @@ _UNUSED_PARTS = {
 }
 # The highest glibc that wheels may ask for; Debian 12 has 2.36.
 _GLIBC_MINORS = (17, 28, 34)
+_COMPILE = ("-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash")
 
 
-def add_agent(target: Path, *, python: str, architecture: str) -> dict[str, str]:
-    """Put the agent and its libraries into a tree; gives the libraries' versions.
+def add_libraries(target: Path, *, python: str, architecture: str) -> None:
+    """Put the agent's libraries into a tree.
 
     Raises:
         BuildError: a library is not to be had for the target's Python.
     """
     folder = target / LIBRARY_FOLDER
     folder.mkdir(parents=True)
-    versions = {name: _installed(name).version for name in contents.AGENT_DISTRIBUTIONS}
     if _is_same_python(python, architecture):
         for name in contents.AGENT_DISTRIBUTIONS:
             _copy_installed(_installed(name), folder)
     else:
-        _download(versions, folder, python=python, architecture=architecture)
-    _copy_own(folder)
-    return versions
+        _download(versions(), folder, python=python, architecture=architecture)
 
 
-def compile_all(target: Path, *, python: str) -> None:
-    """Compile all Python below the tree's libraries and remove the sources.
+def versions() -> dict[str, str]:
+    """The agent's libraries with the versions that are installed here, which are those that it will get.
 
-    Done by the tree's own interpreter when it runs here, else by ours when it is of the same version; where neither
-    can, the sources stay, which costs a second at every boot and nothing else.
+    Raises:
+        BuildError: one is not installed.
     """
-    folders = [f"/usr/lib/python{python}", f"/{LIBRARY_FOLDER}"]
-    options = ["-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash"]
+    return {name: _installed(name).version for name in contents.AGENT_DISTRIBUTIONS}
+
+
+def add_own(target: Path, *, python: str) -> None:
+    """Put our own packages into a tree; compiled, when our Python is of the OS's version."""
+    folder = target / LIBRARY_FOLDER
+    _copy_own(folder)
     if python == _version():
-        command = [sys.executable, *options, "-s", str(target), *(str(target) + folder for folder in folders)]
+        run([sys.executable, *_COMPILE, "-s", str(target), str(folder)])
+        _remove_sources(folder)
+
+
+def compile_libraries(target: Path, *, python: str) -> None:
+    """Compile Python's library and the agent's in a tree, by the tree's own interpreter or ours of that version.
+
+    Where neither can run, the sources stay, which costs a second at every boot and nothing else.
+    """
+    folders = [f"usr/lib/python{python}", LIBRARY_FOLDER]
+    if python == _version():
+        run([sys.executable, *_COMPILE, "-s", str(target), *(str(target / folder) for folder in folders)])
     else:
-        command = ["chroot", str(target), f"/usr/bin/python{python}", *options, *folders]
-    try:
-        run(command)
-    except BuildError:
-        if python == _version():
-            raise
-        return
+        try:
+            run(["chroot", str(target), f"/usr/bin/python{python}", *_COMPILE, *(f"/{folder}" for folder in folders)])
+        except BuildError:
+            return
     for folder in folders:
-        for source in (target / folder.lstrip("/")).rglob("*.py"):
-            if source.with_suffix(".pyc").exists():
-                source.unlink()
+        _remove_sources(target / folder)
+
+
+def _remove_sources(folder: Path) -> None:
+    for source in folder.rglob("*.py"):
+        if source.with_suffix(".pyc").exists():
+            source.unlink()
 
 
 def own_folders() -> list[Path]:
@@ -123,6 +138,7 @@ def _copy_installed(distribution: metadata.Distribution, folder: Path) -> None:
 
 def _copy_own(folder: Path) -> None:
     base = Path(ironbell.__file__).parent
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(base / "__init__.py", _parent_made(folder / "ironbell/__init__.py"))
     shutil.copyfile(base / "osie/__init__.py", _parent_made(folder / "ironbell/osie/__init__.py"))
     ignore = shutil.ignore_patterns("__pycache__", "*.pyi", "*.proto")

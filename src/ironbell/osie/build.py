@@ -1,8 +1,10 @@
 """Builds the in-memory OS: one kernel and one initramfs from Debian packages.
 
-Steps: packages are unpacked (their scripts do not run, so another architecture builds as well as the host's own);
-the wanted part is laid out as a small tree with the agent in it; the tree becomes a cpio archive under zstd. The
-kernel is Debian's signed one as it is, so that Secure Boot holds.
+The initramfs is two archives one after the other, as the kernel takes them. The base is everything from outside:
+packages are unpacked (their scripts do not run, so another architecture builds as well as the host's own), the wanted
+part is laid out as a small tree and packed. The upper part is ours: the first process, the boot stage, the agent. The
+base is kept beside the artefacts, so that a change of ours makes a new OS in a second and without root. The kernel is
+Debian's signed one as it is, so that Secure Boot holds.
 
 Debian's main section has no firmware that is not free. Cards that need it (bnx2, bnx2x, qed, some Mellanox and
 Chelsio functions) get it by `--extra-package firmware-bnx2x` and the like where the host's sources have them.
@@ -12,12 +14,14 @@ Failure modes: `BuildError`; an unfinished build leaves an earlier one untouched
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from backports import zstd
 
 from ironbell.base.clock import Clock, SystemClock
@@ -28,6 +32,7 @@ from ironbell.osie import agent, contents, cpio
 from ironbell.osie.tree import TreeBuilder, index_modules
 
 MANIFEST_NAME = "osie.json"
+_BASE_MANIFEST_NAME = "osie-base.json"
 _FILES = Path(__file__).parent / "files"
 # Level 19 saves another 10 % and takes twelve times as long.
 _ZSTD_LEVEL, _ZSTD_SMALLEST_LEVEL = 12, 19
@@ -56,44 +61,57 @@ def artefact_names(architecture: str) -> tuple[str, str]:
     return f"vmlinuz-{machine}", f"initramfs-{machine}"
 
 
-def inputs(options: Options, sources: Sources) -> str:
-    """Digest of all of ours that shapes the build."""
-    words = [
-        options.architecture, options.proxy, str(options.is_smallest), sources.suite, sources.text,
-        *contents.PACKAGES, *options.extra_packages,
-        *(manifests.digest_file(path) for path in options.authorities if path.is_file()),
-    ]  # fmt: skip
-    return manifests.digest_inputs(words, folders=[Path(__file__).parent, *agent.own_folders()])
+def base_name(architecture: str) -> str:
+    """File name of the part from outside."""
+    return f"base-{contents.MACHINE_NAME[architecture]}.cpio.zst"
+
+
+def base_inputs(options: Options, sources: Sources) -> str:
+    """Digest of what shapes the base: our choice, options, package sources, versions of the agent's libraries."""
+    own = Path(__file__).parent
+    choice = [own / f"{name}.py" for name in ("build", "contents", "modules", "tree", "agent")]
+    return manifests.digest_inputs(
+        [
+            options.architecture, str(options.is_smallest), sources.suite, sources.text, *options.extra_packages,
+            *(f"{name}={version}" for name, version in agent.versions().items()),
+            *(manifests.digest_file(path) for path in (*choice, *options.authorities) if path.is_file()),
+        ],
+        folders=[],
+    )  # fmt: skip
 
 
 def build(
     options: Options, sources: Sources, *, progress: Progress, clock: Clock | None = None
 ) -> tuple[manifests.Manifest, bool]:
-    """Make the artefacts; the second value says whether anything was built.
+    """Make the artefacts; the second value says whether anything was built. Root is needed for the base only.
 
     Raises:
         BuildError: names what is missing or wrong here.
     """
     if options.architecture not in contents.KERNEL_PACKAGE:
         raise BuildError(f"--arch {options.architecture}: must be one of {', '.join(contents.KERNEL_PACKAGE)}")
-    digest = inputs(options, sources)
-    earlier = manifests.load(options.output / MANIFEST_NAME)
-    if (
-        options.only_if_changed
-        and earlier is not None
-        and manifests.is_current(earlier, inputs=digest, folder=options.output)
-    ):
+    base_digest = base_inputs(options, sources)
+    digest = manifests.digest_inputs([base_digest, options.proxy], folders=[_FILES, *agent.own_folders()])
+    if options.only_if_changed and (earlier := _current(options, MANIFEST_NAME, digest)):
         return earlier, False
+    base = _current(options, _BASE_MANIFEST_NAME, base_digest) if options.only_if_changed else None
+    with tempfile.TemporaryDirectory(prefix="ironbell-osie-") as scratch:
+        if base is None:
+            base = _build_base(options, sources, scratch=Path(scratch), digest=base_digest, progress=progress)
+        progress("adding the agent")
+        return _build_upper(options, base, scratch=Path(scratch), digest=digest, clock=clock or SystemClock()), True
+
+
+def _current(options: Options, name: str, digest: str) -> manifests.Manifest | None:
+    earlier = manifests.load(options.output / name)
+    return earlier if manifests.is_current(earlier, inputs=digest, folder=options.output) else None
+
+
+def _build_base(
+    options: Options, sources: Sources, *, scratch: Path, digest: str, progress: Progress
+) -> manifests.Manifest:
     require_root()
     require_tools(["mmdebstrap", "dpkg-deb"], packages="mmdebstrap dpkg")
-    with tempfile.TemporaryDirectory(prefix="ironbell-osie-") as scratch:
-        made = _build(options, sources, scratch=Path(scratch), digest=digest, progress=progress, clock=clock)
-    return made, True
-
-
-def _build(
-    options: Options, sources: Sources, *, scratch: Path, digest: str, progress: Progress, clock: Clock | None
-) -> manifests.Manifest:
     packages_folder, target = scratch / "packages", scratch / "tree"
     target.mkdir()
     progress(f"unpacking packages of {sources.suite} for {options.architecture}")
@@ -106,19 +124,16 @@ def _build(
     )
     packages = bootstrap(request, sources)
     progress("laying out the tree")
-    builder = TreeBuilder(packages=packages_folder, target=target)
-    kernel, python, distributions = _lay_out(builder, options, clock or SystemClock())
-    unpacked = sum(path.lstat().st_size for path in target.rglob("*") if path.is_file() and not path.is_symlink())
+    kernel, python = _lay_out(TreeBuilder(packages=packages_folder, target=target), options)
+    unpacked = _size(target)
     progress(f"packing {unpacked / 1e6:.0f} MB")
-    names = artefact_names(options.architecture)
-    shutil.copyfile(next((packages_folder / "boot").glob("vmlinu?-*")), scratch / names[0])
-    pack(target, scratch / names[1], is_smallest=options.is_smallest)
-    options.output.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        shutil.move(scratch / name, options.output / f".{name}")
-        (options.output / f".{name}").replace(options.output / name)
+    kernel_name, _ = artefact_names(options.architecture)
+    names = (kernel_name, base_name(options.architecture))
+    shutil.copyfile(next((packages_folder / "boot").glob("vmlinu?-*")), scratch / kernel_name)
+    pack(target, scratch / names[1], level=_ZSTD_SMALLEST_LEVEL if options.is_smallest else _ZSTD_LEVEL)
+    _publish([scratch / name for name in names], options.output)
     made = manifests.Manifest(
-        kind="osie",
+        kind="osie-base",
         architecture=options.architecture,
         suite=sources.suite,
         inputs=digest,
@@ -127,13 +142,52 @@ def _build(
         artefacts=[manifests.describe(options.output / name) for name in names],
         packages=manifests.package_entries(packages),
         python=python,
-        distributions=distributions,
+        distributions=agent.versions(),
+    )
+    manifests.store(made, options.output / _BASE_MANIFEST_NAME)
+    return made
+
+
+def _build_upper(
+    options: Options, base: manifests.Manifest, *, scratch: Path, digest: str, clock: Clock
+) -> manifests.Manifest:
+    upper = scratch / "upper"
+    upper.mkdir()
+    agent.add_own(upper, python=base.python)
+    _add_own_files(upper, options, clock)
+    pack(upper, scratch / "upper.cpio.zst", level=_ZSTD_SMALLEST_LEVEL)
+    names = artefact_names(options.architecture)
+    with (scratch / names[1]).open("wb") as joined:
+        for part in (options.output / base_name(options.architecture), scratch / "upper.cpio.zst"):
+            joined.write(part.read_bytes())
+    _publish([scratch / names[1]], options.output)
+    made = msgspec.structs.replace(
+        base,
+        kind="osie",
+        inputs=digest,
+        unpacked_bytes=base.unpacked_bytes + _size(upper),
+        artefacts=[manifests.describe(options.output / name) for name in names],
     )
     manifests.store(made, options.output / MANIFEST_NAME)
     return made
 
 
-def _lay_out(builder: TreeBuilder, options: Options, clock: Clock) -> tuple[str, str, dict[str, str]]:
+def _size(tree: Path) -> int:
+    return sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _publish(files: list[Path], folder: Path) -> None:
+    """Move finished files to their place; a reader sees the old one or the new one, whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        temporary = folder / f".{path.name}.new"
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        shutil.move(path, temporary)
+        temporary.replace(folder / path.name)
+
+
+def _lay_out(builder: TreeBuilder, options: Options) -> tuple[str, str]:
     builder.lay_out()
     builder.add_programs()
     builder.add_udev()
@@ -142,12 +196,11 @@ def _lay_out(builder: TreeBuilder, options: Options, clock: Clock) -> tuple[str,
     builder.add_extra_files()
     kernel = builder.add_modules()
     python = builder.add_python()
-    distributions = agent.add_agent(builder.target, python=python, architecture=options.architecture)
-    _add_own_files(builder.target, options, clock)
+    agent.add_libraries(builder.target, python=python, architecture=options.architecture)
     builder.add_libraries()
     index_modules(builder.target, kernel)
-    agent.compile_all(builder.target, python=python)
-    return kernel, python, distributions
+    agent.compile_libraries(builder.target, python=python)
+    return kernel, python
 
 
 def _add_own_files(target: Path, options: Options, clock: Clock) -> None:
@@ -172,10 +225,10 @@ def _install(source: Path, target: Path) -> None:
     target.chmod(0o755)
 
 
-def pack(tree: Path, output: Path, *, is_smallest: bool) -> None:
-    """Write a tree as an initramfs: a cpio archive under zstd."""
+def pack(tree: Path, output: Path, *, level: int) -> None:
+    """Write a tree as a part of an initramfs: a cpio archive under zstd."""
     parameters: dict[int, int] = {
-        zstd.CompressionParameter.compression_level: _ZSTD_SMALLEST_LEVEL if is_smallest else _ZSTD_LEVEL,
+        zstd.CompressionParameter.compression_level: level,
         zstd.CompressionParameter.window_log: _ZSTD_WINDOW_LOG,
         zstd.CompressionParameter.enable_long_distance_matching: 1,
         zstd.CompressionParameter.checksum_flag: 1,
@@ -186,3 +239,5 @@ def pack(tree: Path, output: Path, *, is_smallest: bool) -> None:
         for piece in cpio.archive(tree):
             stream.write(compressor.compress(piece))
         stream.write(compressor.flush())
+        # Between two archives the kernel looks for the next one at a multiple of four bytes.
+        stream.write(b"\0" * (-stream.tell() % 4))
