@@ -49,7 +49,6 @@ class Site:
     on_ready: Callable[[Path], None]
     _core_ready: asyncio.Event = field(default_factory=asyncio.Event)
     _was_ready: set[str] = field(default_factory=set)
-    _was_ready: set[str] = field(default_factory=set)
     _lab: dict[str, Any] = field(default_factory=dict)
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
