@@ -9,6 +9,10 @@ Source: SMBIOS (DMTF DSP0134) section 7.2.1 for the two byte orders of the UUID;
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import socket
+import struct
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +23,9 @@ MAC_VARIABLE = "IRONBELL_MACHINE_MAC"
 SERIAL_VARIABLE = "IRONBELL_DISK_SERIAL"
 
 SYS = Path("/sys")
+
+_SIOCGIFHWADDR = 0x8927
+_ARPHRD_ETHER = 1
 
 
 @dataclass(frozen=True)
@@ -42,10 +49,26 @@ def detect(sys: Path = SYS) -> Machine:
     interfaces = sys / "class" / "net"
     names = sorted(path.name for path in interfaces.iterdir()) if interfaces.is_dir() else []
     macs = {read_text(interfaces / name / "address").lower() for name in names}
+    if sys == SYS:
+        # A machine made of namespaces may see another network's sysfs, but always its own sockets.
+        macs |= _own_macs()
     return Machine(
         uuid=read_text(sys / "class" / "dmi" / "id" / "product_uuid").lower(),
         macs=frozenset(macs - {"", "00:00:00:00:00:00"}),
     )
+
+
+def _own_macs() -> set[str]:
+    """The hardware addresses of this network namespace's interfaces."""
+    found = set()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(asking.fileno(), _SIOCGIFHWADDR, struct.pack("16s240x", name.encode()))
+                family, address = struct.unpack_from("=H6s", answer, 16)
+                if family == _ARPHRD_ETHER:
+                    found.add(address.hex(":"))
+    return found
 
 
 def disk_serial(name: str, sys: Path = SYS) -> str:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 
 import grpc
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf import descriptor_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.client import Channel
@@ -14,11 +21,14 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from prometheus_client import REGISTRY
 
+from ironbell.agent.rpc import CallError, Client
+from ironbell.agent.settings import Settings
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_pb2 import ActionRequest, ActionResponse, ActionStatusRequest, ActionStatusResponse
+from ironbell.services.workflow.server import Options, WorkflowServer
 
 AGENT = "52:54:00:00:00:01"
 
@@ -418,3 +428,58 @@ def test_the_wire_format_is_upstream_s():
     answer = ActionResponse.FromString(bytes.fromhex("0a036e2f7738075203413d4262051203616263"))
     assert (answer.workflow_id, answer.timeout, list(answer.environment)) == ("n/w", 7, ["A=B"])
     assert answer.namespaces.pid == "abc"
+
+
+async def test_tls_when_a_certificate_is_given(bench, action, tmp_path):
+    """As upstream: the server shows a certificate, the agent verifies it or is told not to."""
+    certificate, key = a_certificate(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    context.set_alpn_protocols(["h2"])
+    await bench.add("wf", action("one"))
+    server = WorkflowServer(
+        bench.api,
+        bench.index,
+        Options(log_folder=tmp_path / "tls-logs", replica="tls", port=0, tls=context, hold_s=0.1),
+    )
+    await server.start()
+    task = asyncio.create_task(server.run())
+    where = {"agent_id": AGENT, "host": "127.0.0.1", "port": server.port, "tls": True}
+    request = ActionRequest(agent_id=AGENT)
+    try:
+        for settings in (Settings(**where, ca_file=str(certificate)), Settings(**where, verifies_tls=False)):
+            client = Client(settings)
+            assert (await client.get_action(request)).name == "one"
+            client.close()
+        client = Client(Settings(**where))
+        with pytest.raises(CallError, match="certificate verify failed"):
+            await client.get_action(request)
+        client.close()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def a_certificate(folder: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate, private = folder / "server.crt", folder / "server.key"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return certificate, private

@@ -128,8 +128,8 @@ class LogFile:
     def sync(self) -> None:
         """Bring everything to stable storage."""
         reached = {key: execution.next for key, execution in self._executions.items()}
-        self.is_dirty = False
         os.fdatasync(self._descriptor)
+        self.is_dirty = False
         for key, number in reached.items():
             self._executions[key].durable = max(self._executions[key].durable, number)
 

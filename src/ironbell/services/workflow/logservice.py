@@ -151,10 +151,10 @@ class LogService(LogServiceBase):
 
     def _concerned(self, agent_id: str) -> Workflow | None:
         """The Workflow that runs on a machine, else the one that waits for it, else the newest."""
-        order = {WorkflowState.RUNNING: 2, WorkflowState.PENDING: 1}
+        order = {WorkflowState.RUNNING.value: 2, WorkflowState.PENDING.value: 1}
         return max(
             self._index.workflows_for(agent_id),
-            key=lambda w: (order.get(WorkflowState(w.status.state), 0) if w.status.state else 0, w.key),
+            key=lambda w: (order.get(w.status.state, 0), w.metadata.creation_timestamp or "", w.key),
             default=None,
         )
 

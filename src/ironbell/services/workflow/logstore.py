@@ -182,19 +182,18 @@ class LogStore:
 
     async def sync(self) -> None:
         """Make what was stored durable, and close files that nobody has used for a while."""
-        now = self._clock.monotonic()
-        for key, opened in list(self._open.items()):
-            async with opened.lock:
+        await asyncio.gather(*(self._sync(key, opened) for key, opened in list(self._open.items())))
+
+    async def _sync(self, key: LogKey, opened: _Open) -> None:
+        async with opened.lock:
+            if opened.file.is_dirty:
                 try:
-                    if opened.file.is_dirty:
-                        await asyncio.to_thread(opened.file.sync)
-                        continue
+                    await asyncio.to_thread(opened.file.sync)
                 except OSError as error:
                     log.error("log cannot be synced", workflow=f"{key.namespace}/{key.name}", error=str(error))
-                    continue
-                if now - opened.used_at > _IDLE_S:
-                    del self._open[key]
-                    opened.file.close()
+            elif self._clock.monotonic() - opened.used_at > _IDLE_S:
+                del self._open[key]
+                opened.file.close()
 
     def close(self) -> None:
         """Sync and close all files."""

@@ -13,6 +13,7 @@ Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go, tink/agent/age
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowS
 from ironbell.services.workflow import names, selection
 from ironbell.services.workflow.changes import Change, Code, Place
 
+# What becomes part of a URL comes from a stranger. RFC 1123 names, as Kubernetes has them.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _MAX_MESSAGE = 4096
 _MAX_DURATION = 64
 _BEGINS = WorkflowState.RUNNING.value
@@ -41,6 +44,12 @@ class Report:
     @property
     def is_result(self) -> bool:
         return self.state in _RESULTS
+
+    @property
+    def workflow_key(self) -> tuple[str, str]:
+        """Namespace and name; only names that an object can have pass `check`."""
+        namespace, _, name = self.workflow_id.partition("/")
+        return namespace, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ def check(report: Report) -> Refuse | None:
     ):
         if not value:
             return Refuse(Code.INVALID_ARGUMENT, message)
+    if not all(_NAME.fullmatch(part) for part in report.workflow_key):
+        return Refuse(Code.INVALID_ARGUMENT, "invalid workflow id")
     if report.state != _BEGINS and not report.is_result:
         return Refuse(Code.INVALID_ARGUMENT, f"invalid action state {report.state}")
     return None

@@ -28,7 +28,7 @@ from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
 from ironbell.services.workflow import attributes, metrics, receive, response, selection
 from ironbell.services.workflow import report as reports
-from ironbell.services.workflow.changes import Change, Code
+from ironbell.services.workflow.changes import Change
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -181,9 +181,7 @@ class WorkflowService(WorkflowServiceBase):
             await stream.send_message(workflow_pb2.ActionStatusResponse())
 
     async def _judge(self, report: reports.Report) -> Verdict:
-        namespace, _, name = report.workflow_id.partition("/")
-        if not namespace or not name:
-            return Refuse(Code.INVALID_ARGUMENT, "invalid workflow id")
+        namespace, name = report.workflow_key
         kept: dict[str, str | None] = {}
         known = self._index.get(namespace, name)
         if report.is_result and known is not None:

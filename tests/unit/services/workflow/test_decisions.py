@@ -114,6 +114,10 @@ class TestReports:
     def test_incomplete_reports_are_refused(self, field):
         assert report.check(self.a_report(**{field: ""})).code is Code.INVALID_ARGUMENT
 
+    @pytest.mark.parametrize("text", ["wf", "/wf", "ns/", "ns/../../secrets/x", "ns/a/b", "ns/a?b", "NS/a", "ns/a\n"])
+    def test_names_that_no_object_has_never_reach_the_api(self, text):
+        assert report.check(self.a_report(workflow_id=text)).message == "invalid workflow id"
+
     @pytest.mark.parametrize("state", ["UNSPECIFIED", "PENDING", "9"])
     def test_states_that_are_none_are_refused(self, state):
         assert report.check(self.a_report(state)).code is Code.INVALID_ARGUMENT
