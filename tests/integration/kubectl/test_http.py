@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import io
 import ssl
@@ -261,7 +262,10 @@ async def test_a_watch_can_begin_with_what_is_there(http: Http) -> None:
     assert first["object"]["metadata"]["name"] == "one"
     assert mark["type"] == "BOOKMARK"
     assert mark["object"]["kind"] == "Widget"
-    assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    annotations = mark["object"]["metadata"]["annotations"]
+    assert annotations["k8s.io/initial-events-end"] == "true"
+    blueprint = msgspec.json.decode(base64.b64decode(annotations["kubernetes.io/initial-events-list-blueprint"]))
+    assert (blueprint["kind"], blueprint["items"]) == ("WidgetList", [])
     assert int(mark["object"]["metadata"]["resourceVersion"]) > 0
 
 
