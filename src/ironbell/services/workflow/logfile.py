@@ -4,14 +4,17 @@ A batch that was stored before changes nothing when it comes again; one that lea
 has forgotten what is missing, which the log then says. After a crash a half-written last line is cut off, and
 everything is found out again from the file. Every action has a limit: what comes after it is counted, not kept.
 
-Blocking; the store calls it in threads, one call at a time per file.
+Blocking; the store calls it in threads, one call at a time per file. A call that outlives its caller (a cancelled
+request) and `close` never meet: a file that is closed refuses everything.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -95,13 +98,19 @@ class LogFile:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
         self.size = self._recover()
         self.is_dirty = False
+        self._is_closed = False
+        self._lock = threading.Lock()
 
     def append(self, batch: Batch, *, now: str) -> Position:
         """Store what is new of a batch.
 
         Raises:
-            OSError: the disk is full or broken; nothing of the batch counts as stored.
+            OSError: the disk is full or broken, or the file is closed; nothing of the batch counts as stored.
         """
+        with self._used():
+            return self._append(batch, now=now)
+
+    def _append(self, batch: Batch, *, now: str) -> Position:
         known = self._executions.get((batch.action, batch.execution), _Execution())
         first, lines = batch.first, batch.lines
         if first > known.next:
@@ -122,11 +131,16 @@ class LogFile:
     def say(self, source: Source, text: str, *, now: str, action: str = "") -> None:
         """A line that no execution counts."""
         record = Record(time=now, action=action, source=source, text=text)
-        self._write([record])
-        self._take(record)
+        with self._used():
+            self._write([record])
+            self._take(record)
 
     def sync(self) -> None:
         """Bring everything to stable storage."""
+        with self._used():
+            self._sync()
+
+    def _sync(self) -> None:
         reached = {key: execution.next for key, execution in self._executions.items()}
         os.fdatasync(self._descriptor)
         self.is_dirty = False
@@ -143,10 +157,21 @@ class LogFile:
         return Summary(list(known.tail), known.count, digest, execution.exit_code)
 
     def close(self) -> None:
-        """Sync and close."""
-        if self.is_dirty:
-            self.sync()
-        os.close(self._descriptor)
+        """Sync and close, once nobody writes any more."""
+        with self._used():
+            self._is_closed = True
+            try:
+                if self.is_dirty:
+                    self._sync()
+            finally:
+                os.close(self._descriptor)
+
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[None]:
+        with self._lock:
+            if self._is_closed:
+                raise OSError(errno.EBADF, "the log is closed")
+            yield
 
     def _records(
         self, batch: Batch, known: _Execution, *, first: int, lines: Sequence[Line], now: str
