@@ -126,6 +126,8 @@ class LogFile:
         execution = self._executions.setdefault((batch.action, batch.execution), _Execution())
         # Also counts lines that were over the limit and are not in the file.
         execution.next = max(execution.next, first + len(lines))
+        # What was read back after a start, or was over the limit, becomes durable by the next sync too.
+        self.is_dirty = self.is_dirty or execution.next > execution.durable
         return Position(execution.next, execution.durable)
 
     def say(self, source: Source, text: str, *, now: str, action: str = "") -> None:

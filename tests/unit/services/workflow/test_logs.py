@@ -57,6 +57,24 @@ class TestFile:
         assert file.append(a_batch(1, "b"), now=NOW).durable == 1
         file.close()
 
+    def test_what_is_read_back_or_over_the_limit_becomes_durable_too(self, tmp_path):
+        file = a_file(tmp_path)
+        file.append(a_batch(0, "a"), now=NOW)
+        file.close()
+        again = a_file(tmp_path, action_limit=1)
+        assert again.append(a_batch(1), now=NOW).durable == 0
+        again.sync()
+        assert again.append(a_batch(1, "too much", "by far"), now=NOW).durable == 1
+        again.sync()
+        assert again.append(a_batch(3), now=NOW).durable == 3
+        again.close()
+
+    def test_a_closed_log_takes_nothing(self, tmp_path):
+        file = a_file(tmp_path)
+        file.close()
+        with pytest.raises(OSError, match="closed"):
+            file.append(a_batch(0, "a"), now=NOW)
+
     def test_a_half_written_line_is_cut_off_after_a_crash(self, tmp_path):
         file = a_file(tmp_path)
         file.append(a_batch(0, "a", "b", "c"), now=NOW)
