@@ -107,6 +107,9 @@ class _Reader:
 
     def document(self, root: Node | None) -> WorkflowDocument:
         entries = self._mapping(root, "the document")
+        # Known but without effect: upstream refuses them all the same when they have another type.
+        for name in ("version", "id"):
+            self._text(entries.get(name), name)
         tasks = [
             self._task(task, f"tasks[{number}]")
             for number, task in enumerate(self._list(entries.get("tasks"), "tasks"))
@@ -131,6 +134,8 @@ class _Reader:
 
     def _action(self, node: Node, where: str) -> WorkflowAction:
         entries = self._mapping(node, where)
+        for name in ("on-timeout", "on-failure"):
+            self._texts(entries.get(name), f"{where}.{name}")
         shared = self._mapping(entries.get("namespaces"), f"{where}.namespaces")
         namespaces = Namespaces(
             network=self._text(shared.get("network"), f"{where}.namespaces.network"),
@@ -156,8 +161,9 @@ class _Reader:
         return {}
 
     def _list(self, node: Node | None, where: str) -> tuple[Node, ...]:
+        """The items; those that are null do not count, as in yaml.v3."""
         if isinstance(node, Sequence):
-            return node.items
+            return tuple(item for item in node.items if not _is_null(item))
         if not _is_null(node):
             self._wrong(node, where, "a list")
         return ()
