@@ -12,6 +12,8 @@ from ironbell.codec.dhcp.errors import DecodeError, EncodeError, OptionError
 from ironbell.codec.dhcp.numbers import END, PAD, Option
 
 MAX_PIECE = 255
+_UNWRITABLE = frozenset({PAD, int(Option.OVERLOAD), END})
+_ORDER = {code: code if code != Option.RELAY_AGENT else END for code in range(END + 1)}
 
 
 def parse_options(data: bytes, start: int, into: dict[int, bytes]) -> None:
@@ -45,31 +47,28 @@ def write_options(options: Mapping[int, bytes], out: bytearray) -> None:
 
     Raises:
         EncodeError: a code that cannot carry a value.
+        KeyError: a code over 255.
     """
-    for code in sorted(options):
-        if code != Option.RELAY_AGENT:
-            _write_option(code, options[code], out)
-    if Option.RELAY_AGENT in options:
-        _write_option(Option.RELAY_AGENT, options[Option.RELAY_AGENT], out)
+    for code in sorted(options, key=_ORDER.__getitem__):
+        value = options[code]
+        size = len(value)
+        if code in _UNWRITABLE:
+            raise EncodeError(f"option {code}", "this code cannot be written as an option with a value")
+        if size <= MAX_PIECE:
+            out.append(code)
+            out.append(size)
+            out += value
+        else:
+            _write_pieces(code, value, out)
     out.append(END)
 
 
 def encoded_size(options: Mapping[int, bytes]) -> int:
     """Bytes that `write_options` appends."""
-    size = 1
-    for value in options.values():
-        size += len(value) + 2 * max(1, -(-len(value) // MAX_PIECE))
-    return size
+    return 1 + sum(len(value) + 2 * max(1, -(-len(value) // MAX_PIECE)) for value in options.values())
 
 
-def _write_option(code: int, value: bytes, out: bytearray) -> None:
-    if not PAD < code < END or code == Option.OVERLOAD:
-        raise EncodeError(f"option {code}", "this code cannot be written as an option with a value")
-    if len(value) <= MAX_PIECE:
-        out.append(code)
-        out.append(len(value))
-        out += value
-        return
+def _write_pieces(code: int, value: bytes, out: bytearray) -> None:
     for start in range(0, len(value), MAX_PIECE):
         piece = value[start : start + MAX_PIECE]
         out.append(code)

@@ -23,6 +23,7 @@ class IgnoreReason(Enum):
     UNUSABLE_HARDWARE = "unusable_hardware"
     DISABLED = "disabled"
     NO_ADDRESS = "no_address"
+    NO_OWN_ADDRESS = "no_own_address"
     OTHER_SERVER = "other_server"
     NOT_A_BOOT_CLIENT = "not_a_boot_client"
     NO_BINARY = "no_binary"

@@ -16,6 +16,7 @@ from ironbell.services.dhcp.settings import RASPBERRY_PI, UNKNOWN_ARCHITECTURE, 
 PXE_CLIENT = b"PXEClient"
 HTTP_CLIENT = b"HTTPClient"
 PLAIN_IPXE_CLASS = b"iPXE"
+_BOOTING = frozenset({MessageType.DISCOVER, MessageType.REQUEST})
 _LAST_KNOWN_ARCHITECTURE = 36
 
 
@@ -47,8 +48,8 @@ def boot_client(request: Packet, settings: DhcpSettings) -> BootClient | None:
     vendor_class = request.options.get(Option.VENDOR_CLASS, b"")
     is_http = vendor_class.startswith(HTTP_CLIENT)
     if (
-        request.message_type not in {MessageType.DISCOVER, MessageType.REQUEST}
-        or not (is_http or vendor_class.startswith(PXE_CLIENT))
+        not (is_http or vendor_class.startswith(PXE_CLIENT))
+        or request.message_type not in _BOOTING
         or Option.CLIENT_ARCHITECTURE not in request.options
         or Option.NETWORK_INTERFACE not in request.options
         or not has_usable_machine_identifier(request)

@@ -9,9 +9,17 @@ Source: RFC 2131, sections 3 and 4.3; reference of this project, section 3.
 from __future__ import annotations
 
 from ironbell.codec.dhcp import MessageType, Op, OptionError, Packet
+from ironbell.codec.dhcp.packet import ZERO
 from ironbell.services.dhcp import proxy, reserve
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Subject, Unusable
+from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
+
+_NO_OWN_ADDRESS = Problem(
+    "NoServerAddress",
+    "the interface that requests come in on has no IPv4 address, so no machine could reach us; "
+    "give it one or set the address to advertise",
+)
 
 
 def decide(request: Packet, subject: Subject, *, settings: DhcpSettings, own: Endpoints) -> Decision:
@@ -19,6 +27,8 @@ def decide(request: Packet, subject: Subject, *, settings: DhcpSettings, own: En
     refused = _unanswerable(request, subject)
     if refused is not None:
         return refused
+    if own.address == ZERO:
+        return Ignore(IgnoreReason.NO_OWN_ADDRESS, _NO_OWN_ADDRESS.message, _NO_OWN_ADDRESS)
     known = subject if isinstance(subject, Known) else None
     serve = reserve.answer if settings.mode is Mode.RESERVATION else proxy.answer
     try:

@@ -40,8 +40,10 @@ def place_file(file: str, options: dict[int, bytes], *, mac: str, hardware: str)
 
 def fitted(reply: Packet, request: Packet) -> Packet:
     """The reply without those dispensable options that would make it longer than the client takes."""
-    limit = _limit(request)
     size = HEADER_SIZE + encoded_size(reply.options)
+    if size <= _SMALLEST_LIMIT - _IP_AND_UDP_HEADERS:
+        return reply
+    limit = _limit(request)
     if size <= limit:
         return reply
     options = dict(reply.options)

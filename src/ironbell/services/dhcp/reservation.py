@@ -61,8 +61,9 @@ def reservation_of(interface: Interface, *, default_lease_s: int = WEEK_S) -> Re
     _take_names(dhcp, options, warnings)
     if dhcp.classless_static_routes:
         options[Option.CLASSLESS_ROUTES] = route_bytes(_routes(dhcp))
-    if dhcp.boot_file_name:
+    if dhcp.boot_file_name and dhcp.tftp_server_name:
         options[Option.TFTP_SERVER_NAME] = dhcp.tftp_server_name.encode()
+    if dhcp.boot_file_name:
         options[Option.BOOT_FILE_NAME] = dhcp.boot_file_name.encode()
     lease_s = dhcp.lease_time or 0
     return Reservation(

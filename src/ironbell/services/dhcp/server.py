@@ -8,6 +8,7 @@ pause when reading fails.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,18 +19,16 @@ import structlog
 from ironbell.base.clock import Clock
 from ironbell.codec.dhcp import DecodeError, EncodeError, MessageType, Packet, decode, encode, summary
 from ironbell.codec.dhcp.numbers import Op, type_name
-from ironbell.codec.dhcp.packet import ZERO
+from ironbell.codec.dhcp.packet import ZERO, address_of
 from ironbell.services.dhcp.answers import Decision, Ignore, Reply
 from ironbell.services.dhcp.decision import decide
 from ironbell.services.dhcp.destination import destination
-from ironbell.services.dhcp.metrics import IGNORED, MALFORMED, MESSAGES, PROBLEMS, SOCKET_ERRORS
+from ironbell.services.dhcp.metrics import FAILURES, IGNORED, MALFORMED, MESSAGES, PROBLEMS, SOCKET_ERRORS
 from ironbell.services.dhcp.problems import Problem, ProblemReporter, ProblemSink
 from ironbell.services.dhcp.reservation import Reservation
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, endpoints
 from ironbell.services.dhcp.sockets import Datagram, address_toward, receive, send
 from ironbell.services.dhcp.subjects import MachineDirectory, PlanFunction, Subjects
-
-log = structlog.get_logger()
 
 DRAIN = 64
 """Datagrams read per wake-up, so that a flood cannot hold the event loop."""
@@ -83,6 +82,8 @@ class DhcpServer:
         on_reply: Callable[[Reply], None] | None = None,
     ) -> None:
         self._sock = sock
+        self._log = structlog.get_logger().bind(interface=interface)
+        self._has_debug_log = self._log.is_enabled_for(logging.DEBUG)
         self._settings = settings
         self._routes = _Routes(interface, clock)
         self._reporter = ProblemReporter(on_problem, clock)
@@ -112,11 +113,16 @@ class DhcpServer:
                 return
             except OSError as error:
                 SOCKET_ERRORS.labels("recv").inc()
-                log.warning("dhcp receive failed", error=str(error), retry_s=PAUSE_S)
+                self._log.warning("dhcp receive failed", error=str(error), retry_s=PAUSE_S)
                 loop.remove_reader(self._sock)
                 self._pause = loop.call_later(PAUSE_S, loop.add_reader, self._sock, self._drain, loop)
                 return
-            outgoing = self.handle(datagram)
+            try:
+                outgoing = self.handle(datagram)
+            except Exception as error:  # noqa: BLE001 - one message must not stop the server for all machines
+                FAILURES.inc()
+                self._log.error("dhcp message failed", source=datagram.source, error=repr(error))
+                continue
             if outgoing is not None:
                 self._send(outgoing)
 
@@ -125,7 +131,7 @@ class DhcpServer:
             send(self._sock, outgoing.data, outgoing.to, interface=outgoing.interface, local=outgoing.local)
         except OSError as error:
             SOCKET_ERRORS.labels("send").inc()
-            log.warning("dhcp reply not sent", to=outgoing.to[0], error=str(error))
+            self._log.warning("dhcp reply not sent", to=outgoing.to[0], error=str(error))
 
     def handle(self, datagram: Datagram) -> Outgoing | None:
         """What to send for one datagram; no I/O except asking the kernel for a route."""
@@ -135,7 +141,7 @@ class DhcpServer:
             request = decode(datagram.data)
         except DecodeError as error:
             MALFORMED.inc()
-            log.debug("dhcp message malformed", source=datagram.source, error=error.message)
+            self._log.debug("dhcp message malformed", source=datagram.source, error=error.message)
             return None
         if request.op == Op.REQUEST:
             _count("recv", request.message_type)
@@ -146,7 +152,7 @@ class DhcpServer:
         return self._answered(request, datagram, decision)
 
     def _decide(self, request: Packet, datagram: Datagram) -> Decision:
-        local = IPv4Address(datagram.local)
+        local = address_of(datagram.local)
         chosen = local
 
         def own_address_for(reservation: Reservation | None) -> IPv4Address:
@@ -175,7 +181,7 @@ class DhcpServer:
 
     def _ignored(self, request: Packet, ignored: Ignore) -> None:
         IGNORED.labels(ignored.reason.value).inc()
-        log.debug("dhcp message ignored", reason=ignored.reason.value, detail=ignored.detail, mac=request.mac)
+        self._log.debug("dhcp message ignored", reason=ignored.reason.value, detail=ignored.detail, mac=request.mac)
         if ignored.problem is not None:
             self._report(ignored.problem)
 
@@ -189,33 +195,34 @@ class DhcpServer:
             return None
         _count("send", reply.kind)
         to = destination(request, reply.kind, source=datagram.source, source_port=datagram.source_port)
-        _log_reply(request, reply, to)
+        self._tell(request, reply, to)
         if self._on_reply is not None:
             self._on_reply(reply)
         # Through a relay the way back is the routing's affair; otherwise it is the way that the request came.
         interface = datagram.interface if request.giaddr == ZERO else 0
         return Outgoing(data, to, interface, datagram.local)
 
+    def _tell(self, request: Packet, reply: Reply, to: tuple[str, int]) -> None:
+        """Offers are routine; what changes a machine's life is told."""
+        if reply.kind is MessageType.OFFER:
+            # A summary costs more than the whole reply.
+            if self._has_debug_log:
+                self._log.debug("dhcp offer", to=to[0], request=summary(request), reply=summary(reply.packet))
+            return
+        self._log.info(
+            "dhcp reply",
+            type=reply.kind.name,
+            mac=request.mac,
+            hardware=reply.hardware,
+            address=str(reply.packet.yiaddr),
+            boot_file=reply.boot_file,
+            refusal=reply.refusal,
+            to=to[0],
+        )
+
     def _report(self, problem: Problem) -> None:
         PROBLEMS.labels(problem.reason).inc()
         self._reporter.report(problem)
-
-
-def _log_reply(request: Packet, reply: Reply, to: tuple[str, int]) -> None:
-    """Offers are routine; what changes a machine's life is told."""
-    if reply.kind is MessageType.OFFER:
-        log.debug("dhcp offer", mac=request.mac, to=to[0], reply=summary(reply.packet))
-        return
-    log.info(
-        "dhcp reply",
-        type=reply.kind.name,
-        mac=request.mac,
-        hardware=reply.hardware,
-        address=str(reply.packet.yiaddr),
-        boot_file=reply.boot_file,
-        refusal=reply.refusal,
-        to=to[0],
-    )
 
 
 _COUNTERS = {

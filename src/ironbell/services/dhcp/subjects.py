@@ -23,7 +23,7 @@ PlanFunction = Callable[[Hardware, Interface, str], NetbootPlan]
 """(hardware, interface, our address as the machine reaches it) to the site's netboot policy for it; pure."""
 
 
-CONFLICT_AGE_S = 1.0
+CONFLICT_AGE_S = 5.0
 """How old an answer to "does another Hardware claim this address?" may be; it depends on all Hardware."""
 
 

@@ -57,15 +57,16 @@ class Endpoint:
             try:
                 data, peer = receive(self._sock)
             except BlockingIOError:
-                break
+                return
             except OSError as error:
                 SOCKET_ERRORS.labels("recv").inc()
                 log.warning("tftp receive failed", error=str(error), retry_s=PAUSE_S)
                 self._loop.remove_reader(self._sock)
                 self._pause = self._loop.call_later(PAUSE_S, self._loop.add_reader, self._sock, self._readable)
-                break
+                return
             self.engine.receive(data, peer, now)
-        self._flush()
+            # At once: in lock-step the client waits for nothing else, and looking for more datagrams takes time.
+            self._flush()
 
     def _due(self) -> None:
         self._timer = None

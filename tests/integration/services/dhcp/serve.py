@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -33,10 +34,15 @@ async def main(file: Path) -> None:
     directory = HardwareDirectory()
     for item in site["hardware"]:
         directory.upsert(msgspec.convert(item, Hardware))
+    sockets = [open_dhcp_socket("lan", port) for port in settings.ports]
+    # As in production: privileges end before the first packet is read.
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
     async with asyncio.TaskGroup() as group:
-        for port in settings.ports:
+        for sock in sockets:
             server = DhcpServer(
-                open_dhcp_socket("lan", port),
+                sock,
                 interface="lan",
                 settings=settings,
                 directory=directory,

@@ -150,6 +150,26 @@ def test_an_advertised_address_replaces_the_interfaces(network: Any, tmp_path: P
     assert server_identifier(offer) == offer.siaddr == IPv4Address("203.0.113.9")
 
 
+def test_a_server_without_an_address_says_so_and_stays_silent(network: Any, tmp_path: Path) -> None:
+    network.add("srv")
+    network.add("cli", mac=MAC)
+    server = network.serve("srv", tmp_path, [machine()])
+    network.client("cli").ask(message(MessageType.DISCOVER))
+    server.wait_for("NoServerAddress")
+
+
+def test_one_message_that_fails_does_not_stop_the_server(network: Any, tmp_path: Path) -> None:
+    """An iPXE address that no parser takes makes the policy fail for that machine, and for that machine alone."""
+    broken = machine("10.66.0.60", mac="02:00:00:00:00:02", name="broken")
+    broken["spec"]["interfaces"][0]["netboot"]["ipxe"] = {"url": "http://[broken"}
+    network.add("srv", f"{OWN}/24")
+    network.add("cli", mac=MAC)
+    network.serve("srv", tmp_path, [machine(), broken])
+    client = network.client("cli")
+    client.ask(message(MessageType.DISCOVER, PXE, mac="02:00:00:00:00:02", xid=9))
+    assert client.reply(message(MessageType.DISCOVER, xid=10)).yiaddr == IPv4Address("10.66.0.50")
+
+
 def test_a_relay_gets_its_answers_and_its_information_back(network: Any, tmp_path: Path) -> None:
     network.add("srv", f"{OWN}/24")
     network.add("relay", "10.66.0.3/24")

@@ -453,6 +453,14 @@ def test_auto_proxy_serves_unknown_machines_with_the_defaults() -> None:
     assert script.file.decode() == SCRIPT
 
 
+def test_without_an_address_of_our_own_nothing_is_answered() -> None:
+    site = DhcpSettings()
+    decision = decide(request(), known(), settings=site, own=endpoints(site, IPv4Address(0)))
+    assert isinstance(decision, Ignore)
+    assert decision.reason is IgnoreReason.NO_OWN_ADDRESS
+    assert decision.problem is not None
+
+
 def test_an_advertised_address_is_used_everywhere() -> None:
     public = IPv4Address("203.0.113.7")
     reply = served(request(options=pxe()), known(), advertise=public)
