@@ -20,7 +20,7 @@ from ironbell.bmc.driver import (
     RejectedError,
     UnsupportedError,
 )
-from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp
+from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp, prepare
 
 RESET = "#ComputerSystem.Reset"
 BOOT_TARGETS = {
@@ -62,6 +62,7 @@ async def connect(target: RedfishTarget) -> RedfishDriver:
     Raises:
         BmcError: see `driver`.
     """
+    await prepare(target.endpoint)
     http = RedfishHttp(target.endpoint)
     try:
         await http.open()
@@ -107,6 +108,11 @@ class RedfishDriver:
         target = BOOT_TARGETS.get(device.lower())
         if target is None:
             raise UnsupportedError(f"invalid boot device {device!r}; known are {', '.join(BOOT_TARGETS)}")
+        boot = _part(await self._http.get(self._system), "Boot")
+        allowed = boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")
+        if isinstance(allowed, list) and allowed and target not in allowed:
+            known = ", ".join(sorted(map(str, allowed)))
+            raise UnsupportedError(f"{self._host}: the BMC cannot boot from {device}; it can from {known}")
         enabled = "Disabled" if target == "None" else "Continuous" if persistent else "Once"
         override = {"BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled}
         with_mode = override | {"BootSourceOverrideMode": "UEFI" if efi else "Legacy"}
@@ -162,15 +168,26 @@ class RedfishDriver:
         return command in wanted and await self.power_state() is wanted[command]
 
     async def _patch_system(self, change: Document) -> None:
-        system = await self._http.request("GET", self._system, changes=False)
-        etag = system.headers.get("etag", "") or str(system.document.get("@odata.etag", ""))
+        system = (await self._http.request("GET", self._system, changes=False)).document
         try:
-            await self._http.request("PATCH", self._system, change, changes=True, etag=etag)
+            await self._patch(self._system, change)
+        except (RejectedError, UnsupportedError):
+            # some services take changes of the system only at its settings resource
+            settings = _part(_part(system, "@Redfish.Settings"), "SettingsObject").get("@odata.id")
+            if not isinstance(settings, str):
+                raise
+            await self._patch(settings, change)
+
+    async def _patch(self, path: str, change: Document) -> None:
+        current = await self._http.request("GET", path, changes=False)
+        etag = current.headers.get("etag", "") or str(current.document.get("@odata.etag", ""))
+        try:
+            await self._http.request("PATCH", path, change, changes=True, etag=etag)
         except BusyError:
             if not etag:
                 raise
             # services that change on their own outdate the ETag at once, and some compare it wrongly
-            await self._http.request("PATCH", self._system, change, changes=True)
+            await self._http.request("PATCH", path, change, changes=True)
 
     async def _media_slots(self, kind: str) -> list[Document]:
         wanted = MEDIA_TYPES.get(kind)
@@ -188,8 +205,7 @@ class RedfishDriver:
 
     async def _media_collections(self) -> list[str]:
         found = []
-        root = await self._http.get("/redfish/v1/")
-        managers = _part(root, "Managers").get("@odata.id")
+        managers = _part(self._http.root, "Managers").get("@odata.id")
         owners = _members(await self._http.get(str(managers))) if managers else []
         for owner in [*owners, self._system]:
             collection = _part(await self._http.get(owner), "VirtualMedia").get("@odata.id")
@@ -198,7 +214,11 @@ class RedfishDriver:
         return found
 
     async def _insert(self, slot: Document, url: str) -> None:
-        path = self._media_action(slot, "InsertMedia")
+        path = _action_path(slot, "InsertMedia")
+        if path is None:
+            # older services insert by a change of the slot itself
+            await self._patch(str(slot["@odata.id"]), {"Image": url, "Inserted": True})
+            return
         try:
             await self._http.request(
                 "POST", path, {"Image": url, "Inserted": True, "WriteProtected": True}, changes=True
@@ -207,19 +227,16 @@ class RedfishDriver:
             await self._http.request("POST", path, {"Image": url}, changes=True)
 
     async def _eject(self, slot: Document) -> None:
-        await self._http.request("POST", self._media_action(slot, "EjectMedia"), {}, changes=True)
-
-    def _media_action(self, slot: Document, name: str) -> str:
-        path = _part(_part(slot, "Actions"), f"#VirtualMedia.{name}").get("target")
-        if not isinstance(path, str):
-            raise UnsupportedError(f"{self._host}: {slot['@odata.id']} has no action {name}")
-        return path
+        path = _action_path(slot, "EjectMedia")
+        if path is None:
+            await self._patch(str(slot["@odata.id"]), {"Image": None, "Inserted": False})
+            return
+        await self._http.request("POST", path, {}, changes=True)
 
 
 async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
     """The system by its name, or the only one there is."""
-    root = await http.get("/redfish/v1/")
-    collection = _part(root, "Systems").get("@odata.id")
+    collection = _part(http.root, "Systems").get("@odata.id")
     if not isinstance(collection, str):
         raise UnsupportedError(f"{target.endpoint.host}: the service has no systems")
     paths = _members(await http.get(collection))
@@ -238,6 +255,11 @@ async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
     raise RejectedError(
         f"{target.endpoint.host}: no system is named {target.system_name!r}; there are {', '.join(names) or 'none'}"
     )
+
+
+def _action_path(slot: Document, name: str) -> str | None:
+    path = _part(_part(slot, "Actions"), f"#VirtualMedia.{name}").get("target")
+    return path if isinstance(path, str) else None
 
 
 def _power_state(system: Document) -> PowerState:

@@ -1,7 +1,10 @@
 """Requests to one Redfish service: session, certificates, errors by meaning.
 
-A session is opened by name and password and closed at the end; a service without sessions gets Basic authentication
-with each request. Redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are cut off.
+A session is opened by name and password and closed at the end; a service without sessions, or without room for one,
+gets Basic authentication with each request. A session that the service forgot is opened again, once per request.
+
+What a service answers decides where its own requests go, never to which host: links are taken for their path alone,
+redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are refused.
 
 Source: DMTF DSP0266 sections 8 (responses, errors) and 13 (security); bmc-toolbox/bmclib: internal/redfishwrapper.
 """
@@ -9,6 +12,7 @@ Source: DMTF DSP0266 sections 8 (responses, errors) and 13 (security); bmc-toolb
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +34,9 @@ from ironbell.bmc.driver import (
 
 CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
+LOGOUT_TIMEOUT_S = 5.0
 MAX_ANSWER = 4 << 20
+ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 _SHOWN = 300
 
@@ -80,6 +86,8 @@ class RedfishHttp:
         self._token = ""
         self._session_path = ""
         self._basic: aiohttp.BasicAuth | None = None
+        self.root: Document = {}
+        """The service root, read when the session was opened."""
 
     async def open(self) -> None:
         """Log in.
@@ -90,25 +98,44 @@ class RedfishHttp:
         basic = aiohttp.BasicAuth(self._endpoint.username, self._endpoint.password)
         if self._endpoint.use_basic_auth:
             self._basic = basic
+            self.root = await self.get(ROOT)
             return
-        login = {"UserName": self._endpoint.username, "Password": self._endpoint.password}
         try:
-            answer = await self.request("POST", SESSIONS, login, changes=False)
-        except UnsupportedError:
-            self._basic = basic
-            return
-        self._token = answer.headers.get("x-auth-token", "")
-        location = answer.headers.get("location", "") or str(answer.document.get("@odata.id", ""))
-        self._session_path = "/" + location.split("://", 1)[-1].partition("/")[2] if "://" in location else location
+            # The root is for everybody; services that guard it all the same have it after the login.
+            self.root = await self.get(ROOT)
+        except AuthenticationError:
+            self.root = {}
+        # A refused password is not tried again another way: BMCs lock accounts after few failures.
+        if not self.root or self._sessions_path() or "SessionService" in self.root:
+            try:
+                await self._log_in()
+            except (UnsupportedError, RejectedError):
+                self._token = ""
         if not self._token:
             self._basic = basic
+        if "Systems" not in self.root:
+            self.root = await self.get(ROOT)
+
+    async def _log_in(self) -> None:
+        self._token = self._session_path = ""
+        login = {"UserName": self._endpoint.username, "Password": self._endpoint.password}
+        answer = await self._send("POST", self._sessions_path() or SESSIONS, login, changes=False, logs_in=True)
+        self._token = answer.headers.get("x-auth-token", "")
+        self._session_path = answer.headers.get("location", "") or str(answer.document.get("@odata.id", ""))
+
+    def _sessions_path(self) -> str:
+        links = self.root.get("Links")
+        sessions = links.get("Sessions") if isinstance(links, dict) else None
+        path = sessions.get("@odata.id") if isinstance(sessions, dict) else None
+        return path if isinstance(path, str) else ""
 
     async def close(self) -> None:
         """Log out as far as possible, and end the connection."""
         try:
             if self._token and self._session_path:
-                await self.request("DELETE", self._session_path, changes=False)
-        except BmcError:
+                async with asyncio.timeout(LOGOUT_TIMEOUT_S):
+                    await self._send("DELETE", self._session_path, changes=False)
+        except (BmcError, TimeoutError):
             self._token = ""
         finally:
             await self._session.close()
@@ -125,6 +152,25 @@ class RedfishHttp:
         Raises:
             BmcError: by meaning; see `driver`.
         """
+        try:
+            return await self._send(method, path, body, changes=changes, etag=etag)
+        except AuthenticationError:
+            if not self._token:
+                raise
+            # Sessions end by themselves, and when the BMC restarts.
+            await self._log_in()
+        return await self._send(method, path, body, changes=changes, etag=etag)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Document | None = None,
+        *,
+        changes: bool,
+        etag: str = "",
+        logs_in: bool = False,
+    ) -> Answer:
         headers = {"Accept": "application/json", "OData-Version": "4.0"}
         headers |= {"X-Auth-Token": self._token} if self._token else {}
         headers |= {"If-Match": etag} if etag else {}
@@ -134,7 +180,7 @@ class RedfishHttp:
         try:
             request = self._session.request(
                 method,
-                self._endpoint.url + path,
+                self._endpoint.url + own_path(path),
                 data=msgspec.json.encode(body) if body is not None else None,
                 headers=headers,
                 auth=self._basic,
@@ -142,7 +188,9 @@ class RedfishHttp:
             )
             sent = True
             async with request as response:
-                text = await response.content.read(MAX_ANSWER)
+                text = await _body(response, self._endpoint.host)
+                if response.status == 403 and logs_in:
+                    raise AuthenticationError(f"{self._endpoint.host}: user name or password is refused")
                 return _answer(response, text, f"{method} {path}", self._endpoint.host, changes=changes)
         except aiohttp.ClientConnectorCertificateError as error:
             raise _untrusted(self._endpoint.host, error.certificate_error) from error
@@ -155,12 +203,50 @@ class RedfishHttp:
             raise UnreachableError(f"{self._endpoint.host}: no answer to {method} {path}: {what}") from error
 
 
+async def prepare(endpoint: Endpoint) -> None:
+    """Load certificates for an endpoint; that takes too long for the event loop.
+
+    Raises:
+        UntrustedCertificateError: the authority's certificate is none.
+    """
+    await asyncio.to_thread(_tls, endpoint)
+
+
+def own_path(link: str) -> str:
+    """The path of a link that a service gave, whatever host it names.
+
+    Raises:
+        MalformedAnswerError: it has none.
+    """
+    path = link
+    if "://" in link.partition("?")[0]:
+        path = "/" + link.split("://", 1)[1].partition("/")[2]
+    if not path.startswith("/") or path.startswith("//") or any(char <= " " or char == "\\" for char in path):
+        raise MalformedAnswerError("the service gives a link that is no path")
+    return path
+
+
+async def _body(response: aiohttp.ClientResponse, host: str) -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > MAX_ANSWER:
+            raise MalformedAnswerError(f"{host}: an answer is larger than {MAX_ANSWER} bytes")
+    return b"".join(parts)
+
+
 def _tls(endpoint: Endpoint) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cadata=endpoint.ca_certificate or None)
+        return _context(endpoint.ca_certificate, insecure=endpoint.insecure_tls)
     except (ssl.SSLError, ValueError) as error:
         raise UntrustedCertificateError(f"{endpoint.host}: the authority's certificate is no PEM: {error}") from error
-    if endpoint.insecure_tls:
+
+
+@functools.lru_cache(maxsize=64)
+def _context(ca_certificate: str, *, insecure: bool) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=ca_certificate or None)
+    if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         # old BMCs have weak keys and old protocols; whoever does not verify does not care
@@ -186,22 +272,28 @@ def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str,
     if text.strip():
         try:
             document = msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            if response.status < 400:
-                raise MalformedAnswerError(f"{host}: {what} was answered with something that is no JSON") from error
-    if not isinstance(document, dict):
-        document = {}
+        except (msgspec.DecodeError, RecursionError):
+            document = None
     if response.status >= 400:
-        raise _refusal(response.status, document, what, host, changes=changes)
-    return Answer(response.status, headers, document)
+        raise _refusal(response.status, document if isinstance(document, dict) else {}, what, host, changes=changes)
+    if response.status >= 300:
+        raise MalformedAnswerError(f"{host}: {what} was answered with a redirection (HTTP {response.status})")
+    if isinstance(document, dict):
+        return Answer(response.status, headers, document)
+    if changes:
+        # What was asked for is done; nobody reads how the service says so.
+        return Answer(response.status, headers, {})
+    raise MalformedAnswerError(f"{host}: {what} was answered with something that is no JSON object")
 
 
 def _refusal(status: int, document: Document, what: str, host: str, *, changes: bool) -> BmcError:
     said = message_of(document)
     text = f"{host}: {what}: {said or f'HTTP {status}'}"
     match status:
-        case 401 | 403:
+        case 401:
             return AuthenticationError(f"{host}: user name or password is refused{': ' + said if said else ''}")
+        case 403:
+            return RejectedError(f"{text}; does the user have the rights of an operator?")
         case 404 | 405 | 501:
             return UnsupportedError(text)
         case 408 | 412 | 428 | 429 | 502 | 503 | 504:
