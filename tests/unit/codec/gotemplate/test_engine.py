@@ -75,7 +75,7 @@ def test_the_output_is_capped_as_upstream() -> None:
         "{{ $x := list 1 }}{{ range until 64 }}{{ $x = concat $x $x }}{{ end }}",
         "{{ $x := list 1 }}{{ range until 64 }}{{ $x = list $x $x }}{{ end }}{{ $x }}",
         "{{ $x := list 1 }}{{ range until 64 }}{{ $x = list $x $x }}{{ end }}{{ toJson $x }}",
-        "{{ $x := 1 }}{{ $y := 1 }}{{ range 40 }}{{ $x = list $x $x }}{{ $y = list $y $y }}{{ end }}{{ deepEqual $x $y }}",
+        "{{$x := 1}}{{$y := 1}}{{range 40}}{{ $x = list $x $x }}{{ $y = list $y $y }}{{ end }}{{ deepEqual $x $y }}",
         "{{ $x := list 1 }}{{ range until 40 }}{{ $x = list $x $x }}{{ end }}{{ deepCopy $x }}",
         "{{ $d := dict }}{{ $_ := set $d `d` $d }}{{ deepCopy $d }}",
         "{{ $d := dict }}{{ $_ := set $d `d` $d }}{{ $e := dict }}{{ $_ := set $e `d` $e }}{{ deepEqual $d $e }}",
