@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironbell.api.client import NO_OPTIONS, WriteOptions
 from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.resources import ResourceInfo, Resources
+from ironbell.apiserver.resources import Convert, ResourceInfo, Resources
 from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.entry import Key
@@ -29,6 +30,8 @@ class Context:
     connects: Connects = field(default_factory=Connects)
     authorizer: Authorizer = field(default_factory=RoleAuthorizer)
     compile_rule: CompileRule | None = None
+    conversions: Mapping[str, Convert] = field(default_factory=dict)
+    """By `plural.group`: between the versions of custom resources whose versions differ."""
 
 
 @dataclass(frozen=True, slots=True)

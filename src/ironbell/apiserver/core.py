@@ -29,7 +29,7 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
 from ironbell.apiserver.lifecycle.scopes import Scopes
-from ironbell.apiserver.resources import Resources
+from ironbell.apiserver.resources import Convert, Resources
 from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.log import MemoryLog
@@ -65,6 +65,7 @@ class ApiServer:
         definitions: Iterable[Mapping[str, Any]] = (),
         authorizer: Authorizer | None = None,
         compile_rule: CompileRule | None = None,
+        conversions: Mapping[str, Convert] | None = None,
         retention: Retention | None = None,
         event_seconds: float = EVENT_SECONDS,
     ) -> AsyncIterator[ApiServer]:
@@ -72,6 +73,8 @@ class ApiServer:
 
         `definitions` are CustomResourceDefinitions that must be there as given; they are created or updated before
         anything else can be asked. `compile_rule` compiles validation rules; without it they are not asked.
+        `conversions` bring objects of `plural.group` from one version to another, where more than the version's name
+        differs.
 
         Raises:
             StorageError: the database cannot be opened.
@@ -80,21 +83,33 @@ class ApiServer:
         store = Store(SqliteLog(path) if path is not None else MemoryLog(), retention=retention)
         store.open(now=clock.monotonic())
         context = Context(
-            store, clock, randomness, authorizer=authorizer or RoleAuthorizer(), compile_rule=compile_rule
+            store,
+            clock,
+            randomness,
+            authorizer=authorizer or RoleAuthorizer(),
+            compile_rule=compile_rule,
+            conversions=conversions or {},
         )
-        server = cls(context, event_seconds=event_seconds)
-        server._prepare()
-        task = asyncio.create_task(server._run(), name="apiserver")
         try:
-            await server._scopes.start()
-            await install(context, definitions)
-            yield server
+            server = cls(context, event_seconds=event_seconds)
+            server._prepare()
+            async with server._working():
+                await server._scopes.start()
+                await install(context, definitions)
+                yield server
+        finally:
+            await store.close()
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._run(), name="apiserver")
+        try:
+            yield
         finally:
             task.cancel()
             await asyncio.wait([task])
-            await store.close()
-            if not task.cancelled():
-                task.result()
+        if not task.cancelled():
+            task.result()
 
     def _prepare(self) -> None:
         context = self._context

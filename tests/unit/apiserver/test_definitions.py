@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironbell.api.client import BadRequest, Invalid, PatchType, WriteOptions
+from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.crds.served import version_rank
+from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.base.clock import ManualClock
@@ -121,6 +123,38 @@ async def test_all_served_versions_show_the_same_objects(admin: Any, crds: Any, 
     assert {msgspec.json.decode(event.body)["apiVersion"] for event in events} == {"example.org/v1beta1"}
     listed = [info.version for info in admin.server.resources.versions("gadgets.example.org")]
     assert listed == ["v1", "v1beta1"]
+
+
+async def test_a_conversion_brings_fields_from_version_to_version() -> None:
+    def convert(value: dict[str, Any], api_version: str) -> dict[str, Any]:
+        spec = value.get("spec", {})
+        old, new = ("size", "length") if api_version.endswith("/v1") else ("length", "size")
+        moved = {new if name == old else name: part for name, part in spec.items()}
+        return {**value, "apiVersion": api_version, "spec": moved}
+
+    def version(name: str, field: str) -> dict[str, Any]:
+        spec = {"type": "object", "properties": {field: {"type": "integer"}}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        return {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+
+    definition = gadgets(versions=[version("v1beta1", "size"), version("v1", "length")])
+    older = Collection("example.org", "v1beta1", "gadgets", namespaced=False)
+    newer = Collection("example.org", "v1", "gadgets", namespaced=False)
+    async with ApiServer.open(
+        None,
+        clock=ManualClock(),
+        randomness=SeededRandomness(1),
+        definitions=[definition],
+        conversions={"gadgets.example.org": convert},
+    ) as server:
+        api = server.client(ADMIN)
+        body = b'{"metadata":{"name":"g"},"spec":{"size":3}}'
+        made = msgspec.json.decode(await api.create(older, "", body))
+        assert made["spec"] == {"size": 3}
+        patched = await api.patch(newer, "", "g", b'{"spec":{"length":4}}', patch_type=PatchType.MERGE)
+        assert msgspec.json.decode(patched)["spec"] == {"length": 4}
+        listed = (await api.list(older)).items
+        assert msgspec.json.decode(listed[0])["spec"] == {"size": 4}
 
 
 def test_versions_are_ranked_as_kubernetes_ranks_them() -> None:

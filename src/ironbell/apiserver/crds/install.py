@@ -16,6 +16,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.apiserver.verbs.update import Object, update
+from ironbell.base.errors import IronbellError
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _OPTIONS = WriteOptions(field_manager="ironbell")
@@ -47,9 +48,10 @@ class Definitions:
         crd = entry.decode()
         if not is_established(crd):
             return
+        convert = self._context.conversions.get(entry.name)
         try:
-            infos = served_resources(crd, compile_rule=self._context.compile_rule)
-        except (KeyError, TypeError, ValueError, StopIteration) as error:
+            infos = served_resources(crd, compile_rule=self._context.compile_rule, convert=convert)
+        except (IronbellError, LookupError, TypeError, ValueError, StopIteration) as error:
             # Only a definition stored by another release can come here: writes are checked.
             structlog.get_logger().error("definition cannot be served", object=entry.name, cause=str(error))
             return

@@ -17,6 +17,7 @@ from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.errors import IronbellError
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _SCOPES = ("Cluster", "Namespaced")
@@ -34,15 +35,13 @@ class CrdRules:
     def prepare_create(self, new: dict[str, Any]) -> None:
         new.pop("status", None)
         _fill_in(new)
-        new["metadata"].setdefault("finalizers", []).append(CLEANUP_FINALIZER)
+        _hold(new)
         self._accept(new, None)
 
     def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
         _fill_in(new)
         if "deletionTimestamp" not in new["metadata"]:
-            finalizers = new["metadata"].setdefault("finalizers", [])
-            if CLEANUP_FINALIZER not in finalizers:
-                finalizers.append(CLEANUP_FINALIZER)
+            _hold(new)
         self._accept(new, old)
 
     def _accept(self, new: dict[str, Any], old: dict[str, Any] | None) -> None:
@@ -111,10 +110,16 @@ class CrdRules:
             faults = structural_faults(schema, where)
             if not faults:
                 compile_schema(schema, compile_rule=self._compile_rule)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            # A keyword whose value has another type than the keyword's.
+        except (IronbellError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            # A rule that does not compile, or a keyword whose value nobody can use.
             return [invalid(where, "", f"cannot be compiled: {error}")]
         return faults
+
+
+def _hold(new: dict[str, Any]) -> None:
+    finalizers = new["metadata"].setdefault("finalizers", [])
+    if CLEANUP_FINALIZER not in finalizers:
+        finalizers.append(CLEANUP_FINALIZER)
 
 
 def _fill_in(new: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ironbell.api.client import EVERYTHING, AlreadyExists, Conflict, NotFound, Propagation, WriteOptions
 from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.crds.install import CRDS
 from ironbell.apiserver.crds.rules import CLEANUP_FINALIZER
 from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.lifecycle.worklist import Worklist
@@ -20,7 +21,6 @@ from ironbell.apiserver.verbs.delete import delete_collection
 from ironbell.apiserver.verbs.update import Object, update
 
 DEFAULT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _OPTIONS = WriteOptions(field_manager="namespace-controller")
 
 

@@ -58,15 +58,19 @@ class Worklist(Generic[Item]):
                 await self._handle(item)
                 self._failures.pop(item, None)
             except (ApiError, StorageError) as error:
-                self._again(item, error)
+                self._again(item, error.message)
+            except Exception as error:  # noqa: BLE001 - a task boundary
+                # One object that cannot be handled must not end the work on all others.
+                structlog.get_logger().exception("work failed", work=self._name, item=str(item))
+                self._again(item, str(error))
             finally:
                 self._busy -= 1
 
-    def _again(self, item: Item, error: ApiError | StorageError) -> None:
+    def _again(self, item: Item, cause: str) -> None:
         count = self._failures.get(item, 0)
         self._failures[item] = count + 1
         if count >= len(_RETRY_S):
-            structlog.get_logger().warning("work keeps failing", work=self._name, item=str(item), cause=error.message)
+            structlog.get_logger().warning("work keeps failing", work=self._name, item=str(item), cause=cause)
         delay = _RETRY_S[min(count, len(_RETRY_S) - 1)]
         self._delayed = {handle for handle in self._delayed if not handle.cancelled() and handle.when() > _now()}
         self._delayed.add(asyncio.get_running_loop().call_later(delay, self.add, item))
