@@ -1,7 +1,7 @@
 """The `core` process: embedded API and controllers, joined by direct call.
 
 It reads no packet from a machine. What `wire` needs to reach the API is put into wire's folder: a Unix socket, and a
-token that is new at every start and readable by wire's account alone.
+token that is readable by wire's account alone.
 """
 
 from __future__ import annotations
@@ -101,7 +101,12 @@ async def _announce(manager: Manager, running: Running) -> None:
 
 
 def _give_token(running: Running, wire: Path) -> None:
-    """Write a new token where `wire` reads it; by rename, so that no half of one is ever read."""
+    """Write a token where `wire` reads it, by rename; one that is there and still good stays, so that a restart of
+    this process goes unnoticed."""
+    place = wire / TOKEN_FILE
+    known = running.tokens.identify(place.read_text()) if place.exists() else None
+    if known is not None and known.user == roles.WIRE:
+        return
     token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
     account = service_account()
     partial = wire / f".{TOKEN_FILE}.partial"
@@ -110,7 +115,7 @@ def _give_token(running: Running, wire: Path) -> None:
     with os.fdopen(descriptor, "w") as file:
         os.fchown(descriptor, account.uid, account.gid)
         file.write(token)
-    partial.rename(wire / TOKEN_FILE)
+    partial.rename(place)
 
 
 if __name__ == "__main__":

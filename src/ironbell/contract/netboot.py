@@ -39,8 +39,10 @@ class NetbootSettings:
     insecure_tls: bool = False
     consoles: tuple[str, ...] = CONSOLES
     extra_kernel_arguments: tuple[str, ...] = ()
-    retries: int = 1
-    retry_delay_s: int = 1
+    retries: int = 20
+    """How often kernel and initrd are fetched again. Upstream gives up after one second, and a machine that gives up
+    may take minutes to come back, or stand still; ours outlasts a restart of the server."""
+    retry_delay_s: int = 2
 
 
 @dataclass(frozen=True, slots=True)

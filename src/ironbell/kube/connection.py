@@ -61,6 +61,11 @@ class Connection:
             headers["Impersonate-User"] = self.impersonate
         return headers
 
+    def refused(self) -> None:
+        """The server does not know us (any more): take up a new token, if there is one."""
+        if isinstance(self.token, FileToken):
+            self.token.forget()
+
     def connector(self) -> aiohttp.BaseConnector:
         """A new pool of connections; call it inside the event loop."""
         if self.socket:
@@ -86,6 +91,10 @@ class FileToken:
         self._path = path
         self._clock = clock or SystemClock()
         self._token = ""
+        self._read_s = float("-inf")
+
+    def forget(self) -> None:
+        """Read the file again for the next request: the server refuses what was read."""
         self._read_s = float("-inf")
 
     async def __call__(self) -> str:

@@ -213,6 +213,8 @@ class HttpApi:
                 method, url, params=query, data=body or None, headers=headers, timeout=timeout, proxy=self._proxy()
             ) as response:
                 code = str(response.status)
+                if response.status == 401:
+                    self._connection.refused()
                 if response.status >= 400:
                     raise read_status(await response.read(), response.status)
                 yield response
