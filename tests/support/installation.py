@@ -124,7 +124,7 @@ class Installation:
         except TimeoutError:
             log = self.site.log.read_text(errors="replace").splitlines()[-25:]
             console = self.console.splitlines()[-25:]
-            pytest.fail(f"{what}: not within {within_s:g} s\n--- console\n" + "\n".join(console + ["--- log", *log]))
+            pytest.fail(f"{what}: not within {within_s:g} s\n--- console\n" + "\n".join([*console, "--- log", *log]))
 
     def saw_event(self, _old: core.Event | None, new: core.Event | None) -> None:
         if new is not None:

@@ -3,8 +3,6 @@
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go.
 """
 
-# ruff: noqa: RUF012  (msgspec gives every struct its own copy of an empty default)
-
 from __future__ import annotations
 
 from enum import StrEnum

@@ -5,8 +5,6 @@ Names inside `dhcp` are snake_case on the wire, as upstream has them.
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go.
 """
 
-# ruff: noqa: RUF012  (msgspec gives every struct its own copy of an empty default)
-
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
