@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
@@ -174,6 +174,9 @@ class TestReports:
     )
     @settings(max_examples=300, deadline=None)
     def test_no_sequence_of_reports_leaves_a_terminal_state(self, state, actions, reports):
+        # an action runs only when all before it have succeeded
+        assume("RUNNING" not in actions or set(actions[: actions.index("RUNNING")]) <= {"SUCCESS"})
+        assume(actions.count("RUNNING") <= 1)
         body = a_body(*actions, state=state)
         for reported, action, agent in reports:
             workflow = WORKFLOW.decode(msgspec.json.encode(body))
@@ -188,7 +191,7 @@ class TestReports:
                 assert after == before
             assert after in {before, "RUNNING", "POST", "FAILED", "TIMEOUT"}
             found = [one["state"] for one in body["status"]["tasks"][0]["actions"]]
-            assert found.count("RUNNING") <= max(1, actions.count("RUNNING"))
+            assert found.count("RUNNING") <= 1
 
 
 class TestReboots:
