@@ -132,6 +132,7 @@ async def _serve_http(wire: _Wire, sockets: WireSockets, on_ready: Callable[[], 
         artefacts,
         advertise=wire.config.advertise,
         observer=wire.recorder,
+        serve_unknown=Mode.parse(wire.config.dhcp_mode) is Mode.AUTO_PROXY if wire.config.dhcp_mode != "off" else False,
     )
     application = web.Application()
     application.add_routes([*boot.routes(), *MetadataHttp(wire.directory, wire.recorder).routes()])

@@ -78,6 +78,7 @@ class InMemoryOs:
     retry_delay_s: int
     syslog_host: str
     arch: str
+    """Empty: as iPXE finds it."""
 
 
 BootTarget = ChainTo | CustomScript | InMemoryOs | BootFromDisk
@@ -119,6 +120,39 @@ def netboot_plan(hardware: Hardware, interface: Interface, settings: NetbootSett
     if ipxe and ipxe.contents:
         return NetbootPlan(CustomScript(ipxe.contents), mac, binary)
     return NetbootPlan(_in_memory_os(hardware, interface, settings, address=address), mac, binary)
+
+
+def plan_for_unknown(settings: NetbootSettings, *, address: str) -> NetbootPlan:
+    """What a machine without Hardware gets where the site serves such machines: the in-memory OS, under its MAC.
+
+    What is not known here is filled in by iPXE, which knows the machine: architecture and MAC.
+    """
+    base = settings.osie_url.replace("{address}", address).rstrip("/")
+    kernel, initrd = f"{settings.kernel_name}-${{arch}}", f"{settings.initrd_name}-${{arch}}"
+    arguments = (
+        "facility=",
+        f"syslog_host={settings.syslog_host.replace('{address}', address)}",
+        f"grpc_authority={settings.grpc_authority.replace('{address}', address)}",
+        f"tinkerbell_tls={_word(settings.tls)}",
+        f"tinkerbell_insecure_tls={_word(settings.insecure_tls)}",
+        "worker_id=${mac}",
+        "hw_addr=${mac}",
+        FIXED_KERNEL_ARGUMENTS,
+        f"initrd={initrd}",
+        *(f"console={console}" for console in settings.consoles),
+        *(argument.replace("{address}", address) for argument in settings.extra_kernel_arguments),
+    )
+    target = InMemoryOs(
+        kernel_url=f"{base}/{kernel}",
+        initrd_url=f"{base}/{initrd}",
+        initrd_name=initrd,
+        kernel_arguments=arguments,
+        retries=settings.retries,
+        retry_delay_s=settings.retry_delay_s,
+        syslog_host=settings.syslog_host.replace("{address}", address),
+        arch="",
+    )
+    return NetbootPlan(target, mac="")
 
 
 def _refusal(hardware: Hardware, interface: Interface) -> str:

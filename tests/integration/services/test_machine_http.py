@@ -68,6 +68,27 @@ async def test_script_is_found_by_mac_in_the_path_and_by_address(tmp_path: Path)
     assert {event.stage for event in events} == {BootStage.SCRIPT}
 
 
+async def test_machine_without_hardware_is_served_only_where_the_site_says_so(tmp_path: Path) -> None:
+    settings = NetbootSettings(osie_url="http://{address}:7080/osie", grpc_authority="{address}:42113")
+    for serve_unknown, status in ((True, 200), (False, 404)):
+        boot = BootHttp(HardwareDirectory(), lambda: settings, IpxeBinaries(()), serve_unknown=serve_unknown)
+        application = web.Application()
+        application.add_routes(boot.routes())
+        runner = web.AppRunner(application)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with (
+            ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as client,
+            client.get(f"/ipxe/script/{MAC}/auto.ipxe") as answer,
+        ):
+            assert answer.status == status
+            if serve_unknown:
+                text = await answer.text()
+                assert "worker_id=${mac} hw_addr=${mac}" in text
+                assert "set arch ${buildarch}" in text
+        await runner.cleanup()
+
+
 async def test_machine_that_may_not_netboot_is_told_to_boot_its_disk(tmp_path: Path) -> None:
     directory, events = HardwareDirectory(), list[BootEvent]()
     directory.upsert(hardware("one", MAC, "127.0.0.1", allow=False))

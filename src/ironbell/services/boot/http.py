@@ -20,7 +20,7 @@ from prometheus_client import Counter
 
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
-from ironbell.contract.netboot import NetbootSettings, netboot_plan
+from ironbell.contract.netboot import NetbootSettings, netboot_plan, plan_for_unknown
 from ironbell.services.boot.binaries import IpxeBinaries, binary_name
 from ironbell.services.boot.script import script_for
 
@@ -44,6 +44,8 @@ class BootHttp:
     artefacts: dict[str, Path] = field(default_factory=dict)
     advertise: str = ""
     observer: BootObserver = unobserved
+    serve_unknown: bool = False
+    """Boot machines without Hardware into the in-memory OS (DHCP mode auto-proxy)."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port."""
@@ -60,6 +62,10 @@ class BootHttp:
             raise _not_found("script", f"the only script here is {SCRIPT_NAME}")
         mac = normal_mac(elements[-2]) if len(elements) > 1 else ""
         found = self.directory.by_mac(mac) if mac else self.directory.by_ip(request.remote or "")
+        if found is None and self.serve_unknown:
+            plan = plan_for_unknown(self.settings(), address=self._address(request))
+            _served.labels("script", "unknown served").inc()
+            return _script(script_for(plan, machine=mac or request.remote or "a machine without Hardware"))
         match = self._one(found, who=mac or request.remote or "")
         if match.interface is None:
             raise _not_found("script", f"{mac or request.remote} is no interface of a Hardware")
@@ -72,7 +78,7 @@ class BootHttp:
             f"boot script for {plan.mac}" if plan.allowed else f"told to boot from disk: {plan.reason}",
         )
         _served.labels("script", "netboot" if plan.allowed else "disk").inc()
-        return web.Response(text=body, content_type="text/plain", headers={"Cache-Control": "no-store"})
+        return _script(body)
 
     async def binary(self, request: web.Request) -> web.StreamResponse:
         """`/ipxe/binary/[MAC/]NAME`."""
@@ -121,6 +127,10 @@ class BootHttp:
 
     def _observe(self, match: Match, stage: BootStage, message: str) -> None:
         self.observer(BootEvent(stage, match.hardware.metadata.namespace, match.hardware.metadata.name, message))
+
+
+def _script(body: str) -> web.Response:
+    return web.Response(text=body, content_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
 def confined(folder: Path, path: str) -> Path | None:

@@ -46,8 +46,8 @@ def boot_from_disk(machine: str, reason: str) -> str:
 def boot_in_memory_os(boot: InMemoryOs, *, machine: str) -> str:
     """Fetch kernel and initrd, each with retries, and start them."""
     lines = ["#!ipxe", *_syslog(boot.syslog_host), f"echo Ironbell: {_plain(machine)} starts the in-memory OS"]
+    lines += _arch(boot.arch)
     lines += [
-        f"set arch {boot.arch}",
         f"set retries:int32 {boot.retries}",
         f"set retry_delay {boot.retry_delay_s}",
     ]
@@ -67,6 +67,18 @@ def boot_in_memory_os(boot: InMemoryOs, *, machine: str) -> str:
         _TO_DISK.rstrip("\n"),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _arch(known: str) -> list[str]:
+    if known:
+        return [f"set arch {known}"]
+    # iPXE's names for what it was built for: a 32-bit iPXE runs on 64-bit machines, too
+    return [
+        "set arch ${buildarch}",
+        "iseq ${arch} i386 && set arch x86_64 ||",
+        "iseq ${arch} arm32 && set arch aarch64 ||",
+        "iseq ${arch} arm64 && set arch aarch64 ||",
+    ]
 
 
 def _with_retries(label: str, command: str, failure: str) -> list[str]:
