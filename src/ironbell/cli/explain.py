@@ -129,7 +129,13 @@ def _progress(text: str) -> str:
 
 
 def _latest(events: Sequence[Object]) -> list[Object]:
-    return sorted(events, key=lambda e: e.get("lastTimestamp") or "")[-EVENTS_SHOWN:]
+    return sorted(events, key=_moment)[-EVENTS_SHOWN:]
+
+
+def _moment(event: Object) -> tuple[str, int]:
+    """Times are whole seconds; the version tells the order within one."""
+    version = str(event["metadata"].get("resourceVersion", ""))
+    return event.get("lastTimestamp") or "", int(version) if version.isdecimal() else 0
 
 
 def _event(event: Object, now: datetime) -> str:

@@ -25,10 +25,14 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 def get(kind: str, names: tuple[str, ...], selector: str, output: str, **where: Any) -> None:
     """Show objects of a KIND: hardware, workflows, templates, machines, jobs, tasks, events, ...
 
-    KIND may also be KIND/NAME.
+    KIND may also be KIND/NAME, or several kinds with commas.
     """
-    kind, _, name = kind.partition("/")
-    click.echo(run(_get(kind, (name, *names) if name else names, selector=selector, output=output, **where)), nl=False)
+    kinds, _, name = kind.partition("/")
+    texts = [
+        run(_get(one, (name, *names) if name else names, selector=selector, output=output, **where))
+        for one in kinds.split(",")
+    ]
+    click.echo("\n".join(texts), nl=False)
 
 
 async def _get(
