@@ -1,0 +1,47 @@
+"""Options: file and command line together, errors by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbell.app.up_options import OptionsError, read_options
+from ironbell.app.wire_config import WireConfig
+
+
+def test_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("data-dir: /from/file\ndhcp: proxy\ninterface: eth7\nartefacts: {images: /srv/images}\n")
+    options = read_options(file, {"data_dir": "/given", "dhcp": None, "artefacts": None})
+    assert (options.data_dir, options.dhcp, options.interface) == ("/given", "proxy", "eth7")
+    assert options.artefacts == {"images": "/srv/images"}
+    assert options.serves_machines
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a list", "mapping"),
+        ("data-dir: /x\ndhcp: bootp\n", "dhcp 'bootp'"),
+        ("data-dir: /x\napi-port: many\n", "api-port"),
+        ("data-dir: /x\nhttp-port: 70000\n", "http-port"),
+        ("data-dir: /x\nfoo: 1\n", "foo"),
+        ("data-dir: [", "c.yaml"),
+    ],
+)
+def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(OptionsError, match=message):
+        read_options(file, {})
+
+
+def test_api_alone_needs_no_servers() -> None:
+    assert not read_options(None, {"data_dir": "/x"}).serves_machines
+
+
+def test_netboot_settings_name_our_own_address_per_subnet() -> None:
+    settings = WireConfig(folder="/x", http_port=8080, grpc_port=1).netboot_settings()
+    assert settings.osie_url == "http://{address}:8080/osie"
+    assert settings.grpc_authority == "{address}:1"
