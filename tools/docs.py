@@ -1,0 +1,252 @@
+"""Write the generated part of the documentation: docs/reference/cli.md, kinds.md and metrics.md.
+
+    .venv/bin/python tools/docs.py           write the files
+    .venv/bin/python tools/docs.py --check   say which are out of date; status 1 if any is
+
+The sources are the click commands, the API types and the metrics that the modules define. A unit test runs the check.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from prometheus_client.metrics import MetricWrapperBase
+
+from ironbell.api.crd.document import crd_document
+from ironbell.api.registry import KINDS
+from ironbell.cli.main import COMMANDS, cli
+
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
+HELP_WIDTH = 100
+METRIC_SECTIONS = (
+    ("Kubernetes API", "`core`", ("apiserver",)),
+    ("Controllers, informers, event loop", "`core`; of these `wire` has informers, events and requests", ("kube",)),
+    ("Servers toward machines", "`wire`", ("services",)),
+    ("BMCs", "`core`", ("bmc", "controllers")),
+)
+
+CLI_HEAD = """\
+# Command line
+
+All errors are one line on standard error, without a traceback. Exit statuses: 0 done, 1 what was asked for failed,
+2 the command line is wrong. `ironbell template render` ends with 1 where nothing could be rendered, and with 2 where
+the text is no valid workflow, which is printed all the same.
+
+Commands that talk to an API (`get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
+`~/.kube/config`.
+"""
+KINDS_HEAD = """\
+# Kinds
+
+The fields of all kinds that Ironbell defines, generated from the types. `ironbell crds` prints the same as
+CustomResourceDefinitions, and `kubectl explain` shows it for a running site. How controllers use the fields:
+[workflows.md](../workflows.md). Fields that are accepted for compatibility and have no effect yet:
+[limits](../index.md#not-there-yet).
+
+`[]` in a path stands for each item of a list, `{}` for each value of a map. A field marked *required* must be there
+whenever the object around it is.
+"""
+METRICS_HEAD = """\
+# Metrics
+
+In the form that Prometheus reads.
+
+| process | address | who may read |
+| --- | --- | --- |
+| `core` | `/metrics` of the Kubernetes API | the administrator, by `kubectl get --raw /metrics` |
+| `wire` | `/metrics` of the HTTP port (7080) | everybody who reaches the port, machines too |
+
+No label names a single object, so the number of series does not grow with the number of machines. Names are those of
+Kubernetes, controller-runtime and Tinkerbell where they have one. `process_*` and `python_*` come on top.
+"""
+
+
+def pages() -> dict[str, str]:
+    """File name to content."""
+    return {"cli.md": cli_page(), "kinds.md": kinds_page(), "metrics.md": metrics_page()}
+
+
+def stale(folder: Path = REFERENCE) -> list[str]:
+    """Names of the files that are not what would be written now."""
+    return [
+        name for name, text in pages().items() if not (folder / name).is_file() or (folder / name).read_text() != text
+    ]
+
+
+def cli_page() -> str:
+    """All commands with their help."""
+    parts = [CLI_HEAD]
+    root = _context(cli, "ironbell")
+    for name in COMMANDS:
+        parts += _command_sections(_child(root, name))
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
+    return click.Context(
+        command,
+        info_name=name,
+        parent=parent,
+        terminal_width=HELP_WIDTH,
+        max_content_width=HELP_WIDTH,
+        **command.context_settings,
+    )
+
+
+def _child(context: click.Context, name: str) -> click.Context:
+    """The context of a group's command.
+
+    Raises:
+        KeyError: the group lists a command that it has not.
+    """
+    command = context.command.get_command(context, name) if isinstance(context.command, click.Group) else None
+    if command is None:
+        raise KeyError(f"{context.command_path} {name}")
+    return _context(command, name, context)
+
+
+def _command_sections(context: click.Context) -> Iterator[str]:
+    command = context.command
+    level = "##" if context.parent is not None and context.parent.parent is None else "###"
+    yield f"{level} {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from _command_sections(_child(context, name))
+
+
+def kinds_page() -> str:
+    """All kinds with their fields."""
+    parts = [KINDS_HEAD]
+    for kind in KINDS:
+        document = crd_document(kind)
+        parts.append(_kind_section(document["spec"], has_status=kind.has_status))
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _kind_section(spec: dict[str, Any], *, has_status: bool) -> str:
+    names, version = spec["names"], spec["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]
+    about = [f"`{spec['group']}/{version['name']}`, plural `{names['plural']}`"]
+    about += [f"short name {', '.join(f'`{name}`' for name in names['shortNames'])}"] if "shortNames" in names else []
+    about += [f"category {', '.join(f'`{name}`' for name in names['categories'])}"] if "categories" in names else []
+    about += [spec["scope"].lower()]
+    about += ["status subresource"] if has_status else []
+    lines = [f"## {names['kind']}", "", schema.get("description", ""), "", f"{', '.join(about)}.", ""]
+    columns = version.get("additionalPrinterColumns", [])
+    if columns:
+        lines += ["| column | shows | |", "| --- | --- | --- |"]
+        lines += [
+            f"| {column['name']} | `{column['jsonPath']}` | {'with `-o wide`' if column.get('priority') else ''} |"
+            for column in columns
+        ]
+        lines.append("")
+    lines += ["| field | type | rules | meaning |", "| --- | --- | --- | --- |"]
+    for part in ("spec", "status"):
+        if part in schema["properties"]:
+            lines += _rows(part, schema["properties"][part], required=part in schema.get("required", []))
+    return "\n".join(lines) + "\n"
+
+
+def _rows(path: str, schema: dict[str, Any], *, required: bool) -> Iterator[str]:
+    rules = (["required"] if required else []) + _rules(schema)
+    meaning = schema.get("description", "").replace("|", r"\|")
+    yield f"| `{path}` | {_type(schema)} | {'; '.join(rules)} | {meaning} |"
+    for name, child in schema.get("properties", {}).items():
+        yield from _rows(f"{path}.{name}", child, required=name in schema.get("required", []))
+    for keyword, suffix in (("items", "[]"), ("additionalProperties", "{}")):
+        child = schema.get(keyword)
+        if isinstance(child, dict) and (child.get("properties") or _rules(child) or child.get("items")):
+            yield from _rows(f"{path}{suffix}", child, required=False)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        return f"list of {_type(schema['items'])}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"map of {_type(schema['additionalProperties'])}"
+    return f"{kind} ({schema['format']})" if "format" in schema else kind
+
+
+def _rules(schema: dict[str, Any]) -> list[str]:
+    """Default and validation, in words."""
+    rules = [f"default `{_json(schema['default'])}`"] if "default" in schema else []
+    if "enum" in schema:
+        rules.append("one of " + ", ".join(f"`{_json(value)}`" for value in schema["enum"]))
+    if "pattern" in schema:
+        pattern = schema["pattern"].replace("|", r"\|")
+        rules.append(f"pattern `{pattern}`")
+    words = {
+        "minimum": "at least", "maximum": "at most", "minLength": "characters at least", "maxLength":
+        "characters at most", "minItems": "items at least", "maxItems": "items at most",
+        "minProperties": "entries at least", "maxProperties": "entries at most",
+    }  # fmt: skip
+    rules += [f"{text} {_json(schema[word])}" for word, text in words.items() if word in schema]
+    rules += [str(rule.get("message") or f"`{rule['rule']}`") for rule in schema.get("x-kubernetes-validations", [])]
+    rules += ["may be null"] if schema.get("nullable") else []
+    return rules
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def metrics_page() -> str:
+    """All metrics, by the package that defines them."""
+    parts = [METRICS_HEAD]
+    for title, where, packages in METRIC_SECTIONS:
+        found = [metric for package in packages for metric in _metrics(package)]
+        if found:
+            parts.append(f"## {title}\n\nProcess: {where}.\n")
+            parts += ["| metric | type | labels | meaning |", "| --- | --- | --- | --- |"]
+            parts += [_metric_row(metric) for metric in sorted(found, key=_metric_name)]
+            parts.append("")
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _metrics(package: str) -> list[MetricWrapperBase]:
+    """The metrics that the modules of a package define, each once."""
+    root = importlib.import_module(f"ironbell.{package}")
+    names = [found.name for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")]
+    chosen = [name for name in names if ".testing" not in name and not name.endswith("__main__")]
+    modules = [root, *(importlib.import_module(name) for name in chosen)]
+    values = [value for module in modules for value in vars(module).values()]
+    found = {_metric_name(value): value for value in values if isinstance(value, MetricWrapperBase)}
+    return list(found.values())
+
+
+def _metric_name(metric: MetricWrapperBase) -> str:
+    family = next(iter(metric.describe()))
+    return f"{family.name}_total" if family.type == "counter" else family.name
+
+
+def _metric_row(metric: MetricWrapperBase) -> str:
+    family = next(iter(metric.describe()))
+    labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+    return f"| `{_metric_name(metric)}` | {family.type} | {labels} | {family.documentation} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or check them."""
+    if arguments == ["--check"]:
+        names = stale()
+        for name in names:
+            sys.stderr.write(f"docs/reference/{name} is out of date; run tools/docs.py\n")
+        return 1 if names else 0
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
