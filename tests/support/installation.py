@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -28,6 +29,8 @@ from ironbell.kube.informer import Informer
 from ironbell.lab.manifests import manifests as lab_manifests
 
 KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
+
+LOOK_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ class Installation:
             async with asyncio.timeout(within_s):
                 while not holds():
                     self._changed.clear()
-                    await self._changed.wait()
+                    with contextlib.suppress(TimeoutError):  # files, such as the console, tell nobody
+                        await asyncio.wait_for(self._changed.wait(), LOOK_AGAIN_S)
         except TimeoutError:
             log = self.site.log.read_text(errors="replace").splitlines()[-25:]
             console = self.console.splitlines()[-25:]
