@@ -192,6 +192,15 @@ async def test_large_answers_are_compressed_and_whole(http: Http) -> None:
     assert msgspec.json.decode(gzip.decompress(answer.raw)) == plain.value
 
 
+async def test_answers_larger_than_a_buffer_arrive_whole(http: Http) -> None:
+    for name in ("a", "b", "c"):
+        await http.post(CONFIG_MAPS, config_map(name, value=name * 900_000))
+    answer = await http.get(CONFIG_MAPS, Accept_Encoding="identity")
+    assert int(answer.headers["Content-Length"]) == len(answer.raw) > 2_700_000
+    assert answer.headers["Audit-Id"]
+    assert [item["data"]["value"][:2] for item in answer.value["items"]] == ["aa", "bb", "cc"]
+
+
 async def test_pretty_answers(http: Http) -> None:
     assert b'\n  "kind"' in (await http.get("/api?pretty=true")).raw
     assert b"\n" not in (await http.get("/api")).raw

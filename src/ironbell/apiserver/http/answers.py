@@ -17,6 +17,7 @@ from isal import isal_zlib
 
 from ironbell.api.client import ApiError
 from ironbell.apiserver.http.media import JSON, YAML, ranges
+from ironbell.apiserver.http.sending import send_whole
 from ironbell.apiserver.status import status_object
 from ironbell.codec import goyaml
 
@@ -35,7 +36,7 @@ async def answer(
     media_type: str = JSON,
     headers: Mapping[str, str] | None = None,
     pretty: bool = True,
-) -> web.Response:
+) -> web.StreamResponse:
     """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants.
 
     Without `pretty` the body is passed on as it is, whatever the client wants.
@@ -48,15 +49,15 @@ async def answer(
     if len(body) > GZIP_FROM_BYTES and _takes_gzip(request):
         body = await asyncio.to_thread(_gzip, body)
         sent |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    return web.Response(status=status, body=body, headers=sent)
+    return await send_whole(request, body, status=status, headers=sent)
 
 
-async def answer_value(request: web.BaseRequest, value: Any, *, status: int = 200) -> web.Response:
+async def answer_value(request: web.BaseRequest, value: Any, *, status: int = 200) -> web.StreamResponse:
     """A plain value as a JSON response."""
     return await answer(request, msgspec.json.encode(value), status=status)
 
 
-async def refuse(request: web.BaseRequest, error: ApiError) -> web.Response:
+async def refuse(request: web.BaseRequest, error: ApiError) -> web.StreamResponse:
     """A refusal as a `Status` response."""
     headers: dict[str, str] = {}
     if error.code == 429:

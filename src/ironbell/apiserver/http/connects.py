@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
 from ironbell.apiserver.connect import ConnectRequest
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.call import Call
-from ironbell.apiserver.http.watches import WRITE_TIMEOUT_S
+from ironbell.apiserver.http.sending import open_stream, send
 
 
 async def connect(call: Call) -> web.StreamResponse:
@@ -26,12 +24,9 @@ async def connect(call: Call) -> web.StreamResponse:
     )
     answered = await call.api.connect(call.info.collection, asked)
     headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
-    response = web.StreamResponse(status=answered.status, headers=headers)
-    response.enable_chunked_encoding()
-    await response.prepare(request)
+    response = await open_stream(request, headers, status=answered.status)
     async with call.streams.until(None):
         async for chunk in answered.chunks:
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                await response.write(chunk)
+            await send(response, chunk)
     await response.write_eof()
     return response

@@ -27,6 +27,7 @@ from ironbell.apiserver.http.media import require_json
 from ironbell.apiserver.http.parameters import flag
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
+from ironbell.apiserver.http.sending import common_headers, set_common_headers
 from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identity import MASTERS, Identity
 from ironbell.base.randomness import uuid4
@@ -76,6 +77,7 @@ class Handler:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
+        set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME})
         self._in_flight += 1
         measures.IN_FLIGHT.set(self._in_flight)
         code = 0
@@ -83,7 +85,7 @@ class Handler:
             response = await self._guarded(request, progress)
             code = response.status
             if not response.prepared:
-                response.headers.update({"Audit-Id": progress.audit_id, "Server": SERVER_NAME})
+                response.headers.update(common_headers(request))
             return response
         finally:
             self._in_flight -= 1

@@ -50,9 +50,16 @@ async def list_body(call: Call, page: Page, shown: Format) -> bytes:
 def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any]) -> bytes:
     """Encoded objects joined to their list kind."""
     kind = info.list_kind or f"{info.kind}List"
-    return b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[%b]}' % (
-        kind.encode(), info.api_version.encode(), msgspec.json.encode(meta), b",".join(items),
+    head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+        kind.encode(), info.api_version.encode(), msgspec.json.encode(meta),
     )  # fmt: skip
+    parts = [head]
+    for item in items:
+        parts += (item, b",")
+    if items:
+        parts.pop()
+    parts.append(b"]}")
+    return b"".join(parts)
 
 
 def table_printer(info: ResourceInfo) -> Printer:

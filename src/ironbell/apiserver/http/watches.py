@@ -22,10 +22,10 @@ from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
+from ironbell.apiserver.http.sending import open_stream, send
 from ironbell.apiserver.http.views import include, plain_list, table_printer
 from ironbell.apiserver.status import status_object
 
-WRITE_TIMEOUT_S = 30
 _SHORTEST_S = 1800
 
 
@@ -53,9 +53,8 @@ async def _stream(
     events: AsyncIterator[WatchEvent],
     wanted: WatchParameters,
 ) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
-    response.enable_chunked_encoding()
-    await response.prepare(call.request)
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+    response = await open_stream(call.request, headers)
     async with call.streams.until(_lifetime_s(call, wanted)):
         try:
             await _send(response, writer.line(await first))
@@ -70,13 +69,8 @@ async def _stream(
 
 
 async def _send(response: web.StreamResponse, line: bytes) -> None:
-    if not line:
-        return
-    try:
-        async with asyncio.timeout(WRITE_TIMEOUT_S):
-            await response.write(line)
-    except TimeoutError as error:
-        raise ConnectionResetError("the client does not read") from error
+    if line:
+        await send(response, line)
 
 
 async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
