@@ -44,7 +44,7 @@ class Loaders:
 def configure(tree: Path, *, is_virtual: bool, root_id: str) -> str:
     """Make the tree a system that boots from a file system with this id; gives the kernel's version."""
     shutil.copytree(_OVERLAY, tree, dirs_exist_ok=True)
-    (tree / "etc/fstab").write_text(f"UUID={root_id} / ext4 defaults,errors=remount-ro 0 1\n")
+    (tree / "etc/fstab").write_text(f"UUID={root_id} / ext4 defaults,errors=remount-ro,x-systemd.growfs 0 1\n")
     (tree / "etc/default/locale").write_text("LANG=C.UTF-8\n")
     _configure_initramfs(tree, is_virtual=is_virtual)
     kernel = _kernel_version(tree)
