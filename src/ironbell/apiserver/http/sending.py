@@ -13,7 +13,7 @@ from aiohttp import web
 WRITE_TIMEOUT_S = 30
 STREAM_FROM_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
-_COMMON = "headers"
+_COMMON: web.RequestKey[Mapping[str, str]] = web.RequestKey("headers", Mapping)
 
 
 def set_common_headers(request: web.BaseRequest, headers: Mapping[str, str]) -> None:
