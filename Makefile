@@ -6,9 +6,11 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
+# network namespaces, DHCP and image building need root
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 SETUP_STAMP := $(VENV)/.ironbell-setup
 
-.PHONY: help setup packages lint test unit integration compat e2e demo demo-bios bench soak osie image clean
+.PHONY: help setup packages lint test unit integration compat e2e demo demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,10 +46,13 @@ e2e: setup packages ## QEMU machines that netboot and install
 	$(PYTEST) -q tests/e2e
 
 demo: setup packages ## Power-off to installed operating system, UEFI firmware
-	$(BIN)/ironbell demo --firmware uefi
+	$(AS_ROOT) $(BIN)/ironbell demo --firmware uefi
 
 demo-bios: setup packages ## The same with BIOS firmware
-	$(BIN)/ironbell demo --firmware bios
+	$(AS_ROOT) $(BIN)/ironbell demo --firmware bios
+
+docs: setup ## Write the generated pages of docs/reference anew
+	$(BIN)/python tools/docs.py
 
 bench: setup packages ## Benchmarks against peers; prints ratios
 	tools/bench.sh
@@ -56,10 +61,10 @@ soak: setup packages ## The long tests in full
 	tools/test.sh --soak
 
 osie: setup packages ## Build the in-memory OS
-	$(BIN)/ironbell osie build
+	$(AS_ROOT) $(BIN)/ironbell osie build --if-changed
 
 image: setup packages ## Build the demo's disk image
-	$(BIN)/ironbell image build
+	$(AS_ROOT) $(BIN)/ironbell image build --if-changed
 
 clean: ## Remove what was built here (not the user's cache folder)
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -39,14 +39,17 @@ class BootRecorder:
     events: EventRecorder
     client: Client
     clock: Clock
-    _installed: asyncio.Queue[tuple[str, str, str]] = field(default_factory=lambda: asyncio.Queue(1000))
+    _installed: asyncio.Queue[tuple[str, str, str | None]] = field(default_factory=lambda: asyncio.Queue(1000))
 
     def __call__(self, event: BootEvent) -> None:
         log = _log.warning if event.is_warning else _log.info
         log("boot", hardware=f"{event.namespace}/{event.name}", stage=event.stage.value, message=event.message)
         self._emit(event.namespace, event.name, event.stage.value, event.message, warning=event.is_warning)
-        if event.stage is BootStage.INSTALLED and not self._installed.full():
-            self._installed.put_nowait((event.namespace, event.name, rfc3339(self.clock.now())))
+        if event.stage is BootStage.INSTALLED:
+            self._note(event, rfc3339(self.clock.now()))
+        elif event.stage is BootStage.SCRIPT and self._says_installed(event):
+            # the machine is on its way into the in-memory OS: what was installed is about to go
+            self._note(event, None)
 
     def on_dhcp_reply(self, reply: Reply) -> None:
         """A lease, or a netboot that was refused. Offers are only logged by the server."""
@@ -74,6 +77,14 @@ class BootRecorder:
             meta = found.hardware.metadata
             name = path.rsplit("/", 1)[-1]
             self(BootEvent(BootStage.BINARY, meta.namespace, meta.name, f"{name} over TFTP ({size} bytes)"))
+
+    def _note(self, event: BootEvent, moment: str | None) -> None:
+        with contextlib.suppress(asyncio.QueueFull):
+            self._installed.put_nowait((event.namespace, event.name, moment))
+
+    def _says_installed(self, event: BootEvent) -> bool:
+        found = self.directory.get(event.namespace, event.name)
+        return found is not None and INSTALLED_ANNOTATION in found.metadata.annotations
 
     async def run(self) -> None:
         """Keep the annotations; a write that fails is tried until it goes through or the Hardware is gone."""

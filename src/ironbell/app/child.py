@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -63,10 +63,29 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_until_told(main))
     except (IronbellError, OSError) as error:
-        _log.error("cannot go on", why=str(error))
-        report("failed", message=str(error))
-        return 1
+        return _failed([error])
+    except BaseExceptionGroup as group:
+        expected, defects = group.split((IronbellError, OSError))
+        if defects is not None:
+            _log.exception("defect", exc_info=defects)
+        return _failed(list(leaves(expected or group)))
     return 0
+
+
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The errors of a group, however deep."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
+
+
+def _failed(errors: Sequence[BaseException]) -> int:
+    why = "; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors))
+    _log.error("cannot go on", why=why)
+    report("failed", message=why)
+    return 1
 
 
 async def _until_told(main: Callable[[], Awaitable[None]]) -> None:

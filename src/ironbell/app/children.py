@@ -5,13 +5,14 @@ open: when its parent dies, however it dies, the child reads the end of the pipe
 output, one JSON object a line; what is no JSON object is passed on as it is. Its log goes to standard error.
 
 A child that dies is started again, at once the first time and then with growing pauses; a child that has run for a
-minute counts as healthy again. Nothing here knows what the children do.
+while counts as healthy again. Nothing here knows what the children do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from ironbell.app.kept_sockets import Keeper
 from ironbell.base.clock import Clock, SystemClock
 
 _log = structlog.get_logger()
@@ -28,8 +30,8 @@ _log = structlog.get_logger()
 Report = dict[str, Any]
 OnReport = Callable[[str, Report], Awaitable[None]]
 
-RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
-HEALTHY_AFTER_S = 60.0
+RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0)
+HEALTHY_AFTER_S = 10.0
 LINE_LIMIT = 1 << 20
 
 
@@ -42,6 +44,8 @@ class ChildSpec:
     configuration: Callable[[], Any]
     arguments: tuple[str, ...] = ()
     stop_after_s: float = 3.5
+    keeps_sockets: bool = False
+    """Whether a successor gets the sockets that the child has handed up; see `kept_sockets`."""
 
 
 @dataclass
@@ -53,9 +57,16 @@ class Child:
     clock: Clock = field(default_factory=SystemClock)
     process: Process | None = None
     starts: int = 0
+    _keeper: Keeper = field(default_factory=Keeper)
 
     async def run(self) -> None:
         """Keep the process running until cancelled."""
+        try:
+            await self._keep_running()
+        finally:
+            self._keeper.close()
+
+    async def _keep_running(self) -> None:
         failures = 0
         while True:
             began = self.clock.monotonic()
@@ -69,10 +80,7 @@ class Child:
             await asyncio.sleep(pause)
 
     async def _run_once(self) -> int:
-        command = (sys.executable, "-m", self.spec.module, *self.spec.arguments)
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, limit=LINE_LIMIT, start_new_session=True
-        )
+        process = await self._started()
         self.process = process
         self.starts += 1
         _log.info("process started", process=self.spec.name, pid=process.pid, start=self.starts)
@@ -86,6 +94,18 @@ class Child:
         finally:
             await asyncio.shield(self._end(process))
 
+    async def _started(self) -> Process:
+        command = (sys.executable, "-m", self.spec.module, *self.spec.arguments)
+        with contextlib.ExitStack() as stack:
+            more: dict[str, Any] = {}
+            if self.spec.keeps_sockets:
+                variables, descriptors, theirs = self._keeper.prepare()
+                stack.enter_context(theirs)
+                more = {"env": {**os.environ, **variables}, "pass_fds": descriptors}
+            return await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, limit=LINE_LIMIT, start_new_session=True, **more
+            )
+
     async def _read_reports(self, process: Process) -> None:
         assert process.stdout is not None  # noqa: S101
         while line := await _line(process.stdout):
@@ -94,7 +114,15 @@ class Child:
                 sys.stdout.buffer.write(line)
                 sys.stdout.flush()
             else:
+                self._mind_sockets(report)
                 await self.on_report(self.spec.name, report)
+
+    def _mind_sockets(self, report: Report) -> None:
+        """A child hands its sockets up before it says that they are bound; those that it failed with are no good."""
+        if report["event"] == "bound":
+            self._keeper.take()
+        elif report["event"] == "failed":
+            self._keeper.forget()
 
     async def _end(self, process: Process) -> None:
         """Ask it to stop, wait, then make it."""

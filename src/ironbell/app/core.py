@@ -24,8 +24,9 @@ from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.controllers import all_controllers, grant_controllers
 from ironbell.app.core_config import CoreConfig
-from ironbell.app.privileges import service_account
+from ironbell.app.privileges import named_account
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
+from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
@@ -68,6 +69,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                 compile_rule=compile_rule,
             )
         )
+        limit_wire(server.admission)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
         running = await stack.enter_async_context(
@@ -80,7 +82,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             )
         )
         if wire is not None:
-            await asyncio.to_thread(_give_token, running, wire)
+            await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
         await stack.enter_async_context(all_controllers(manager, server))
         async with asyncio.TaskGroup() as group:
@@ -100,7 +102,7 @@ async def _announce(manager: Manager, running: Running) -> None:
     report("controllers ready")
 
 
-def _give_token(running: Running, wire: Path) -> None:
+def _give_token(running: Running, wire: Path, *, user: str) -> None:
     """Write a token where `wire` reads it, by rename; one that is there and still good stays, so that a restart of
     this process goes unnoticed."""
     place = wire / TOKEN_FILE
@@ -108,7 +110,7 @@ def _give_token(running: Running, wire: Path) -> None:
     if known is not None and known.user == roles.WIRE:
         return
     token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
-    account = service_account()
+    account = named_account(user)
     partial = wire / f".{TOKEN_FILE}.partial"
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, TOKEN_MODE)

@@ -13,3 +13,5 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     api_port: int = 0
     wire_folder: str = ""
     """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
+    wire_user: str = ""
+    """The account that `wire` runs as; empty: the usual one."""

@@ -18,9 +18,10 @@ from typing import Any
 
 import structlog
 
+from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
-from ironbell.app.privileges import service_account
+from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.up_options import UpOptions
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WireConfig
@@ -113,11 +114,16 @@ class Site:
         if not self.options.serves_machines:
             return
         wire = self._wire_folder
-        account = service_account()
+        account = named_account(self.options.user)
         for folder in (wire, wire / LOGS_FOLDER):
             folder.mkdir(exist_ok=True)
             os.chown(folder, account.uid, account.gid)
             folder.chmod(0o700)
+        if not self.options.osie_dir and not self.options.osie_url:
+            _log.warning(
+                "no in-memory OS to serve",
+                remedy="build one with `ironbell osie build`, or give --osie-dir or --osie-url",
+            )
         for name, source in self._published().items():
             count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
             _log.info("artefacts published", name=name, source=source, files=count)
@@ -139,6 +145,7 @@ class Site:
             api_address=options.api_address,
             api_port=options.api_port,
             wire_folder=str(self._wire_folder) if options.serves_machines else "",
+            wire_user=options.user,
         )
         return ChildSpec(CORE, "ironbell.app.core", lambda: configuration)
 
@@ -153,8 +160,8 @@ class Site:
                 network_namespace=self._lab.get("network_namespace", ""),
                 advertise=options.advertise,
                 dhcp_mode=options.dhcp,
-                # nobody else is on the lab's network
-                force=options.force or bool(options.lab),
+                # nobody else is on the lab's network, and who was alone at the start need not ask at every restart
+                force=options.force or bool(options.lab) or WIRE in self._was_ready,
                 http_port=options.http_port,
                 tftp_port=options.tftp_port,
                 grpc_port=options.grpc_port,
@@ -165,6 +172,7 @@ class Site:
                 syslog_host=options.syslog_host,
                 user=options.user,
             ),
+            keeps_sockets=True,
         )
 
     def _lab_process(self) -> ChildSpec:
@@ -200,15 +208,7 @@ async def run_site(options: UpOptions, on_ready: Callable[[Path], None]) -> None
     try:
         await Site(options, on_ready).run()
     except BaseExceptionGroup as group:
-        for error in _leaves(group):
+        for error in leaves(group):
             if isinstance(error, IronbellError):
                 raise error from None
         raise
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

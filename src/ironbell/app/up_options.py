@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
 
+# options that may be given several times have a singular name on the command line
+_FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
+_WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
 DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
 
 
@@ -71,7 +76,12 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
         if not isinstance(loaded, dict):
             raise OptionsError(f"{file}: must be a mapping of option names to values")
         values = loaded
+    values = {_FILE_NAMES.get(str(name), name): value for name, value in values.items()}
     values |= {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    if values.get("dhcp") is False:  # YAML reads an unquoted `off` as a boolean
+        values["dhcp"] = "off"
+    if not values.get("data-dir"):
+        raise OptionsError("data-dir is missing: give --data-dir DIR, the folder that holds everything")
     try:
         options = msgspec.convert(values, UpOptions)
     except msgspec.ValidationError as error:
@@ -85,11 +95,21 @@ def _checked(options: UpOptions) -> UpOptions:
     if options.lab and options.interface:
         raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
     for name in options.artefacts:
-        if not name.isidentifier():
-            raise OptionsError(f"artefacts: {name!r} must be a plain word, it becomes a URL folder")
+        if not _WORD.fullmatch(name):
+            raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
         if name in {"ipxe", "metadata", "nocloud", "reports", "osie"}:
             raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+    if options.advertise and not _is_ipv4(options.advertise):
+        raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
     for name in ("api_port", "http_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,7 +1,8 @@
 """The `wire` process: everything that reads packets from machines.
 
-In this order: read the configuration, enter the network namespace (lab), bind all sockets, look for foreign DHCP
-servers, import what will be needed, become an ordinary user inside its own folder, and only then read the first packet.
+In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
+sockets (or take over those of a predecessor that died), become an ordinary user inside its own folder, and only then
+read the first packet.
 From there on it reaches the API over the local socket with its own token and holds no state but action logs; it may be
 killed at any moment.
 """
@@ -17,10 +18,11 @@ from pathlib import Path
 import structlog
 
 from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.kept_sockets import hand_up, inherited
 from ironbell.app.privileges import drop_privileges, enter_network_namespace, named_account
 from ironbell.app.wire_config import WireConfig
 from ironbell.app.wire_serve import serve_wire
-from ironbell.app.wire_sockets import WireSockets, open_sockets
+from ironbell.app.wire_sockets import WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.services.dhcp.probe import probe_for_servers
 
@@ -39,9 +41,12 @@ def prepare() -> Callable[[], Awaitable[None]]:
     configuration = read_configuration(WireConfig)
     if configuration.network_namespace:
         enter_network_namespace(Path(configuration.network_namespace))
-    if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
-        _refuse_beside_others(configuration.interface)
-    sockets = open_sockets(configuration)
+    sockets = adopted(inherited(), configuration)
+    if sockets is None:
+        if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
+            _refuse_beside_others(configuration.interface)
+        sockets = open_sockets(configuration)
+    hand_up(sockets.by_name())
     _become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())
     return lambda: _serve(configuration, sockets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironbell.app.wire_config import WireConfig
@@ -12,6 +13,7 @@ from ironbell.services.dhcp.sockets import open_dhcp_socket
 from ironbell.services.tftp.sockets import open_tftp_socket
 
 BACKLOG = 1024
+IFNAMSIZ = 16
 ANY = "0.0.0.0"  # noqa: S104 - bound to one interface, or inside the lab's namespace
 
 
@@ -37,6 +39,14 @@ class WireSockets:
         ports = {name: sock.getsockname()[1] for name, sock in found.items()}
         return ports | ({"dhcp": self.dhcp[0].getsockname()[1]} if self.dhcp else {})
 
+    def by_name(self) -> dict[str, socket.socket]:
+        """All of them; `adopted` makes the same of it again."""
+        return {f"dhcp{number}": sock for number, sock in enumerate(self.dhcp)} | {
+            "tftp": self.tftp,
+            "http": self.http,
+            "grpc": self.grpc,
+        }
+
     def close(self) -> None:
         for sock in (*self.dhcp, self.tftp, self.http, self.grpc):
             sock.close()
@@ -55,6 +65,25 @@ def open_sockets(config: WireConfig) -> WireSockets:
         http=_listening(config.http_port, config.interface, "HTTP"),
         grpc=_listening(config.grpc_port, config.interface, "gRPC"),
     )
+
+
+def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSockets | None:
+    """A predecessor's sockets, where all are there and their interface still is; the rest is closed."""
+    dhcp = tuple(kept[name] for name in sorted(kept) if name.startswith("dhcp"))
+    if {"tftp", "http", "grpc"} <= set(kept) and all(_is_on(sock, config.interface) for sock in kept.values()):
+        return WireSockets(dhcp=dhcp, tftp=kept["tftp"], http=kept["http"], grpc=kept["grpc"])
+    for sock in kept.values():
+        sock.close()
+    return None
+
+
+def _is_on(sock: socket.socket, interface: str) -> bool:
+    """Whether a socket is still bound to the interface: one that was deleted and made again is another one."""
+    try:
+        bound = sock.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, IFNAMSIZ)
+    except OSError:
+        return False
+    return bound.rstrip(b"\0") == interface.encode()
 
 
 def _listening(port: int, interface: str, what: str) -> socket.socket:

@@ -114,9 +114,13 @@ class HardwareDirectory:
     def by_instance_id(self, instance_id: str) -> Lookup:
         return self._find(Attribute.INSTANCE_ID, instance_id)
 
+    def get(self, namespace: str, name: str) -> Hardware | None:
+        """A Hardware by its name."""
+        return self._objects.get((namespace, name))
+
     def uid_of(self, namespace: str, name: str) -> str:
         """The uid of a Hardware; empty when there is none of that name."""
-        found = self._objects.get((namespace, name))
+        found = self.get(namespace, name)
         return found.metadata.uid if found else ""
 
     def conflicts_of(self, hardware: Hardware) -> list[Ambiguous]:

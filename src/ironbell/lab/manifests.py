@@ -80,7 +80,6 @@ def _hardware(lab: LabState, machine: MachineState, namespace: str) -> Document:
                         "uefi": machine.firmware == "uefi",
                         "lease_time": 86400,
                         "ip": {"address": machine.address, "netmask": netmask, "gateway": lab.gateway},
-                        "name_servers": [lab.gateway],
                     },
                     "netboot": {"allowPXE": False},
                 }

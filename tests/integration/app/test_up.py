@@ -21,6 +21,21 @@ from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
 
+NIC = {"dhcp": {"mac": "52:54:00:00:00:01"}, "netboot": {"allowPXE": False}}
+MAKE_HARDWARE = f"""
+import asyncio, sys
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.kube.client import Client
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.http import HttpApi
+
+async def main():
+    async with HttpApi(from_kubeconfig(sys.argv[1])) as api:
+        body = {{"metadata": {{"name": "x", "namespace": "default"}}, "spec": {{"interfaces": [{NIC!r}]}}}}
+        await Client(api).create(HARDWARE, body)
+
+asyncio.run(main())
+"""
 COMMAND = [sys.executable, "-m", "ironbell.cli.main", "up"]
 
 
@@ -169,6 +184,13 @@ async def test_wire_is_an_ordinary_user_that_may_not_read_secrets(tmp_path: Path
                 await Client(api).create(HARDWARE, {"metadata": {"name": "x", "namespace": "default"}})
             with pytest.raises(Forbidden):
                 await Client(api).delete(HARDWARE, "default", "x")
+            inside = ["ip", "netns", "exec", namespace, sys.executable, "-c", MAKE_HARDWARE, str(folder / "kubeconfig")]
+            subprocess.run(inside, check=True)
+            note = {"metadata": {"annotations": {"ironbell.dev/installed-system-up": "now"}}}
+            await Client(api).merge_patch(HARDWARE, "default", "x", body=note)
+            allowed = {"spec": {"interfaces": [NIC | {"netboot": {"allowPXE": True}}]}}
+            with pytest.raises(Forbidden, match="annotations"):
+                await Client(api).merge_patch(HARDWARE, "default", "x", body=allowed)
     finally:
         process.terminate()
         process.wait(timeout=10)

@@ -87,9 +87,17 @@ def written(workflow: Workflow, new: WorkflowStatus) -> MergePatch | None:
 
 
 def announced(workflow: Workflow, new: WorkflowStatus) -> Emit | None:
-    """The event that tells of a new status: when the state moves, or what is waited for becomes something else."""
+    """The event that tells of a new status: when the state moves, or what is waited for becomes something else.
+
+    While actions run, each one's begin is told, and not the moments between them.
+    """
     before, after = condition(workflow.status, CONDITION_SUCCEEDED), condition(new, CONDITION_SUCCEEDED)
-    if after is None or (before is not None and (before.status, before.reason) == (after.status, after.reason)):
+    if after is None or before == after:
+        return None
+    if after.reason == Reason.ACTIONS_RUNNING:
+        if not any(action.state == WorkflowState.RUNNING for task in new.tasks for action in task.actions):
+            return None
+    elif before is not None and (before.status, before.reason) == (after.status, after.reason):
         return None
     return emit(WORKFLOW, workflow, reason=after.reason, message=after.message, warning=after.status == "False")
 

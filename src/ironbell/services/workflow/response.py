@@ -35,8 +35,9 @@ def expectations(hardware: Hardware) -> dict[str, str]:
 def assemble(
     workflow: Workflow, task: WorkflowTask, action: WorkflowAction, *, expected: Mapping[str, str]
 ) -> workflow_pb2.ActionResponse:
-    """The answer to GetAction. What a template sets itself wins over what the Hardware says."""
-    environment = {**expected, **task.environment, **action.environment}
+    """The answer to GetAction. What the Hardware says about its machine wins over what a template sets: a check that
+    the text under check can switch off is none."""
+    environment = {**task.environment, **action.environment, **expected}
     namespaces = action.namespaces
     return workflow_pb2.ActionResponse(
         workflow_id=f"{workflow.metadata.namespace}/{workflow.metadata.name}",

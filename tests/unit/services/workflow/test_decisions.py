@@ -242,9 +242,9 @@ class TestChanges:
         assert annotations_patch(body, Change(annotations={"k": None})) is not None
 
 
-def test_what_a_template_sets_wins_over_the_hardware():
+def test_a_template_cannot_switch_off_the_check_of_the_machine():
     workflow = a_workflow("PENDING")
     task = workflow.status.tasks[0]
-    action = msgspec.structs.replace(task.actions[0], environment={"IRONBELL_MACHINE_MAC": "mine"})
-    found = response.assemble(workflow, task, action, expected={"IRONBELL_MACHINE_MAC": "theirs", "A": "b"})
-    assert list(found.environment) == ["A=b", "IRONBELL_MACHINE_MAC=mine"]
+    action = msgspec.structs.replace(task.actions[0], environment={"IRONBELL_MACHINE_MAC": "another"})
+    found = response.assemble(workflow, task, action, expected={"IRONBELL_MACHINE_MAC": "the right one"})
+    assert list(found.environment) == ["IRONBELL_MACHINE_MAC=the right one"]
