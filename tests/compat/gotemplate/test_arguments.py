@@ -13,7 +13,7 @@ import pytest
 from ironbell.codec.gotemplate import TemplateError, render
 from ironbell.codec.gotemplate.values import encode
 
-_R = random.Random(7)  # noqa: S311
+_R = random.Random(7)
 
 
 def _q(text: str) -> str:

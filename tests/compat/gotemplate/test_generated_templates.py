@@ -72,7 +72,7 @@ class Grammar:
     """Makes templates that mostly parse, often execute, and now and then are wrong on purpose."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311
+        self._random = random.Random(seed)
         self._functions = [function for name, function in sorted(FUNCTIONS.items()) if name not in _UNSTABLE]
         self._variables: list[str] = []
 

@@ -47,7 +47,7 @@ def _value(source: random.Random, kind: str, depth: int = 0) -> Any:
 
 
 def test_hardware_is_shown_as_in_go(oracle: Callable[..., list[Any]]) -> None:
-    source = random.Random(5)  # noqa: S311
+    source = random.Random(5)
     cases = []
     for _ in range(150):
         spec = _value(source, "HardwareSpec")

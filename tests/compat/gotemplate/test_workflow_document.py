@@ -112,7 +112,7 @@ def _upstream(printed: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_documents_are_read_as_upstream_reads_them(oracle: Callable[..., list[Any]]) -> None:
-    source = random.Random(11)  # noqa: S311
+    source = random.Random(11)
     texts = [_document(source) for _ in range(1500)]
     answers = oracle([{"mode": "document", "text": text} for text in texts])
     accepted = 0
@@ -129,7 +129,7 @@ def test_documents_are_read_as_upstream_reads_them(oracle: Callable[..., list[An
 
 
 def test_image_names_are_judged_as_upstream_judges_them(oracle: Callable[..., list[Any]]) -> None:
-    source = random.Random(12)  # noqa: S311
+    source = random.Random(12)
     parts = [
         "a", "b-c", "b--c", "b_c", "b__c", "b___c", "A", ".", "..", "/", ":", ":tag", ":8080", "@sha256:" + "0" * 64,
         "localhost", "ghcr.io",

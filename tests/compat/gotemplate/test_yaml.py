@@ -31,7 +31,7 @@ _SCALARS = [1, -5, 0, 1.5, 1e21, 1e-7, 1e300, 123456789.0, True, False, None, 1e
 
 
 def test_texts_mean_the_same_values(oracle: Callable[..., list[Any]]) -> None:
-    source = random.Random(3)  # noqa: S311
+    source = random.Random(3)
     texts = ["".join(source.choice(_TOKENS) for _ in range(source.randint(1, 8))) for _ in range(2500)]
     for text, answer in zip(texts, oracle([{"mode": "yaml-load", "text": text} for text in texts]), strict=True):
         try:
@@ -52,7 +52,7 @@ def _value(source: random.Random, depth: int) -> Any:
 
 
 def test_values_are_written_as_the_same_text(oracle: Callable[..., list[Any]]) -> None:
-    source = random.Random(4)  # noqa: S311
+    source = random.Random(4)
     values = [_value(source, 3) for _ in range(2500)]
     for value, answer in zip(values, oracle([{"mode": "yaml-dump", "value": value} for value in values]), strict=True):
         try:

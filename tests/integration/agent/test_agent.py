@@ -30,7 +30,7 @@ from ironbell.services.workflow.logreader import log_routes
 
 AGENT = "52:54:00:00:00:01"
 MIB = 1 << 20
-IMAGE = random.Random(3).randbytes(6 * MIB)  # noqa: S311
+IMAGE = random.Random(3).randbytes(6 * MIB)
 ENDED = {"SUCCESS", "FAILED", "TIMEOUT", "POST"}
 
 

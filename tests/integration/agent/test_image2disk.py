@@ -24,7 +24,7 @@ DISK = 24 * MIB
 
 def an_image(size: int = 9 * MIB + 700, seed: int = 1) -> bytes:
     """Data, then many zeros, then data, with an end that fills no block."""
-    source = random.Random(seed)  # noqa: S311
+    source = random.Random(seed)
     return source.randbytes(5 * MIB) + bytes(size - 5 * MIB - 3000) + source.randbytes(3000)
 
 

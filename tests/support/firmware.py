@@ -1,0 +1,219 @@
+"""A stand-in for a machine's firmware and its iPXE: DHCP, TFTP, script, kernel and initramfs, as a BIOS machine asks.
+
+It follows the script's own retries, and knows a hook for every stage, so that a test can break something exactly
+there. A boot that fails begins again from the start, as firmware that is told to boot from the network alone does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
+from ironbell.codec.dhcp.addresses import server_identifier
+from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
+from ironbell.codec.tftp import Download, Retransmission
+from ironbell.services.dhcp.sockets import open_dhcp_socket
+
+Hook = Callable[[str], None]
+
+DISCOVER_S = (1.0, 2.0, 4.0, 8.0)
+HTTP_S = 10.0
+CHUNK = 1 << 16
+BIOS = {60: b"PXEClient:Arch:00000:UNDI:002001", 93: b"\0\0", 94: b"\1\2\1", 97: b"\0" + b"u" * 16}
+WANTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER, 66, 67))
+
+
+class BootFailedError(Exception):
+    """This attempt is over."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How a boot ended."""
+
+    script: str
+    arguments: dict[str, str]
+    """Of the kernel; empty for a machine that was told to boot its disk."""
+    sizes: tuple[int, ...] = ()
+    attempts: int = 1
+
+    @property
+    def from_disk(self) -> bool:
+        return not self.arguments
+
+
+def boot(mac: str, *, interface: str = "lan", at: Hook = lambda _stage: None, attempts: int = 5) -> Boot:
+    """Boot over the network, in the namespace that the thread is in."""
+    failure = ""
+    for attempt in range(1, attempts + 1):
+        try:
+            return _boot(mac, interface, at, attempt)
+        except (BootFailedError, OSError, http.client.HTTPException) as error:
+            failure = f"attempt {attempt}: {error!r}"
+    raise BootFailedError(f"no boot in {attempts} attempts; the last: {failure}")
+
+
+def _boot(mac: str, interface: str, at: Hook, attempt: int) -> Boot:
+    rom = lease(mac, interface, BIOS)
+    _configure(interface, rom)
+    at("after DHCP")
+    name, server = rom.file.decode(), str(rom.siaddr)
+    tftp(server, name)
+    at("after the boot file")
+    ipxe = lease(mac, interface, BIOS | {77: b"iPXE"})
+    at("before the script")
+    text = _get(ipxe.file.decode()).decode()
+    at("after the script")
+    kernel = re.search(r"^kernel (\S+) (.*?) && ", text, re.MULTILINE)
+    initrd = re.search(r"^initrd (\S+) && ", text, re.MULTILINE)
+    if kernel is None or initrd is None:
+        return Boot(text, {}, attempts=attempt)
+    tries = 1 + int(_setting(text, "retries:int32"))
+    delay_s = float(_setting(text, "retry_delay"))
+    sizes = tuple(
+        _fetch(url, tries, delay_s, lambda stage, what=what: at(f"{stage} the {what}"))
+        for what, url in (("kernel", kernel[1]), ("initramfs", initrd[1]))
+    )
+    arguments = dict(word.split("=", 1) for word in kernel[2].split() if "=" in word)
+    return Boot(text, arguments, sizes, attempt)
+
+
+def _setting(script: str, name: str) -> str:
+    found = re.search(rf"^set {re.escape(name)} (\S+)$", script, re.MULTILINE)
+    assert found, f"the script does not set {name}"
+    return found[1]
+
+
+def message(mac: str, kind: MessageType, options: dict[int, bytes], *, xid: int = 0, **fields: object) -> Packet:
+    """A client's message, to be answered by broadcast."""
+    return Packet(
+        op=Op.REQUEST,
+        xid=xid or int(time.monotonic_ns() & 0xFFFFFFFF),
+        flags=BROADCAST_FLAG,
+        chaddr=bytes.fromhex(mac.replace(":", "")),
+        options={int(Option.MESSAGE_TYPE): bytes((kind,)), int(Option.PARAMETER_LIST): WANTED, **options},
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def lease(mac: str, interface: str, options: dict[int, bytes]) -> Packet:
+    """DISCOVER to ACK."""
+    sock = open_dhcp_socket(interface, 68)
+    try:
+        for wait_s in DISCOVER_S:
+            offer = _ask(sock, message(mac, MessageType.DISCOVER, options), wait_s)
+            if offer is None:
+                continue
+            chosen = {54: (server_identifier(offer) or offer.siaddr).packed, 50: offer.yiaddr.packed}
+            ack = _ask(sock, message(mac, MessageType.REQUEST, options | chosen, xid=offer.xid), wait_s)
+            if ack is not None and ack.message_type == MessageType.ACK:
+                if not ack.file:
+                    raise BootFailedError("no boot file")
+                return ack
+    finally:
+        sock.close()
+    raise BootFailedError("no DHCP answer")
+
+
+def exchange(packet: Packet, *, interface: str = "lan", wait_s: float = 5.0) -> Packet | None:
+    """Broadcast one message; its answer, or None."""
+    sock = open_dhcp_socket(interface, 68)
+    try:
+        return _ask(sock, packet, wait_s)
+    finally:
+        sock.close()
+
+
+def _ask(sock: socket.socket, packet: Packet, wait_s: float) -> Packet | None:
+    sock.sendto(encode(packet), ("255.255.255.255", 67))
+    deadline = time.monotonic() + wait_s
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            answer = decode(sock.recv(4096))
+        except (TimeoutError, DecodeError):
+            continue
+        if answer.op == Op.REPLY and answer.xid == packet.xid:
+            return answer
+    return None
+
+
+def _configure(interface: str, ack: Packet) -> None:
+    mask = bytes(ack.options[int(Option.SUBNET_MASK)])
+    prefix = sum(byte.bit_count() for byte in mask)
+    command = ["ip", "address", "replace", f"{ack.yiaddr}/{prefix}", "dev", interface]
+    subprocess.run(command, check=True)
+
+
+def tftp(server: str, name: str) -> bytes:
+    """Fetch a file as a PXE ROM does."""
+    patience = Retransmission(first_s=0.5, tries=4)
+    download = Download(name, (server, 69), options={"blksize": "1408", "tsize": "0"}, retransmission=patience)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        download.start(time.monotonic())
+        while not download.is_over:
+            for data, to in download.outgoing():
+                sock.sendto(data, to)
+            sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
+            try:
+                data, source = sock.recvfrom(2048)
+            except TimeoutError:
+                download.on_timeout(time.monotonic())
+                continue
+            download.receive(data, source, time.monotonic())
+        for data, to in download.outgoing():
+            sock.sendto(data, to)
+    if download.content is None:
+        raise BootFailedError(f"TFTP {name}: {download.failure}")
+    return download.content
+
+
+def _connected(url: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HTTP_S)
+    try:
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+    except BaseException:
+        connection.close()
+        raise
+    if answer.status != 200:
+        answer.close()
+        connection.close()
+        raise BootFailedError(f"{url}: {answer.status}")
+    return connection, answer
+
+
+def _get(url: str) -> bytes:
+    connection, answer = _connected(url)
+    with contextlib.closing(connection), contextlib.closing(answer):
+        return answer.read()
+
+
+def _fetch(url: str, tries: int, delay_s: float, at: Hook) -> int:
+    """A large file, again from its start after an interruption: iPXE knows no Range."""
+    for left in reversed(range(tries)):
+        try:
+            connection, answer = _connected(url)
+            with contextlib.closing(connection), contextlib.closing(answer):
+                size = int(answer.headers["content-length"])
+                got = len(answer.read(size // 2))
+                at("in the middle of")
+                while chunk := answer.read(CHUNK):
+                    got += len(chunk)
+            if got == size:
+                return size
+        except (OSError, http.client.HTTPException, BootFailedError):
+            if not left:
+                raise
+        if left:
+            time.sleep(delay_s)
+    raise BootFailedError(f"{url} was cut")
