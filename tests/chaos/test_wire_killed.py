@@ -102,9 +102,8 @@ async def test_killed_with_a_result_on_its_way(lab: FaultLab) -> None:
         short = machine.shell("sleep", "sleep 1; echo done")
         await watching.apply(machine.hardware(), template(name, short), workflow(name, machine))
         machine.start_agent()
-        await watching.until(lambda: watching.state(name) == "RUNNING", within_s=20, what="action runs")
-        wire = lab.site.child(WIRE)
-        os.kill(wire, signal.SIGSTOP)
+        await asyncio.to_thread(machine.wait_said, "sleep: started")
+        os.kill(lab.site.child(WIRE), signal.SIGSTOP)
         await asyncio.to_thread(machine.wait_said, "sleep: SUCCESS after")
         assert watching.state(name) == "RUNNING"
         lab.site.kill_child(WIRE)
