@@ -46,6 +46,7 @@ class Endpoint:
             self._block_limits[interface] = block_limit(self._sock, interface)
         self.engine.serve(requested, content, self._loop.time(), block_limit=self._block_limits[interface])
         self._flush()
+        self._arm()
 
     def refuse(self, requested: Requested[Peer], code: ErrorCode, message: str) -> None:
         self.engine.refuse(requested, code, message)
@@ -72,6 +73,7 @@ class Endpoint:
         self._timer = None
         self.engine.on_timeout(self._loop.time())
         self._flush()
+        self._arm()
 
     def _flush(self) -> None:
         for data, peer in self.engine.outgoing():
@@ -83,10 +85,9 @@ class Endpoint:
                 log.debug("tftp block not sent", to=peer.address, error=str(error))
         for event in self.engine.events():
             self._on_event(event)
-        self._arm()
 
     def _arm(self) -> None:
-        """The timer stands at the engine's earliest deadline or before; new transfers never come due earlier."""
+        """Set the timer to the engine's earliest deadline. Acknowledgements only ever put deadlines off."""
         due = self.engine.timeout()
         if due is not None and (self._timer is None or due < self._timer.when()):
             if self._timer is not None:

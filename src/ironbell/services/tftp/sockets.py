@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 from ironbell.base.errors import IronbellError, Retry
@@ -86,8 +87,13 @@ def send(sock: socket.socket, data: bytes, peer: Peer) -> None:
     Raises:
         OSError: the datagram cannot be sent now.
     """
-    information = _PACKET_INFO.pack(0, peer.local, b"\0\0\0\0")
-    sock.sendmsg((data,), ((socket.IPPROTO_IP, _IP_PKTINFO, information),), 0, (peer.address, peer.port))
+    sock.sendmsg((data,), _from(peer.local), 0, (peer.address, peer.port))
+
+
+@lru_cache(maxsize=64)
+def _from(local: bytes) -> tuple[tuple[int, int, bytes]]:
+    """Ancillary data that names the source address; a server has few."""
+    return ((socket.IPPROTO_IP, _IP_PKTINFO, _PACKET_INFO.pack(0, local, b"\0\0\0\0")),)
 
 
 def block_limit(sock: socket.socket, interface: int) -> int:
