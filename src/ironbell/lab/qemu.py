@@ -54,7 +54,9 @@ def command(
 ) -> list[str]:
     """The command line. `uefi_code` is needed for machines with UEFI."""
     words = [PROGRAM, "-name", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
-    words += ["-machine", f"q35,accel={'kvm' if has_kvm else 'tcg'}", "-cpu", "host" if has_kvm else "max"]
+    # without graphics a BIOS and its network boot show themselves on the serial line, as UEFI does anyhow
+    graphics = "" if machine.firmware == "uefi" else ",graphics=off"
+    words += ["-machine", f"q35,accel={'kvm' if has_kvm else 'tcg'}{graphics}", "-cpu", "host" if has_kvm else "max"]
     words += ["-smp", str(machine.cpus), "-m", str(machine.memory), "-rtc", "base=utc", "-vga", "std"]
     words += ["-uuid", machine.uuid, "-smbios", _smbios(machine), "-device", "virtio-rng-pci"]
     words += ["-action", "reboot=shutdown", "-qmp", f"unix:{folder.monitor(machine.name)},server=on,wait=off"]
