@@ -11,7 +11,7 @@ packages=(
     # in-memory OS and disk images
     mmdebstrap zstd xz-utils cpio dosfstools mtools e2fsprogs gdisk fdisk parted
     # peers for tests and benchmarks
-    dnsmasq-base nginx-light tftpd-hpa pigz socat iputils-ping udhcpc curl openssl
+    dnsmasq-base nginx-light tftpd-hpa pigz socat iputils-ping udhcpc tftp-hpa curl openssl
 )
 if [ "${1:-}" = --only ]; then
     shift

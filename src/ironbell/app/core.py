@@ -18,7 +18,7 @@ import structlog
 from ironbell.api.crd.document import crd_document
 from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.http.serve import Running, serve
+from ironbell.apiserver.http.serve import ListenError, Running, serve
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
@@ -72,15 +72,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         limit_wire(server.admission)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
-        running = await stack.enter_async_context(
-            serve(
-                server,
-                data_dir=folder,
-                tls_address=(configuration.api_address, configuration.api_port),
-                unix_socket=wire / API_SOCKET if wire else None,
-                unix_socket_mode=SOCKET_MODE,
-            )
-        )
+        running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
@@ -95,8 +87,32 @@ async def serve_core(configuration: CoreConfig) -> None:
                 announce.cancel()
 
 
+async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreConfig) -> Running:
+    """Open the API, on the earlier port if that can be."""
+    wire = Path(configuration.wire_folder) if configuration.wire_folder else None
+    ports = [configuration.api_port or configuration.preferred_port]
+    if not configuration.api_port and configuration.preferred_port:
+        ports.append(0)
+    while True:
+        port = ports.pop(0)
+        try:
+            return await stack.enter_async_context(
+                serve(
+                    server,
+                    data_dir=Path(configuration.data_dir),
+                    tls_address=(configuration.api_address, port),
+                    unix_socket=wire / API_SOCKET if wire else None,
+                    unix_socket_mode=SOCKET_MODE,
+                )
+            )
+        except ListenError:
+            if not ports:
+                raise
+            _log.warning("the earlier port is taken; clients need the new kubeconfig", port=port)
+
+
 async def _announce(manager: Manager, running: Running) -> None:
-    report("ready", kubeconfig=str(running.kubeconfig), url=running.url)
+    report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
     await manager.wait_ready()
     freeze_gc()
     report("controllers ready")

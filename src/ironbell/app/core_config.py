@@ -11,6 +11,8 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: str
     api_address: str = "127.0.0.1"
     api_port: int = 0
+    preferred_port: int = 0
+    """Where `api_port` is 0: the port of an earlier run, so that kubeconfigs stay right; another one if it is taken."""
     wire_folder: str = ""
     """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
     wire_user: str = ""

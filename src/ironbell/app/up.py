@@ -31,6 +31,7 @@ from ironbell.contract.netboot import CONSOLES
 _log = structlog.get_logger()
 
 CORE, WIRE, LAB = "core", "wire", "lab"
+PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
 
@@ -93,6 +94,7 @@ class Site:
             # what fails at its first start would fail at every other
             self._give_up(str(report.get("message", "")))
         elif name == CORE and event == "ready" and not self._core_ready.is_set():
+            await asyncio.to_thread((self.options.folder / PORT_FILE).write_text, str(report["port"]))
             self._core_ready.set()
             self.on_ready(Path(report["kubeconfig"]))
             if not self.options.lab:
@@ -140,14 +142,25 @@ class Site:
 
     def _core(self) -> ChildSpec:
         options = self.options
-        configuration = CoreConfig(
-            data_dir=str(options.folder.absolute()),
-            api_address=options.api_address,
-            api_port=options.api_port,
-            wire_folder=str(self._wire_folder) if options.serves_machines else "",
-            wire_user=options.user,
-        )
-        return ChildSpec(CORE, "ironbell.app.core", lambda: configuration)
+
+        def configuration() -> CoreConfig:
+            return CoreConfig(
+                data_dir=str(options.folder.absolute()),
+                api_address=options.api_address,
+                api_port=options.api_port,
+                preferred_port=self._earlier_port(),
+                wire_folder=str(self._wire_folder) if options.serves_machines else "",
+                wire_user=options.user,
+            )
+
+        return ChildSpec(CORE, "ironbell.app.core", configuration)
+
+    def _earlier_port(self) -> int:
+        """The API's port the last time, so that kubeconfigs stay right over restarts; zero if there was none."""
+        try:
+            return int((self.options.folder / PORT_FILE).read_text())
+        except (OSError, ValueError):
+            return 0
 
     def _wire(self) -> ChildSpec:
         options = self.options

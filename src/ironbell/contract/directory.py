@@ -102,7 +102,9 @@ class HardwareDirectory:
                 del self._index[(attribute, value)]
 
     def by_mac(self, mac: str) -> Lookup:
-        return self._find(Attribute.MAC, normal_mac(mac))
+        if (Attribute.MAC, mac) not in self._index:
+            mac = normal_mac(mac)
+        return self._find(Attribute.MAC, mac)
 
     def by_ip(self, address: str) -> Lookup:
         return self._find(Attribute.IP, normal_ip(address))

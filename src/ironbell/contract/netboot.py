@@ -113,7 +113,7 @@ def netboot_plan(hardware: Hardware, interface: Interface, settings: NetbootSett
     ipxe = netboot.ipxe if netboot else None
     binary = ipxe.binary if ipxe else ""
     if ipxe and ipxe.url:
-        if urlsplit(ipxe.url).scheme not in {"http", "https"}:
+        if _scheme(ipxe.url) not in {"http", "https"}:
             wrong = f"netboot.ipxe.url {ipxe.url!r} must begin with http:// or https://"
             return NetbootPlan(BootFromDisk(wrong), mac, binary)
         return NetbootPlan(ChainTo(ipxe.url), mac, binary)
@@ -207,6 +207,13 @@ def _kernel_arguments(
         *(osie.kernel_params if osie else ()),
     ]
     return tuple(arguments)
+
+
+def _scheme(url: str) -> str:
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
 
 
 def _word(value: bool) -> str:

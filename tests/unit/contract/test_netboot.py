@@ -84,7 +84,8 @@ def test_own_script_by_url_goes_before_contents() -> None:
     assert plan_for(Netboot(allow_pxe=True, ipxe=Ipxe(contents="shell"))).target == CustomScript("shell")
 
 
-def test_script_url_of_another_scheme_is_refused_with_the_field_named() -> None:
-    plan = plan_for(Netboot(allow_pxe=True, ipxe=Ipxe(url="ftp://boot.example/x")))
+@pytest.mark.parametrize("url", ["ftp://boot.example/x", "http://[x", "x"])
+def test_script_url_that_is_none_is_refused_with_the_field_named(url: str) -> None:
+    plan = plan_for(Netboot(allow_pxe=True, ipxe=Ipxe(url=url)))
     assert not plan.allowed
     assert "netboot.ipxe.url" in plan.reason
