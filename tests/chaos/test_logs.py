@@ -54,7 +54,7 @@ async def test_logs_outlive_the_end_and_history_outlives_the_workflow(lab: Fault
     name = "history"
     async with seen(lab.site) as watching:
         machine = await talking(watching, lab, name, "echo the only line; exit 3")
-        await watching.until(lambda: watching.state(name) == "FAILED", within_s=30, what="failure")
+        await watching.until(lambda: watching.outcome(name), within_s=30, what="failure")
         machine.stop_agent()
         assert "talk | the only line\n" in await asyncio.to_thread(lab.site.logs, name)
         assert "status 3" in watching.outcome(name)

@@ -62,7 +62,7 @@ def make_image(folder: Path, *, size_mib: int = IMAGE_MIB, name: str = "disk.raw
     source, digest = random.Random(7), hashlib.sha256()
     with raw.open("wb") as file:
         for number in range(size_mib):
-            chunk = source.randbytes(MIB) if number % 2 else bytes(MIB)
+            chunk = bytes(MIB) if number % 2 else source.randbytes(MIB)
             digest.update(chunk)
             file.write(chunk)
     subprocess.run(["zstd", "-q", "-1", "-f", str(raw), "-o", str(folder / name)], check=True)

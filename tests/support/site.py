@@ -215,9 +215,10 @@ class Seen:
         return found.status.state if found else ""
 
     def outcome(self, name: str) -> str:
-        """What a Workflow says about its outcome."""
+        """What a Workflow says about how it ended; empty until it has."""
         found = self.workflow(name)
-        return next((c.message for c in found.status.conditions if c.type == "Succeeded"), "") if found else ""
+        conditions = found.status.conditions if found else []
+        return next((c.message for c in conditions if c.type == "Succeeded" and c.status != "Unknown"), "")
 
     def action_state(self, name: str, action: str) -> str:
         found = self.workflow(name)
@@ -255,14 +256,16 @@ class Seen:
 @asynccontextmanager
 async def seen(running: Site, kinds: Sequence[Kind[Any]] = WATCHED) -> AsyncIterator[Seen]:
     """Watch a site's API."""
-    async with HttpApi(from_kubeconfig(running.kubeconfig)) as api, asyncio.TaskGroup() as group:
+    async with HttpApi(from_kubeconfig(running.kubeconfig)) as api:
         watching = Seen(running, Client(api), {kind.kind: Informer(api, kind) for kind in kinds})
         tasks = []
         for informer in watching.informers.values():
             informer.add_handler(watching.changed)
-            tasks.append(group.create_task(informer.run()))
+            tasks.append(asyncio.create_task(informer.run()))
+        # A task group would wrap the failure of a test in a group of errors.
         try:
             yield watching
         finally:
             for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

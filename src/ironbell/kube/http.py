@@ -217,7 +217,10 @@ class HttpApi:
                     self._connection.refused()
                 if response.status >= 400:
                     raise read_status(await response.read(), response.status)
-                yield response
+                try:
+                    yield response
+                finally:
+                    _cut_off(response)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             text = str(error) or type(error).__name__
             raise Unavailable(f"the API server at {self._base.host} cannot be reached: {text}") from error
@@ -233,6 +236,14 @@ class HttpApi:
 
     def _proxy(self) -> str | None:
         return self._connection.proxy or None
+
+
+def _cut_off(response: aiohttp.ClientResponse) -> None:
+    """End the connection of an answer that is left in its middle, as watches are: TLS's farewell would keep it, and
+    the event loop that owns it, for half a minute."""
+    transport = response.connection.transport if response.connection is not None else None
+    if transport is not None and not response.content.at_eof():
+        transport.abort()
 
 
 def _selection(selector: Selector) -> dict[str, str]:
