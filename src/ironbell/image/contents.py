@@ -20,8 +20,10 @@ INITRAMFS_MODULES = (
 MASKED_UNITS = (
     "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
     "man-db.timer", "systemd-pcrphase.service", "systemd-pcrphase-initrd.service", "systemd-pcrphase-sysinit.service",
-    "cloud-init-hotplugd.socket", "systemd-network-generator.service",
+    "cloud-init-hotplugd.socket", "systemd-network-generator.service", "systemd-binfmt.service",
+    "proc-sys-fs-binfmt_misc.automount",
 )  # fmt: skip
+SSH_MODULES = ("ssh", "ssh-authkey-fingerprints")
 ENABLED_UNITS = ("systemd-networkd.service", "systemd-networkd-wait-online.service", "systemd-resolved.service")
 
 EXCLUDED_PATHS = (

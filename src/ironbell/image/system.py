@@ -46,6 +46,9 @@ def configure(tree: Path, *, is_virtual: bool, root_id: str) -> str:
     shutil.copytree(_OVERLAY, tree, dirs_exist_ok=True)
     (tree / "etc/fstab").write_text(f"UUID={root_id} / ext4 defaults,errors=remount-ro,x-systemd.growfs 0 1\n")
     (tree / "etc/default/locale").write_text("LANG=C.UTF-8\n")
+    if not (tree / "usr/sbin/sshd").exists():
+        settings = tree / "etc/cloud/cloud.cfg"
+        settings.write_text(without_modules(settings.read_text(), contents.SSH_MODULES))
     _configure_initramfs(tree, is_virtual=is_virtual)
     kernel = _kernel_version(tree)
     run(["chroot", str(tree), "update-initramfs", "-c" if not _has_initramfs(tree, kernel) else "-u", "-k", kernel])
@@ -57,6 +60,12 @@ def configure(tree: Path, *, is_virtual: bool, root_id: str) -> str:
     run(["systemctl", f"--root={tree}", "--quiet", "mask", *contents.MASKED_UNITS])
     _seal(tree)
     return kernel
+
+
+def without_modules(settings: str, names: tuple[str, ...]) -> str:
+    """cloud-init's settings without some of its modules: without a server for SSH they only warn, at every boot."""
+    lines = settings.splitlines(keepends=True)
+    return "".join(line for line in lines if line.strip().removeprefix("- ") not in names)
 
 
 def make_loaders(tree: Path, *, scratch: Path, root_id: str) -> Loaders:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
+from ironbell.codec import goyaml
+from ironbell.image import system
+from ironbell.image.contents import SSH_MODULES
 from ironbell.image.disk import MIB, SECTOR, boot_sector, core_image, layout
+from ironbell.image.system import without_modules
 
 
 def test_partitions_follow_each_other_and_the_root_comes_last() -> None:
@@ -32,3 +37,11 @@ def test_the_core_is_told_where_its_rest_lies() -> None:
     patched = core_image(b"\1" * 1500, first_sector=100)
     assert len(patched) == 1536
     assert struct.unpack_from("<QHH", patched, 500) == (101, 2, 0x820)
+
+
+def test_an_image_without_ssh_does_not_ask_for_its_keys() -> None:
+    settings = (Path(system.__file__).parent / "files/overlay/etc/cloud/cloud.cfg").read_text()
+    trimmed = goyaml.load(without_modules(settings, SSH_MODULES).encode())
+    assert "ssh" not in trimmed["cloud_init_modules"]
+    assert "users-groups" in trimmed["cloud_init_modules"]
+    assert len(trimmed["cloud_final_modules"]) == len(goyaml.load(settings.encode())["cloud_final_modules"]) - 1
