@@ -70,7 +70,7 @@ def _boot(mac: str, interface: str, at: Hook, attempt: int) -> Boot:
     at("after the boot file")
     ipxe = lease(mac, interface, BIOS | {77: b"iPXE"})
     at("before the script")
-    text = _get(ipxe.file.decode()).decode()
+    text = get(ipxe.file.decode()).decode()
     at("after the script")
     kernel = re.search(r"^kernel (\S+) (.*?) && ", text, re.MULTILINE)
     initrd = re.search(r"^initrd (\S+) && ", text, re.MULTILINE)
@@ -128,6 +128,23 @@ def exchange(packet: Packet, *, interface: str = "lan", wait_s: float = 5.0) -> 
     sock = open_dhcp_socket(interface, 68)
     try:
         return _ask(sock, packet, wait_s)
+    finally:
+        sock.close()
+
+
+def answers(packets: list[Packet], *, until: str, interface: str = "lan", wait_s: float = 5.0) -> list[Packet]:
+    """Broadcast messages of one `xid`; what is answered until the answer for the MAC `until` has come."""
+    sock, found = open_dhcp_socket(interface, 68), list[Packet]()
+    try:
+        for packet in packets:
+            sock.sendto(encode(packet), ("255.255.255.255", 67))
+        deadline = time.monotonic() + wait_s
+        while not any(packet.mac == until for packet in found):
+            sock.settimeout(max(0.001, deadline - time.monotonic()))
+            answer = decode(sock.recv(4096))
+            if answer.op == Op.REPLY and answer.xid == packets[0].xid:
+                found.append(answer)
+        return found
     finally:
         sock.close()
 
@@ -192,7 +209,8 @@ def _connected(url: str) -> tuple[http.client.HTTPConnection, http.client.HTTPRe
     return connection, answer
 
 
-def _get(url: str) -> bytes:
+def get(url: str) -> bytes:
+    """What a URL answers."""
     connection, answer = _connected(url)
     with contextlib.closing(connection), contextlib.closing(answer):
         return answer.read()

@@ -20,6 +20,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.http_problems import problem_logger
 from ironbell.app.wire_config import API_SOCKET, ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, WireConfig
 from ironbell.app.wire_sockets import WireSockets
 from ironbell.app.wire_workflows import Workflows
@@ -137,7 +138,13 @@ async def _serve_http(wire: _Wire, sockets: WireSockets, on_ready: Callable[[], 
     application = web.Application()
     application.add_routes([*boot.routes(), *MetadataHttp(wire.directory, wire.recorder).routes()])
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_TIMEOUT_S)
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        logger=problem_logger(),
+        handler_cancellation=True,
+        shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+    )
     await runner.setup()
     try:
         await web.SockSite(runner, sockets.http).start()
