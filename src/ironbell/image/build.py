@@ -45,11 +45,12 @@ def manifest_path(output: Path) -> Path:
 
 def inputs(options: Options, sources: Sources) -> str:
     """Digest of all of ours that shapes the build."""
+    own = Path(__file__).parent
     words = [
         str(options.size_mib), options.compression, options.kernel, *options.extra_packages, sources.suite,
-        sources.text,
+        sources.text, *(manifests.digest_file(own / f"{name}.py") for name in ("contents", "disk", "system")),
     ]  # fmt: skip
-    return manifests.digest_inputs(words, folders=[Path(__file__).parent])
+    return manifests.digest_inputs(words, folders=[own / "files"])
 
 
 def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[manifests.Manifest, bool]:
@@ -105,8 +106,9 @@ def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, pr
     compress.write(image, temporary, options.compression)
     temporary.replace(options.output)
     artefact = manifests.describe(options.output)
-    checksum = options.output.with_name(options.output.name + ".sha256")
-    checksum.write_text(f"{artefact.sha256}  {artefact.name}\n")
+    # A new file and never the old one with other content: somebody may have linked to it.
+    temporary.write_text(f"{artefact.sha256}  {artefact.name}\n")
+    temporary.replace(options.output.with_name(options.output.name + ".sha256"))
     made = manifests.Manifest(
         kind="image",
         architecture="amd64",

@@ -65,17 +65,14 @@ def digest_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def digest_inputs(words: Iterable[str], *, folders: Iterable[Path], suffixes: tuple[str, ...] = ()) -> str:
-    """One digest over words (options, package names) and over all files below folders.
-
-    With `suffixes` only such files count; compiled Python never does.
-    """
+def digest_inputs(words: Iterable[str], *, folders: Iterable[Path]) -> str:
+    """One digest over words (options, package names) and over all files below folders, but for compiled Python."""
     digest = hashlib.sha256()
     for word in words:
         digest.update(word.encode() + b"\0")
     for folder in folders:
         for path in sorted(folder.rglob("*")):
-            if not path.is_file() or "__pycache__" in path.parts or (suffixes and path.suffix not in suffixes):
+            if not path.is_file() or "__pycache__" in path.parts:
                 continue
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + bytes.fromhex(digest_file(path)))
     return digest.hexdigest()

@@ -69,7 +69,7 @@ def base_name(architecture: str) -> str:
 def base_inputs(options: Options, sources: Sources) -> str:
     """Digest of what shapes the base: our choice, options, package sources, versions of the agent's libraries."""
     own = Path(__file__).parent
-    choice = [own / f"{name}.py" for name in ("build", "contents", "modules", "tree", "agent")]
+    choice = [own / f"{name}.py" for name in ("contents", "modules", "tree", "agent")]
     return manifests.digest_inputs(
         [
             options.architecture, str(options.is_smallest), sources.suite, sources.text, *options.extra_packages,
