@@ -52,21 +52,28 @@ def happened(workflow: Workflow, agent_id: str, *, boot_id: str, place: Place) -
 
 
 def _was_leaving(workflow: Workflow, place: Place) -> bool:
-    task, action = place
-    if action == 0:
+    """The last action that this machine carried out, be it in an earlier task, made it go down."""
+    tasks = workflow.status.tasks
+    agent_id = tasks[place[0]].agent_id
+    done = [
+        action
+        for number, task in enumerate(tasks[: place[0] + 1])
+        if task.agent_id == agent_id
+        for action in task.actions[: place[1] if number == place[0] else None]
+    ]
+    if not done:
         return False
-    previous = workflow.status.tasks[task].actions[action - 1]
-    name = previous.image.split("@", 1)[0].rsplit("/", 1)[-1].split(":", 1)[0]
-    return previous.state == WorkflowState.SUCCESS and name.lower() in _LEAVING
+    name = done[-1].image.split("@", 1)[0].rsplit("/", 1)[-1].split(":", 1)[0]
+    return done[-1].state == WorkflowState.SUCCESS and name.lower() in _LEAVING
 
 
-def consequence(workflow: Workflow, agent_id: str, *, boot_id: str, place: Place, now: str) -> Change | None:
+def consequence(workflow: Workflow, agent_id: str, *, place: Place, now: str) -> Change | None:
     """What becomes of the Workflow; None when it simply goes on."""
     policy = workflow.metadata.annotations.get(names.ON_REBOOT, FAIL).strip().lower()
     if policy == RESUME:
         return None
     if policy == RESTART and _restarts(workflow) < MAX_RESTARTS:
-        return _again(workflow, agent_id, boot_id=boot_id)
+        return _again(workflow)
     return _failed(workflow, agent_id, place=place, policy=policy, now=now)
 
 
@@ -75,8 +82,12 @@ def _restarts(workflow: Workflow) -> int:
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
-def _again(workflow: Workflow, agent_id: str, *, boot_id: str) -> Change:
-    """Everything from the start."""
+def _again(workflow: Workflow) -> Change:
+    """Everything from the start.
+
+    The new boot is recorded only with the first action that is handed out in it: annotations and status are two
+    writes, and a Workflow that knew the boot and not that it begins again would go on in the middle.
+    """
     fresh: dict[str, Any] = {
         "state": WorkflowState.PENDING.value,
         "executionStart": None,
@@ -89,7 +100,6 @@ def _again(workflow: Workflow, agent_id: str, *, boot_id: str) -> Change:
         status={"state": WorkflowState.PENDING.value, "agentID": tasks[0].agent_id, "currentState": None},
         actions={(i, j): fresh for i, task in enumerate(tasks) for j in range(len(task.actions))},
         annotations={
-            **recorded(workflow, agent_id, boot_id=boot_id),
             names.RESTARTS: str(_restarts(workflow) + 1),
             names.PROGRESS: None,
         },

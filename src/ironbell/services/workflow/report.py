@@ -130,6 +130,8 @@ def _find(workflow: Workflow, report: Report) -> Place | None:
 def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Verdict:
     if selection.is_going(workflow):
         return Refuse(Code.FAILED_PRECONDITION, "workflow is being deleted")
+    if (why := selection.disabled(workflow)) is not None:
+        return Refuse(Code.FAILED_PRECONDITION, why)
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     if action.state == WorkflowState.RUNNING and workflow.status.state == WorkflowState.RUNNING:

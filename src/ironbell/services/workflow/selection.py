@@ -2,7 +2,8 @@
 
 One machine carries out one Workflow at a time: one that runs comes first, then those that wait, oldest first. Within
 a Workflow the first action that has not succeeded is next; one that is at work already is handed out again, because
-its agent may have been started anew in between. A Workflow that has ended never stands in the way of another.
+its agent may have been started anew in between. A Workflow that has ended never stands in the way of another, and one
+that a person has disabled hands out nothing.
 
 Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (codes and texts).
 """
@@ -11,10 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
 from ironbell.services.workflow import reboot
-from ironbell.services.workflow.changes import Change, Code
+from ironbell.services.workflow.changes import Change, Code, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,14 @@ def is_going(workflow: Workflow) -> bool:
     return workflow.metadata.deletion_timestamp is not None
 
 
+def disabled(workflow: Workflow) -> str | None:
+    """What a person has said that keeps its actions from being started, or None."""
+    why = workflow.metadata.annotations.get(ANNOTATION_DISABLED)
+    return (
+        None if why is None else f"Workflow is disabled by annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}"
+    )
+
+
 def _order(workflow: Workflow) -> tuple[int, str, str, str]:
     meta = workflow.metadata
     return (_ACTIVE[WorkflowState(workflow.status.state)], meta.creation_timestamp or "", meta.namespace, meta.name)
@@ -100,10 +113,16 @@ def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -
         return Nothing(Code.FAILED_PRECONDITION, "current Action not in success state")
     if task.agent_id != agent_id:
         return Nothing(Code.NOT_FOUND, "Task not assigned to Agent")
+    if (why := disabled(workflow)) is not None:
+        return Nothing(Code.FAILED_PRECONDITION, why)
+    anew: dict[Place, dict[str, Any]] = {}
     if boot_id and reboot.happened(workflow, agent_id, boot_id=boot_id, place=place):
-        change = reboot.consequence(workflow, agent_id, boot_id=boot_id, place=place, now=now)
+        change = reboot.consequence(workflow, agent_id, place=place, now=now)
         if change is not None:
             return Interrupted(workflow, change)
+        # It goes on with this action, which has its whole time again.
+        action = msgspec.structs.replace(action, state=WorkflowState.PENDING.value)
+        anew[place] = {"state": action.state, "executionStart": None}
     current = {
         "agentID": agent_id,
         "taskID": task.id,
@@ -118,6 +137,8 @@ def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -
         action=action,
         is_first=place == (0, 0),
         change=Change(
-            status={"currentState": current}, annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id)
+            status={"currentState": current},
+            actions=anew,
+            annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id),
         ),
     )

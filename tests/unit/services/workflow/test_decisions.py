@@ -73,6 +73,20 @@ class TestSelection:
         body["metadata"]["deletionTimestamp"] = NOW
         assert chosen(WORKFLOW.decode(msgspec.json.encode(body))).message == "no Workflows found"
 
+    @pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
+    def test_a_workflow_that_a_person_has_disabled_hands_out_nothing(self, state):
+        held = a_workflow("PENDING", state=state, annotations={"tinkerbell.org/disabled": "wrong disk"})
+        choice = chosen(held)
+        assert isinstance(choice, Nothing)
+        assert choice.code is Code.FAILED_PRECONDITION
+        assert "tinkerbell.org/disabled" in choice.message
+
+    def test_a_disabled_workflow_that_waits_lets_others_pass_and_one_that_runs_does_not(self):
+        disabled = {"tinkerbell.org/disabled": ""}
+        other = a_workflow("PENDING", name="other")
+        assert chosen(a_workflow("PENDING", annotations=disabled), other).workflow is other
+        assert isinstance(chosen(a_workflow("PENDING", state="RUNNING", annotations=disabled), other), Nothing)
+
     def test_the_next_action_follows_the_last_success_over_tasks(self):
         tasks = [
             {"id": "t0", "name": "a", "agentID": "m", "actions": [{"id": "a", "name": "a", "state": "SUCCESS"}]},
@@ -145,6 +159,13 @@ class TestReports:
         assert isinstance(report.judge(workflow, self.a_report("SUCCESS"), now=NOW), Ignore)
         assert isinstance(report.judge(workflow, self.a_report("RUNNING"), now=NOW), Refuse)
 
+    def test_a_disabled_workflow_begins_no_action_and_keeps_the_result_of_the_one_at_work(self):
+        disabled = {"tinkerbell.org/disabled": "look first"}
+        waits = a_workflow("PENDING", annotations=disabled)
+        assert isinstance(report.judge(waits, self.a_report("RUNNING"), now=NOW), Refuse)
+        runs = a_workflow("RUNNING", state="RUNNING", annotations=disabled)
+        assert isinstance(report.judge(runs, self.a_report("SUCCESS"), now=NOW), Accept)
+
     def test_only_the_current_action_is_reported_on(self):
         workflow = a_workflow("SUCCESS", "RUNNING", "PENDING", state="RUNNING")
         for action in ("a0", "a2"):
@@ -214,6 +235,40 @@ class TestReboots:
         assert isinstance(chosen(leaving, boot_id="2"), Serve)
         crashed = a_workflow("SUCCESS", "RUNNING", state="RUNNING", annotations=known, image=image)
         assert isinstance(chosen(crashed, boot_id="2"), Interrupted)
+
+    def test_a_reboot_at_the_end_of_a_task_is_on_purpose_for_the_next_task_of_the_same_machine(self):
+        known = {"ironbell.dev/boot-ids": '{"m":"1","other":"7"}'}
+        leaves = {"id": "a", "name": "a", "image": "x/reboot:1", "state": "SUCCESS"}
+        stays = {"id": "b", "name": "b", "image": "x/cexec:1", "state": "SUCCESS"}
+        waits = {"id": "c", "name": "c", "image": "x/cexec:1", "state": "PENDING"}
+
+        def choice(*tasks: tuple[str, list]) -> object:
+            found = [{"id": f"t{i}", "name": f"t{i}", "agentID": of, "actions": a} for i, (of, a) in enumerate(tasks)]
+            return chosen(a_workflow(tasks=found, state="RUNNING", annotations=known), boot_id="2")
+
+        assert isinstance(choice(("m", [leaves]), ("m", [waits])), Serve)
+        assert isinstance(choice(("m", [leaves]), ("other", [stays]), ("m", [waits])), Serve)
+        assert isinstance(choice(("m", [stays]), ("m", [waits])), Interrupted)
+        assert isinstance(choice(("m", [stays]), ("other", [leaves]), ("m", [waits])), Interrupted)
+
+    def test_beginning_again_is_still_known_when_only_the_first_of_its_writes_was_stored(self):
+        known = {"ironbell.dev/boot-ids": '{"m":"1"}', "ironbell.dev/on-reboot": "restart"}
+        body = a_body("SUCCESS", "RUNNING", state="RUNNING", annotations=known)
+        choice = chosen(WORKFLOW.decode(msgspec.json.encode(body)), boot_id="2")
+        assert isinstance(choice, Interrupted)
+        body["metadata"]["annotations"].update(choice.change.annotations)
+        body["metadata"]["annotations"].pop("ironbell.dev/progress")
+        again = chosen(WORKFLOW.decode(msgspec.json.encode(body)), boot_id="2")
+        assert isinstance(again, Interrupted), "an action in the middle must not go on in a machine that began anew"
+        assert again.change.status["state"] == "PENDING"
+
+    def test_an_action_that_is_resumed_begins_anew(self):
+        known = {"ironbell.dev/boot-ids": '{"m":"1"}', "ironbell.dev/on-reboot": "resume"}
+        choice = chosen(a_workflow("SUCCESS", "RUNNING", state="RUNNING", annotations=known), boot_id="2")
+        assert isinstance(choice, Serve)
+        assert choice.change.actions == {(0, 1): {"state": "PENDING", "executionStart": None}}
+        assert choice.change.status["currentState"]["state"] == "PENDING"
+        assert choice.action.state == "PENDING"
 
     def test_an_unknown_policy_fails_and_is_named(self):
         known = {"ironbell.dev/boot-ids": '{"m":"1"}', "ironbell.dev/on-reboot": "maybe"}
