@@ -2,7 +2,8 @@
 
 The workflow service writes what agents report; this side looks at the clock. Times that agents report are not used:
 a machine's clock may be years off. Since when an action runs, or an agent is silent, is the time of the condition
-`Succeeded`, which is written when that is first seen.
+`Succeeded`, which is written when that is first seen; an action that began anew meanwhile, as after a reboot, has the
+workflow service's time of its begin.
 
 Three limits: the global timeout, from the moment the Workflow is seen RUNNING; an action's own timeout with some
 grace, since its agent ends it in time unless the machine is gone; and an agent's silence between two actions.
@@ -42,6 +43,8 @@ class Situation:
     too_late: Reason = Reason.AGENT_SILENT
     verdict: str = ""
     action_id: str = ""
+    began: str | None = None
+    """When the workflow service saw the action begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def pending(observed: Observed, now: datetime) -> Decision:
     workflow = observed.workflow
     situation = _situation(workflow, workflow.status)
     status = _seen(workflow.status, situation, now)
-    return _until(workflow, status, [*_limit(status, situation), *_global_limit(status, situation)], now)
+    return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
 
 
 def running(observed: Observed, now: datetime) -> Decision:
@@ -71,7 +74,7 @@ def running(observed: Observed, now: datetime) -> Decision:
         status = msgspec.structs.replace(status, global_execution_stop=rfc3339(stop))
     situation = _situation(workflow, status)
     status = _seen(status, situation, now)
-    return _until(workflow, status, [*_limit(status, situation), *_global_limit(status, situation)], now)
+    return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
 
 
 def agent_timeout_s(workflow: Workflow) -> float | None:
@@ -122,18 +125,24 @@ def _at_work(status: WorkflowStatus, action: WorkflowAction, about: str) -> Situ
         f" of {action.timeout} s; the machine may have lost power or network"
     )
     limit_s = action.timeout + ACTION_GRACE_S
-    return Situation(Reason.ACTIONS_RUNNING, message, limit_s, Reason.ACTION_TIMEOUT, verdict, action.id)
+    return Situation(
+        Reason.ACTIONS_RUNNING, message, limit_s, Reason.ACTION_TIMEOUT, verdict, action.id, action.execution_start
+    )
 
 
 def _seen(status: WorkflowStatus, situation: Situation, now: datetime) -> WorkflowStatus:
     return statuses.waits(status, situation.reason, situation.message, now=now)
 
 
-def _limit(status: WorkflowStatus, situation: Situation) -> Iterable[Deadline]:
+def _limit(status: WorkflowStatus, situation: Situation, now: datetime) -> Iterable[Deadline]:
     found = statuses.condition(status, CONDITION_SUCCEEDED)
     if situation.limit_s is None or found is None or found.time is None:
         return ()
-    at = parse_rfc3339(found.time) + timedelta(seconds=situation.limit_s)
+    since = parse_rfc3339(found.time)
+    began = parse_rfc3339(situation.began) if situation.began else since
+    # A begin that lies ahead is by another clock.
+    since = began if since < began <= now else since
+    at = since + timedelta(seconds=situation.limit_s)
     return (Deadline(at, situation.too_late, situation.verdict, situation.action_id),)
 
 

@@ -148,6 +148,27 @@ def test_a_wrong_clock_of_the_machine_times_nothing_out(scene: Any) -> None:
     assert scene.settled(horizon_s=100).status.state == "RUNNING"
 
 
+def test_an_action_that_began_anew_unseen_gets_its_whole_time_again(scene: Any) -> None:
+    started(scene, "install m: stream=100, write")
+    scene.report(0, "RUNNING")
+    scene.settle()
+    scene.world.clock.advance(90)
+    tasks = scene.world.api.objects[WORKFLOW.collection]["default", "wf"]["status"]["tasks"]
+    tasks[0]["actions"][0]["executionStart"] = rfc3339(scene.now())
+    scene.report(0, "RUNNING", "resumed")
+    scene.world.clock.advance(150)
+    assert scene.settled().status.state == "RUNNING"
+    assert scene.settled(horizon_s=15).status.state == "TIMEOUT"
+
+
+def test_a_begin_in_the_future_moves_no_deadline(scene: Any) -> None:
+    started(scene, "install m: stream=100, write")
+    scene.report(0, "RUNNING")
+    tasks = scene.world.api.objects[WORKFLOW.collection]["default", "wf"]["status"]["tasks"]
+    tasks[0]["actions"][0]["executionStart"] = rfc3339(scene.now() + timedelta(days=4000))
+    assert scene.settled(horizon_s=165).status.state == "TIMEOUT"
+
+
 def test_the_second_action_gets_its_own_time(scene: Any) -> None:
     started(scene, "install m: stream=100, write=100")
     scene.report(0, "RUNNING")
