@@ -79,7 +79,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, *, on_ready: Call
         hardware.add_handler(_follow(directory))
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
         wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock)
-        flows = Workflows(api, clock=clock)
+        flows = Workflows(api, directory, clock=clock)
         workflows.add_handler(flows.follow)
         for step in (hardware.run(), workflows.run(), events.run(), recorder.run()):
             group.create_task(step)

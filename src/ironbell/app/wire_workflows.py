@@ -12,6 +12,7 @@ from ironbell.api.client import Api
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.app.wire_config import LOGS_FOLDER, LOGS_SOCKET
 from ironbell.base.clock import Clock
+from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logreader import log_routes
 from ironbell.services.workflow.server import Options, WorkflowServer
@@ -22,9 +23,9 @@ SHUTDOWN_TIMEOUT_S = 1.0
 class Workflows:
     """Workflow service and log reader of one `wire`."""
 
-    def __init__(self, api: Api, *, clock: Clock) -> None:
+    def __init__(self, api: Api, directory: HardwareDirectory, *, clock: Clock) -> None:
         self._table = WorkflowTable()
-        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname())
+        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname(), directory=directory)
         self._server = WorkflowServer(api, self._table, options, clock=clock)
 
     def follow(self, old: Workflow | None, new: Workflow | None) -> None:

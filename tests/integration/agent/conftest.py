@@ -25,6 +25,7 @@ from ironbell.api.client import PatchType
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import SystemClock
+from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.server import Options, WorkflowServer
@@ -253,6 +254,7 @@ class Bench:
     folder: Path
     api: MemoryApi = field(default_factory=lambda: MemoryApi(clock=SystemClock()))
     index: WorkflowTable = field(default_factory=WorkflowTable)
+    directory: HardwareDirectory | None = None
     server: WorkflowServer | None = None
     hold_s: float = 0.3
     port: int = 0
@@ -294,7 +296,9 @@ class Bench:
         return workflow
 
     async def start(self) -> None:
-        options = Options(log_folder=self.folder, replica="one", port=self.port, hold_s=self.hold_s)
+        options = Options(
+            log_folder=self.folder, replica="one", port=self.port, hold_s=self.hold_s, directory=self.directory
+        )
         self.server = WorkflowServer(self.api, self.index, options)
         await self.server.start()
         self.port = self.server.port

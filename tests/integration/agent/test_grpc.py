@@ -28,6 +28,7 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_pb2 import ActionRequest, ActionResponse, ActionStatusRequest, ActionStatusResponse
+from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow.server import Options, WorkflowServer
 
 AGENT = "52:54:00:00:00:01"
@@ -345,6 +346,31 @@ class TestReboots:
         served = await self.get(agent, "boot-1")
         assert "IRONBELL_MACHINE_MAC=02:00:00:00:00:01,02:00:00:00:00:02" in served.environment
         assert "IRONBELL_MACHINE_UUID=u-1" in served.environment
+
+
+class TestDoubt:
+    """Two Hardware with the MAC of a machine that is up already, or none: nobody may be told to write a disk."""
+
+    def a_hardware(self, name: str):
+        body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"interfaces": [{"dhcp": {"mac": AGENT}}]}}
+        return HARDWARE.decode(msgspec.json.encode(body))
+
+    async def test_actions_are_held_back_until_it_is_clear_which_machine_is_meant(self, bench, agent, action):
+        await bench.stop()
+        bench.directory, bench.hold_s = HardwareDirectory(), 0.2
+        await bench.start()
+        await bench.add("wf", action("one"), spec={"hardwareRef": "hw"})
+        code, text = await code_of(agent.get_action())
+        assert code == grpc.StatusCode.FAILED_PRECONDITION
+        assert "Hardware hw" in text
+        bench.directory.upsert(self.a_hardware("hw"))
+        bench.directory.upsert(self.a_hardware("typo"))
+        code, text = await code_of(agent.get_action())
+        assert code == grpc.StatusCode.FAILED_PRECONDITION
+        assert "default/hw, default/typo" in text
+        assert (await bench.workflow("wf")).status.current_state is None, "nothing is begun"
+        bench.directory.remove("default", "typo")
+        assert (await agent.get_action()).name == "one"
 
 
 class TestStrangers:

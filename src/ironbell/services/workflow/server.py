@@ -23,6 +23,7 @@ from grpclib.server import Server
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow import metrics
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.index import WorkflowIndex
@@ -54,6 +55,8 @@ class Options:
     hold_s: float = HOLD_S
     address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
     """HTTP address of another replica's log endpoint, by its name."""
+    directory: HardwareDirectory | None = None
+    """All Hardware, where it is to be checked that a machine is the one that is meant; see `guard`."""
 
 
 class WorkflowServer:
@@ -66,7 +69,7 @@ class WorkflowServer:
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
         logs = LogService(index, self._store, self._annotator, clock, replica=options.replica)
-        service = WorkflowService(writer, clock, keeper=logs.keep, hold_s=options.hold_s)
+        service = WorkflowService(writer, clock, keeper=logs.keep, hold_s=options.hold_s, directory=options.directory)
         self._services = ServerReflection.extend([service, logs])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
         """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""

@@ -26,9 +26,10 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
-from ironbell.services.workflow import attributes, metrics, receive, response, selection
+from ironbell.contract.directory import HardwareDirectory
+from ironbell.services.workflow import attributes, guard, metrics, receive, response, selection
 from ironbell.services.workflow import report as reports
-from ironbell.services.workflow.changes import Change
+from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -44,6 +45,8 @@ _MARGIN_S = 1.0
 _MAX_BOOT_ID = 128
 # How long to wait for the cache when it and the stored object disagree.
 _RECHECK_S = 0.5
+# How often to look again while there is doubt about which machine is meant.
+_DOUBT_S = 1.0
 
 log = structlog.get_logger()
 
@@ -61,13 +64,20 @@ class WorkflowService(WorkflowServiceBase):
     """The two methods."""
 
     def __init__(
-        self, writer: WorkflowWriter, clock: Clock, *, keeper: Keeper = keep_nothing, hold_s: float = HOLD_S
+        self,
+        writer: WorkflowWriter,
+        clock: Clock,
+        *,
+        keeper: Keeper = keep_nothing,
+        hold_s: float = HOLD_S,
+        directory: HardwareDirectory | None = None,
     ) -> None:
         self._writer = writer
         self._index = writer.index
         self._clock = clock
         self._keeper = keeper
         self._hold_s = hold_s
+        self._directory = directory
 
     async def GetAction(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[workflow_pb2.ActionRequest, workflow_pb2.ActionResponse]
@@ -91,7 +101,9 @@ class WorkflowService(WorkflowServiceBase):
         while True:
             choice = self._choose(self._index.workflows_for(agent_id), agent_id, boot_id)
             pause_s = hold_s
-            if not isinstance(choice, Nothing):
+            if isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
+                choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
+            elif not isinstance(choice, Nothing):
                 choice = await self._settle(choice.workflow, agent_id, boot_id)
                 # The stored object said otherwise; the cache will follow.
                 pause_s = _RECHECK_S
@@ -106,6 +118,9 @@ class WorkflowService(WorkflowServiceBase):
 
     def _choose(self, workflows: Sequence[Workflow], agent_id: str, boot_id: str) -> Choice:
         return selection.choose(workflows, agent_id, boot_id=boot_id, now=rfc3339(self._clock.now()))
+
+    def _objection(self, choice: Serve, agent_id: str) -> str | None:
+        return guard.objection(choice.workflow, agent_id, self._directory) if self._directory is not None else None
 
     async def _settle(self, workflow: Workflow, agent_id: str, boot_id: str) -> Choice:
         """Choose over the stored object and store what follows from it."""

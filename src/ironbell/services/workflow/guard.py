@@ -1,0 +1,30 @@
+"""What keeps a machine from getting an action although its Workflow has one: doubt about which machine is meant.
+
+Pure. DHCP and the boot scripts do not serve such machines either; but one that was booted before the doubt arose is
+still there and asks, and what it would be told may erase its disks.
+"""
+
+from __future__ import annotations
+
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory
+
+_IDENTITY = {Attribute.MAC, Attribute.AGENT_ID}
+
+
+def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -> str | None:
+    """Why the agent gets nothing of this Workflow now, or None."""
+    found = directory.by_agent_id(agent_id)
+    if isinstance(found, Ambiguous):
+        return found.message
+    name = workflow.spec.hardware_ref
+    if not name:
+        return None
+    hardware = directory.get(workflow.metadata.namespace, name)
+    if hardware is None:
+        return f"Hardware {name} of the Workflow does not exist, so nobody knows which machine is meant"
+    if ANNOTATION_DISABLED in hardware.metadata.annotations:
+        return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
+    conflicts = (conflict for conflict in directory.conflicts_of(hardware) if conflict.attribute in _IDENTITY)
+    return next((conflict.message for conflict in conflicts), None)

@@ -1,0 +1,83 @@
+"""Which machines get no action: those of whom nobody can say which Hardware they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
+from ironbell.contract.directory import HardwareDirectory
+from ironbell.services.workflow.guard import objection
+
+MAC = "52:54:00:00:00:01"
+
+
+def a_hardware(name: str, mac: str, *, agent_id: str = "", ip: str = "", **annotations: str) -> Hardware:
+    dhcp: dict[str, Any] = {"mac": mac, "ip": {"address": ip, "netmask": "255.255.255.0"}} if ip else {"mac": mac}
+    metadata = {"name": name, "namespace": "ns", "annotations": annotations}
+    spec: dict[str, Any] = {"interfaces": [{"dhcp": dhcp}]} | ({"agentID": agent_id} if agent_id else {})
+    return HARDWARE.decode(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+
+
+def a_workflow(hardware: str = "m1") -> Workflow:
+    body = {"metadata": {"name": "wf", "namespace": "ns"}, "spec": {"hardwareRef": hardware}}
+    return WORKFLOW.decode(msgspec.json.encode(body))
+
+
+def found(*hardware: Hardware, of: str = "m1", agent_id: str = MAC) -> str | None:
+    directory = HardwareDirectory()
+    for one in hardware:
+        directory.upsert(one)
+    return objection(a_workflow(of), agent_id, directory)
+
+
+def test_the_one_hardware_of_an_agent_is_served():
+    assert found(a_hardware("m1", MAC), a_hardware("m2", "52:54:00:00:00:02")) is None
+
+
+def test_a_conflict_that_appears_while_the_machine_is_up_holds_its_actions_back():
+    for of in ("m1", "m2", ""):
+        why = found(a_hardware("m1", MAC), a_hardware("m2", MAC.upper().replace(":", "-")), of=of)
+        assert why is not None
+        assert MAC in why
+        assert "ns/m1, ns/m2" in why
+
+
+def test_an_agent_id_that_two_hardware_have_is_nobody_s():
+    why = found(a_hardware("m1", MAC, agent_id="a"), a_hardware("m2", "52:54:00:00:00:02", agent_id="a"), agent_id="a")
+    assert why is not None
+    assert "agent id a" in why
+
+
+def test_another_interface_in_conflict_is_doubt_enough():
+    both = msgspec.json.encode(
+        {
+            "metadata": {"name": "m1", "namespace": "ns"},
+            "spec": {"interfaces": [{"dhcp": {"mac": MAC}}, {"dhcp": {"mac": "52:54:00:00:00:09"}}]},
+        }
+    )
+    why = found(HARDWARE.decode(both), a_hardware("m2", "52:54:00:00:00:09"))
+    assert why is not None
+    assert "52:54:00:00:00:09" in why
+
+
+def test_a_shared_address_says_nothing_of_the_machine():
+    assert found(a_hardware("m1", MAC, ip="10.0.0.1"), a_hardware("m2", "52:54:00:00:00:02", ip="10.0.0.1")) is None
+
+
+def test_without_its_hardware_nobody_knows_which_machine_is_meant():
+    why = found(a_hardware("m2", "52:54:00:00:00:02"))
+    assert why is not None
+    assert "Hardware m1" in why
+
+
+def test_a_workflow_without_hardware_is_served():
+    assert found(of="") is None
+
+
+def test_a_disabled_hardware_is_left_alone():
+    why = found(a_hardware("m1", MAC, **{"tinkerbell.org/disabled": "in repair"}))
+    assert why is not None
+    assert "tinkerbell.org/disabled" in why
