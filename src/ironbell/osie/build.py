@@ -15,6 +15,7 @@ Failure modes: `BuildError`; an unfinished build leaves an earlier one untouched
 from __future__ import annotations
 
 import contextlib
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -112,6 +113,9 @@ def _build_base(
 ) -> manifests.Manifest:
     require_root()
     require_tools(["mmdebstrap", "dpkg-deb"], packages="mmdebstrap dpkg")
+    if contents.MACHINE_NAME[options.architecture] != platform.machine():
+        # the packages' own depmod does not run here
+        require_tools(["depmod"], packages="kmod")
     packages_folder, target = scratch / "packages", scratch / "tree"
     target.mkdir()
     progress(f"unpacking packages of {sources.suite} for {options.architecture}")
