@@ -13,9 +13,11 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from google.protobuf.message import DecodeError
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
+from h2.exceptions import H2Error
 
 from ironbell.agent.settings import Settings
 from ironbell.base.errors import IronbellError
@@ -98,8 +100,11 @@ async def _call(start: Callable[[], Awaitable[T]], limit_s: float) -> T:
         raise CallError(error.status, error.message or error.status.name) from error
     except TimeoutError as error:
         raise CallError(Status.UNAVAILABLE, "the server did not answer in time") from error
-    except (OSError, StreamTerminatedError, ProtocolError) as error:
+    except (OSError, StreamTerminatedError, ProtocolError, H2Error) as error:
         raise CallError(Status.UNAVAILABLE, f"the server cannot be reached: {_plain(error)}") from error
+    except (DecodeError, AssertionError) as error:
+        # grpclib asserts that a message is complete; a server that dies while it answers breaks that.
+        raise CallError(Status.UNAVAILABLE, "the server's answer is damaged") from error
 
 
 def _plain(error: BaseException) -> str:
