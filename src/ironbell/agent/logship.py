@@ -23,7 +23,9 @@ from ironbell.codec.proto import log_pb2
 
 _BATCH_LINES = 500
 _BATCH_CHARACTERS = 128 << 10
-_KEPT_CHARACTERS = 4 << 20
+_KEPT_BYTES = 8 << 20
+# What a line takes besides its text: short ones would cost most of all.
+_LINE_BYTES = 256
 _GATHER_S = 0.2
 _DURABLE_POLL_S = 1.5
 _PAUSE_S = (0.25, 1.5)
@@ -52,7 +54,7 @@ class ExecutionLog:
         self.action_id = action_id
         self.execution_id = secrets.token_hex(8)
         self._lines: deque[_Line] = deque()
-        self._characters = 0
+        self._bytes = 0
         self._oldest = 0
         self._next = 0
         self._progress: log_pb2.Progress | None = None
@@ -84,8 +86,8 @@ class ExecutionLog:
     def add(self, stream: log_pb2.Stream, text: str) -> None:
         """One line."""
         self._lines.append(_Line(stream, text, time.monotonic()))
-        self._characters += len(text)
-        while self._characters > _KEPT_CHARACTERS:
+        self._bytes += _size(text)
+        while self._bytes > _KEPT_BYTES:
             self._forget_oldest()
         self._shipper.wake()
 
@@ -113,7 +115,9 @@ class ExecutionLog:
 
     def give_up(self) -> None:
         """Nobody wants these lines."""
+        self._oldest = self._next = self._end
         self._lines.clear()
+        self._bytes = 0
         self._ended = self._end_known = True
         self._progress = None
         self.received.set()
@@ -157,8 +161,12 @@ class ExecutionLog:
             self._end_known = False
 
     def _forget_oldest(self) -> None:
-        self._characters -= len(self._lines.popleft().text)
+        self._bytes -= _size(self._lines.popleft().text)
         self._oldest += 1
+
+
+def _size(text: str) -> int:
+    return _LINE_BYTES + len(text)
 
 
 class LogShipper:

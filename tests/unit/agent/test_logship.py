@@ -106,9 +106,28 @@ async def test_a_server_that_wants_no_logs_holds_nothing_up(sent, status):
 
 
 async def test_memory_is_bounded_and_the_oldest_lines_go(monkeypatch):
-    monkeypatch.setattr(logship, "_KEPT_CHARACTERS", 100)
+    monkeypatch.setattr(logship, "_KEPT_BYTES", 10 * (10 + logship._LINE_BYTES))
     log = LogShipper(Server(), "m").open(workflow_id="ns/wf", action_id="a")
     for number in range(50):
         log.add(log_pb2.STDOUT, f"{number:010}")
     batch = log.batch("m")
     assert (batch.first_sequence, batch.oldest_sequence, len(batch.lines)) == (40, 40, 10)
+
+
+def test_short_lines_count_with_what_they_really_take():
+    log = LogShipper(Server(), "m").open(workflow_id="ns/wf", action_id="a")
+    for _ in range(100_000):
+        log.add(log_pb2.STDOUT, "y")
+    assert len(log._lines) * logship._LINE_BYTES <= logship._KEPT_BYTES
+
+
+def test_lines_after_nobody_wanted_the_ones_before_have_numbers_of_their_own(monkeypatch):
+    monkeypatch.setattr(logship, "_KEPT_BYTES", 4 * (1 + logship._LINE_BYTES))
+    log = LogShipper(Server(), "m").open(workflow_id="ns/wf", action_id="a")
+    for _ in range(4):
+        log.add(log_pb2.STDOUT, "x")
+    log.give_up()
+    assert not log.has_news
+    log.add(log_pb2.STDOUT, "z")
+    batch = log.batch("m")
+    assert (batch.first_sequence, batch.oldest_sequence, [line.text for line in batch.lines]) == (4, 4, ["z"])
