@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ironbell.base.clock import ManualClock
-from ironbell.osie.machine.agent import describe, next_pause, run_once
+from ironbell.osie.machine.agent import Reporter, describe, next_pause, run_once
 from ironbell.osie.machine.cmdline import Arguments
 from ironbell.osie.machine.console import Console, consoles
 from ironbell.osie.machine.network import nics, parse_lease
@@ -106,3 +106,17 @@ def test_an_authority_that_cannot_be_fetched_is_said_and_the_boot_goes_on(tmp_pa
     extend(arguments, _console(tmp_path), bundle=bundle, handed_over=tmp_path / "none")
     assert bundle.read_text() == "A\n"
     assert "must begin with http" in (tmp_path / "log").read_text()
+
+
+def test_a_failure_is_reported_one_at_a_time(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    code = f"import sys; open({str(told)!r}, 'a').write(sys.stdin.read() + '|')"
+    reporter = Reporter({}, command=[sys.executable, "-c", code])
+    reporter.tell("agent ended with status 1")
+    reporter.tell("not sent: the first is on its way")
+    assert reporter._running is not None
+    reporter._running.wait(timeout=20)
+    assert told.read_text() == "agent ended with status 1|"
+    reporter.tell("again")
+    reporter._running.wait(timeout=20)
+    assert told.read_text().endswith("|again|")

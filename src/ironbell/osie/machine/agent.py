@@ -1,11 +1,12 @@
 """Keeps the agent running: what it prints goes to all consoles, why it ended is said, and it is started again.
 
 An agent that ran for a while starts again at once; one that fails from the start is given growing pauses, up to a
-minute. The machine is never left with a prompt or with nothing.
+minute, and what it said last is reported to the server. The machine is never left with a prompt or with nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from ironbell.osie.machine.cmdline import Arguments, agent_environment
 from ironbell.osie.machine.console import Console
 
 COMMAND = (sys.executable, "-m", "ironbell.agent")
+REPORT = (sys.executable, "-m", "ironbell.agent.report", "agent-failure")
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 1.0, 60.0
 _HEALTHY_S = 60.0
 _TAIL_LINES = 5
@@ -30,6 +32,7 @@ def supervise(arguments: Arguments, console: Console, *, command: Sequence[str] 
         console.say("agent: not started: the kernel's command line has no grpc_authority=; look at the boot script")
         signal.pause()
     environment = {**os.environ, **agent_environment(arguments)}
+    reporter = Reporter(environment)
     pause_s = _FIRST_PAUSE_S
     clock = SystemClock()
     while True:
@@ -39,9 +42,31 @@ def supervise(arguments: Arguments, console: Console, *, command: Sequence[str] 
         lived_s = clock.monotonic() - started
         pause_s = next_pause(pause_s, lived_s=lived_s)
         console.say(f"agent: {describe(status)} after {lived_s:.0f} s; starting it again in {pause_s:.0f} s")
-        for line in tail if status != 0 else ():
-            console.say(f"agent: it said: {line}")
+        if status != 0:
+            for line in tail:
+                console.say(f"agent: it said: {line}")
+            reporter.tell("\n".join([f"agent {describe(status)} after {lived_s:.0f} s", *tail]))
         time.sleep(pause_s)
+
+
+class Reporter:
+    """Tells the server that the agent failed, beside whatever else goes on; one report at a time."""
+
+    def __init__(self, environment: dict[str, str], *, command: Sequence[str] = REPORT) -> None:
+        self._environment = environment
+        self._command = command
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def tell(self, text: str) -> None:
+        """Send a report, unless the last one is still on its way. The sender gives up by itself."""
+        if self._running is not None and self._running.poll() is None:
+            return
+        self._running = subprocess.Popen(
+            self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        assert self._running.stdin is not None  # noqa: S101
+        with contextlib.suppress(BrokenPipeError), self._running.stdin as stdin:
+            stdin.write(text.encode())
 
 
 def run_once(command: Sequence[str], *, environment: dict[str, str], console: Console) -> tuple[int, list[str]]:
