@@ -96,7 +96,11 @@ class LogFile:
         self._actions: dict[str, _Action] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
-        self.size = self._recover()
+        try:
+            self.size = self._recover()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
         self.is_dirty = False
         self._is_closed = False
         self._lock = threading.Lock()

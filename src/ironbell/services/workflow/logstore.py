@@ -176,7 +176,7 @@ class LogStore:
                 await self.sync()
                 if self._clock.monotonic() - pruned_at >= _PRUNE_INTERVAL_S:
                     pruned_at = self._clock.monotonic()
-                    await asyncio.to_thread(self._prune)
+                    await self.prune()
         finally:
             self.close()
 
@@ -231,22 +231,33 @@ class LogStore:
         for event in self._followers.get((key.namespace, key.name), ()):
             event.set()
 
-    def _prune(self) -> None:
+    async def prune(self) -> None:
         """Drop logs that are too old, then the oldest while all together are too large; never one in use."""
+        found = await asyncio.to_thread(_all_logs, self._folder)
         now = self._clock.now().timestamp()
-        in_use = {opened.file.path for opened in self._open.values()}
-        found: list[tuple[float, int, Path]] = []
-        for path in self._folder.glob(f"*/*/*{_SUFFIX}"):
-            with contextlib.suppress(FileNotFoundError):
+        total = sum(size for _, size, _ in found)
+        for changed_at, size, path in found:
+            if now - changed_at <= self._limits.retention_s and total <= self._limits.total_bytes:
+                continue
+            # Nobody opens it meanwhile: its lines would go into a file without a name.
+            async with self._opening:
+                if any(opened.file.path == path for opened in self._open.values()):
+                    continue
+                await asyncio.to_thread(_drop, path, self._folder)
+            total -= size
+
+
+def _all_logs(folder: Path) -> list[tuple[float, int, Path]]:
+    """Time of the last change, size and path of every log, oldest first; what cannot be read is left out."""
+    found: list[tuple[float, int, Path]] = []
+    try:
+        for path in folder.glob(f"*/*/*{_SUFFIX}"):
+            with contextlib.suppress(OSError):
                 status = path.stat()
                 found.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in found)
-        for changed_at, size, path in sorted(found):
-            if path in in_use:
-                continue
-            if now - changed_at > self._limits.retention_s or total > self._limits.total_bytes:
-                total -= size
-                _drop(path, self._folder)
+    except OSError as error:
+        log.error("logs cannot be listed", folder=str(folder), error=str(error))
+    return sorted(found)
 
 
 def _read(path: Path | None, offset: int) -> tuple[list[Record], int]:

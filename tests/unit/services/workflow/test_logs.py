@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def texts(path: Path) -> list[str]:
 
 
 class TestFile:
+    def test_a_file_that_cannot_be_read_back_leaves_no_descriptor_open(self, tmp_path, monkeypatch):
+        (tmp_path / "log").write_bytes(b"half a line")
+
+        def broken(*_: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "ftruncate", broken)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            with pytest.raises(OSError, match="Input/output"):
+                a_file(tmp_path)
+        assert len(os.listdir("/proc/self/fd")) == before
+
     def test_a_batch_again_changes_nothing_and_an_overlap_adds_the_rest(self, tmp_path):
         file = a_file(tmp_path)
         assert file.append(a_batch(0, "a", "b"), now=NOW).next == 2
@@ -247,10 +261,39 @@ class TestStore:
             clock.advance(200)
         await store.sync()
         await store.append(LogKey("ns", "wf0", "u"), a_batch(1, "y"))
-        store._prune()
+        await store.prune()
         left = sorted(path.parent.name for path in tmp_path.glob("*/*/*.log"))
         assert left == ["wf0", "wf4"], "wf1 and wf2 are too old, wf3 is one too many, wf0 is in use"
         assert await store.summary(LogKey("ns", "wf1", "u"), "a") is None
+        store.close()
+
+    async def test_a_folder_that_cannot_be_listed_ends_nothing(self, tmp_path, monkeypatch):
+        store = LogStore(tmp_path, clock=ManualClock())
+
+        def broken(*_: object) -> object:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(Path, "glob", broken)
+        await store.prune()
+        await store.append(KEY, a_batch(0, "x"))
+        store.close()
+
+    async def test_a_log_that_is_opened_while_old_ones_are_dropped_keeps_its_lines(self, tmp_path):
+        clock = ManualClock(wall=datetime.now(UTC))
+        store = LogStore(tmp_path, clock=clock, limits=Limits(retention_s=1.0))
+        keys = [LogKey("ns", f"wf{i}", "u") for i in range(20)]
+        for key in keys:
+            await store.append(key, a_batch(0, "x"))
+        clock.advance(1000)
+        await store.sync()
+        clock.advance(1000)
+        await store.sync()
+        pruning = asyncio.create_task(store.prune())
+        await asyncio.gather(*(store.append(key, a_batch(1, "y", oldest=1)) for key in keys))
+        await pruning
+        for key in keys:
+            found = [record.text async for record in store.tail("ns", key.name)]
+            assert found[-1] == "y", "lines are in a file that has a name"
         store.close()
 
     async def test_many_writers_of_one_log_do_not_mix(self, tmp_path):
