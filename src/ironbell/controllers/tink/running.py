@@ -32,6 +32,9 @@ ACTION_GRACE_S: Final = 60.0
 AGENT_SILENCE_S: Final = 1800.0
 """How long an agent may take to ask for the next action: a server may reboot in between, and take its time."""
 
+LONGEST_S: Final = 100 * 365.25 * 86400.0
+"""Longer limits are taken as this: the ends of theirs lie beyond what can be written as a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation:
@@ -70,7 +73,7 @@ def running(observed: Observed, now: datetime) -> Decision:
     workflow = observed.workflow
     status = _handed_over(workflow.status)
     if status.global_timeout > 0 and status.global_execution_stop is None:
-        stop = now + timedelta(seconds=status.global_timeout)
+        stop = _after(now, status.global_timeout)
         status = msgspec.structs.replace(status, global_execution_stop=rfc3339(stop))
     situation = _situation(workflow, status)
     status = _seen(status, situation, now)
@@ -80,7 +83,8 @@ def running(observed: Observed, now: datetime) -> Decision:
 def agent_timeout_s(workflow: Workflow) -> float | None:
     """What the annotation says; None where there is none, or none that is a positive number."""
     text = workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT, "")
-    return float(text) if text.isdecimal() and int(text) > 0 else None
+    seconds = float(text) if text.isdecimal() else 0.0
+    return min(seconds, LONGEST_S) if seconds > 0 else None
 
 
 def _situation(workflow: Workflow, status: WorkflowStatus) -> Situation:
@@ -112,6 +116,8 @@ def waits_for_agent(workflow: Workflow, status: WorkflowStatus, now: datetime) -
 def _not_seen(workflow: Workflow, status: WorkflowStatus) -> Situation:
     limit_s = agent_timeout_s(workflow)
     message = f"agent {status.agent_id} has not asked for the first action; it does once the in-memory OS runs"
+    if limit_s is None and (text := workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT)):
+        message += f"; annotation {ANNOTATION_AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
     verdict = f"agent {status.agent_id} has not asked for the first action within {limit_s or 0:g} s"
     return Situation(Reason.AGENT_NOT_SEEN, message, limit_s, Reason.AGENT_NEVER_CAME, verdict)
 
@@ -134,6 +140,10 @@ def _seen(status: WorkflowStatus, situation: Situation, now: datetime) -> Workfl
     return statuses.waits(status, situation.reason, situation.message, now=now)
 
 
+def _after(moment: datetime, seconds: float) -> datetime:
+    return moment + timedelta(seconds=min(seconds, LONGEST_S))
+
+
 def _limit(status: WorkflowStatus, situation: Situation, now: datetime) -> Iterable[Deadline]:
     found = statuses.condition(status, CONDITION_SUCCEEDED)
     if situation.limit_s is None or found is None or found.time is None:
@@ -142,7 +152,7 @@ def _limit(status: WorkflowStatus, situation: Situation, now: datetime) -> Itera
     began = parse_rfc3339(situation.began) if situation.began else since
     # A begin that lies ahead is by another clock.
     since = began if since < began <= now else since
-    at = since + timedelta(seconds=situation.limit_s)
+    at = _after(since, situation.limit_s)
     return (Deadline(at, situation.too_late, situation.verdict, situation.action_id),)
 
 

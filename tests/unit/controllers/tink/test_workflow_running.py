@@ -353,3 +353,32 @@ def test_the_history_keeps_the_end_of_logs_and_less_of_older_workflows(scene: An
     assert [action.log.lines for action in new.actions] == [["2", "3", "4", "5", "6"]] * 2
     assert [action.log.lines for action in old.actions] == [[], ["2", "3", "4", "5", "6"]]
     assert (old.actions[0].log.exit_code, old.actions[0].log.digest) == (0, "sha256:x")
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 5000, "999999999999999"])
+def test_an_agent_timeout_beyond_all_time_is_kept_as_a_long_one(scene: Any, text: str) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(annotations={"ironbell.dev/agent-timeout": text})
+    scene.settle()
+    assert scene.current.status.state == "PENDING"
+    assert scene.condition().reason == "AgentNotSeen"
+
+
+def test_an_agent_timeout_with_a_unit_is_said_to_have_no_effect(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(annotations={"ironbell.dev/agent-timeout": "15m"})
+    scene.settle()
+    assert "ironbell.dev/agent-timeout '15m' has no effect" in scene.condition().message
+
+
+def test_timeouts_beyond_all_time_do_not_hinder_a_workflow(scene: Any) -> None:
+    longest = 2**63 - 1
+    started(scene, f"timeout {longest}\ninstall m: stream={longest}")
+    scene.report(0, "RUNNING")
+    scene.settle()
+    assert scene.condition().reason == "ActionsRunning"
+    assert scene.current.status.global_execution_stop is not None
+    scene.report(0, "SUCCESS")
+    assert scene.settled().status.state == "SUCCESS"
