@@ -18,14 +18,13 @@ fi
 
 if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
     rm -rf "$venv"
-    if ! "$python" -m venv "$venv" 2>/tmp/ironbell-venv.$$; then
+    if ! said=$("$python" -m venv "$venv" 2>&1); then
         # Debian splits ensurepip off into a package of its own.
-        cat /tmp/ironbell-venv.$$ >&2
+        echo "$said" >&2
         rm -rf "$venv"
         tools/packages.sh --only python3-venv
         "$python" -m venv "$venv"
     fi
-    rm -f /tmp/ironbell-venv.$$
 fi
 echo "Installing pinned dependencies into $venv ..."
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
