@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession, web
 
 from ironbell.api.meta import ObjectMeta
@@ -171,3 +173,34 @@ async def test_ipxe_binary_by_upstreams_name_with_trace_suffix(tmp_path: Path) -
                 assert await answer.read() == b"MZ"
         async with client.get("/ipxe/binary/undionly.kpxe") as answer:
             assert answer.status == 404
+
+
+async def test_a_report_that_comes_in_pieces_is_whole(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    body = b'{"name": "modules-final", "event_type": "finish", "result": "SUCCESS", "description": "up"}'
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 30):
+            yield body[start : start + 30]
+            await asyncio.sleep(0.02)
+
+    async with (
+        serving(directory, tmp_path, events) as (client, _),
+        client.post("/reports/cloud-init", data=pieces()) as answer,
+    ):
+        assert answer.status == 200
+    assert [event.stage for event in events] == [BootStage.INSTALLED]
+
+
+async def test_a_report_that_does_not_come_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironbell.services.metadata.http.BODY_TIMEOUT_S", 0.05)
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    async with serving(directory, tmp_path, events) as (_, address):
+        reader, writer = await asyncio.open_connection(*address.split(":"))
+        writer.write(b"POST /reports/cloud-init HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        async with asyncio.timeout(10):
+            assert b" 408 " in await reader.readline()
+        writer.close()
+        await writer.wait_closed()

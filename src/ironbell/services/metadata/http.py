@@ -8,6 +8,7 @@ Source: tinkerbell/tinkerbell: tootles (routes and status codes).
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import msgspec
@@ -24,6 +25,9 @@ from ironbell.services.metadata.storage import storage_document
 
 _log = structlog.get_logger()
 _served = Counter("ironbell_metadata_requests_total", "Metadata requests.", ["frontend", "result"])
+
+
+BODY_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,8 @@ class MetadataHttp:
     async def report(self, request: web.Request) -> web.Response:
         """`POST /reports/cloud-init`: the installed system tells how far it is."""
         hardware = self._hardware(request, "report")
-        body = await request.content.read(MAX_BODY_BYTES + 1)
         try:
-            if len(body) > MAX_BODY_BYTES:
-                raise ReportError(f"a report has at most {MAX_BODY_BYTES} bytes")
-            report = parse_report(body)
+            report = parse_report(await _body(request))
         except ReportError as error:
             _served.labels("report", "invalid").inc()
             raise web.HTTPBadRequest(text=f"{error}\n") from error
@@ -114,3 +115,18 @@ class MetadataHttp:
         if user_data:
             meta = hardware.metadata
             self.observer(BootEvent(BootStage.METADATA, meta.namespace, meta.name, f"user data read ({frontend})"))
+
+
+async def _body(request: web.Request) -> bytes:
+    """All of a report, in however many pieces it comes."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    raise ReportError(f"a report has at most {MAX_BODY_BYTES} bytes")
+    except TimeoutError as error:
+        _served.labels("report", "invalid").inc()
+        raise web.HTTPRequestTimeout(text=f"no report came within {BODY_TIMEOUT_S:g} s\n") from error
+    return bytes(body)

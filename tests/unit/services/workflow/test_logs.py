@@ -42,11 +42,11 @@ class TestFile:
             raise OSError(5, "Input/output error")
 
         monkeypatch.setattr(os, "ftruncate", broken)
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(3):
             with pytest.raises(OSError, match="Input/output"):
                 a_file(tmp_path)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
 
     def test_a_batch_again_changes_nothing_and_an_overlap_adds_the_rest(self, tmp_path):
         file = a_file(tmp_path)
