@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -41,16 +41,18 @@ class Keeper:
         return {VARIABLE: msgspec.json.encode(numbers).decode()}, tuple(numbers.values()), theirs
 
     def take(self) -> None:
-        """Take over what the child has handed up, if anything."""
+        """Take over what the child has handed up, if anything. What makes no sense is closed: a child may be in the
+        hands of a stranger."""
         if self._channel is None:
             return
         try:
             message, descriptors, _, _ = socket.recv_fds(self._channel, MAX_NAMES, MAX_SOCKETS)
-            names = msgspec.json.decode(message, type=list[str])
-        except (BlockingIOError, ConnectionError, msgspec.MsgspecError):
+        except OSError:
             return
-        self.forget()
-        self._kept = {name: socket.socket(fileno=number) for name, number in zip(names, descriptors, strict=False)}
+        found = _named(message, descriptors)
+        if found is not None:
+            self.forget()
+            self._kept = found
 
     def forget(self) -> None:
         """Close what is kept: the next child binds anew."""
@@ -67,6 +69,21 @@ class Keeper:
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+
+
+def _named(message: bytes, descriptors: Sequence[int]) -> dict[str, socket.socket] | None:
+    """Sockets by their names; None, and all closed, where names are missing or something is no socket."""
+    made: list[socket.socket] = []
+    try:
+        names = msgspec.json.decode(message, type=list[str])
+        made.extend(socket.socket(fileno=number) for number in descriptors)
+        return dict(zip(names, made, strict=True))
+    except (OSError, ValueError, msgspec.MsgspecError):
+        for sock in made:
+            sock.close()
+        for number in descriptors[len(made) :]:
+            os.close(number)
+        return None
 
 
 def inherited() -> dict[str, socket.socket]:

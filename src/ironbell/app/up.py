@@ -103,9 +103,8 @@ class Site:
             self._lab = report
             self._wire_wanted.set()
         else:
-            _log.info(
-                "process reports", **{"from": name, **{k: v for k, v in report.items() if k != "event"}}, what=event
-            )
+            details = {key: value for key, value in report.items() if key != "event"}
+            _log.info("process reports", sender=name, what=event, details=details)
 
     def _give_up(self, message: str) -> None:
         if self._fatal is not None and not self._fatal.done():

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ironbell.app.children import Child, ChildSpec
+from ironbell.app.kept_sockets import Keeper
 from ironbell.app.wire_config import WireConfig
 from ironbell.app.wire_sockets import adopted, open_sockets
 
@@ -101,3 +102,18 @@ def test_sockets_of_another_interface_are_closed() -> None:
     assert adopted(same.by_name(), WireConfig(folder="", dhcp_mode="off", interface="lo")) is None
     assert same.http.fileno() == -1
     sockets.close()
+
+
+@pytest.mark.parametrize("names", [b'["http"]', b'["http","grpc","tftp"]', b"rubbish", b"[1,2]"])
+def test_what_makes_no_sense_is_closed_and_what_was_kept_stays(names: bytes, tmp_path: Path) -> None:
+    keeper = Keeper()
+    _, _, theirs = keeper.prepare()
+    with theirs, (tmp_path / "no socket").open("w") as file, socket.socket() as sock:
+        socket.send_fds(theirs, [b'["http"]'], [sock.fileno()])
+        keeper.take()
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        socket.send_fds(theirs, [names], [sock.fileno(), file.fileno()])
+        keeper.take()
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert list(keeper._kept) == ["http"]
+    keeper.close()
