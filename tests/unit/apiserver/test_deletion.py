@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ironbell.api.client import Conflict, EventType, NotFound, Preconditions, Propagation, Selector
+from ironbell.api.client import Conflict, EventType, Forbidden, NotFound, Preconditions, Propagation, Selector
 from ironbell.api.core import CONFIG_MAP
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
@@ -157,6 +157,13 @@ async def test_a_namespace_takes_its_contents_with_it(
     assert await admin.names(widgets) == []
     events = await admin.watch(namespaces, after=start, count=2)
     assert [event.type for event in events] == [EventType.MODIFIED, EventType.DELETED]
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_the_namespaces_that_all_count_on_stay(admin: Any, namespaces: Any, name: str) -> None:
+    with pytest.raises(Forbidden, match="this namespace may not be deleted"):
+        await admin.delete(namespaces, name, namespace="")
+    assert (await admin.get(namespaces, name, namespace=""))["status"]["phase"] == "Active"
 
 
 async def test_a_namespace_can_be_finalized_by_hand(admin: Any, config_maps: Any, namespaces: Any) -> None:

@@ -181,3 +181,9 @@ async def test_a_patch_cannot_rename(admin: Any, widgets: Any, widget: Make) -> 
     await admin.create(widgets, widget("a"))
     with pytest.raises(BadRequest, match="does not match the name on the URL"):
         await admin.patch(widgets, "a", {"metadata": {"name": "b"}})
+
+
+async def test_a_patch_of_the_uid_is_refused(admin: Any, widgets: Any, widget: Make) -> None:
+    await admin.create(widgets, widget("a"))
+    with pytest.raises(Invalid, match="metadata.uid: Invalid value: .other.: field is immutable"):
+        await admin.patch(widgets, "a", {"metadata": {"uid": "other"}})

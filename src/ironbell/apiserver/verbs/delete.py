@@ -1,6 +1,7 @@
 """Delete: mark, hold by finalizers, or remove; one object or what a selector finds.
 
-Source: kubernetes/apiserver: pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go.
+Source: kubernetes/apiserver: pkg/registry/rest/delete.go, pkg/registry/generic/registry/store.go,
+pkg/admission/plugin/namespace/lifecycle/admission.go.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ironbell.base.clock import rfc3339
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 _COLLECTION_WIDTH = 64
+_LASTING_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 _PROPAGATION_FINALIZERS = {Propagation.ORPHAN: ORPHAN_FINALIZER, Propagation.FOREGROUND: FOREGROUND_FINALIZER}
 
 
@@ -33,6 +35,11 @@ async def delete(
     """Delete an object, or mark it if something still holds it.
 
     Gives the marked object, or the final `Status`.
+
+    Raises:
+        NotFound: there is no such object.
+        Forbidden: it is a namespace that must stay, or admission refuses.
+        Conflict: a precondition does not hold, or others keep being first.
     """
     info = request.info
     for _ in range(ATTEMPTS):
@@ -41,6 +48,8 @@ async def delete(
             raise status.not_found(info, request.name)
         check_preconditions(request, current, preconditions)
         value = to_version(info, current.decode())
+        if is_namespace(value) and request.name in _LASTING_NAMESPACES:
+            raise status.forbidden(info, request.name, why="this namespace may not be deleted")
         if context.admission.concerns(info):
             await _admit(context, request, value)
             if context.store.latest(info.store_key, request.key) is not current:

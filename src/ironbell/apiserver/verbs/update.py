@@ -61,6 +61,7 @@ async def update(context: Context, request: Request, change: Change, *, wrapped:
     Raises:
         NotFound: there is no such object.
         Conflict: the change names a resourceVersion that is not the latest, or others keep being first.
+        Invalid: the new object has faults.
     """
     for _ in range(ATTEMPTS):
         current = context.store.latest(request.info.store_key, request.key)
@@ -90,6 +91,9 @@ def _check_version(request: Request, new: Object, old: Object) -> None:
     for name in ("name", "namespace"):
         if meta.get(name, old["metadata"].get(name)) != old["metadata"].get(name):
             raise BadRequest(f"the {name} of the object ({meta[name]}) does not match the {name} on the URL")
+    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
+        fault = invalid("metadata.uid", meta["uid"], "field is immutable")
+        raise status.invalid(request.info, request.name, errors=[fault])
 
 
 def _merge_parts(request: Request, new: Object, old: Object) -> Object:
