@@ -238,8 +238,9 @@ class TestCexec:
     def test_failures_have_status_30_and_a_reason(self, ext4, run_action, tmp_path):
         self.root_with_shell(ext4, tmp_path / "m")
         shell = {"DEFAULT_INTERPRETER": "/bin/sh -c"}
-        failed = run_action("cexec", **self.environment(ext4, "exit 7", **shell))
+        failed = run_action("cexec", **self.environment(ext4, "true hunter2; exit 7", **shell))
         assert (failed.status, "status 7" in failed.failure) == (30, True)
+        assert "hunter2" not in failed.failure, "a command's arguments may hold a password"
         missing = run_action("cexec", **self.environment(ext4, "/bin/none"))
         assert (missing.status, "no program /bin/none" in missing.failure) == (30, True)
         foreign = run_action("cexec", **self.environment(ext4, "/bin/foreign"))

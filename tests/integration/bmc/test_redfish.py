@@ -254,6 +254,19 @@ async def test_a_wrong_password_is_no_reason_to_try_again(service: Service) -> N
     assert sum(path == SESSIONS for _, path, _ in service.requests) == 1
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 503])
+async def test_a_service_that_repeats_the_password_is_not_quoted(service: Service, status: int) -> None:
+    said = {"error": {"message": "The value 'hunter2' for the property Password has another format."}}
+    service.fail(SESSIONS, _status(status, msgspec.json.encode(said).decode()))
+    with pytest.raises(BmcError) as caught:
+        await connect(service.target(password="hunter2"))
+    shown, error = [], caught.value
+    while error is not None:
+        shown.append(str(error))
+        error = error.__cause__ or error.__context__
+    assert "hunter2" not in " ".join(shown)
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [

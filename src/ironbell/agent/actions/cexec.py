@@ -74,7 +74,8 @@ def _run(arguments: list[str], *, root: Path | None, environment: dict[str, str]
         raise ActionError(f"{name}: {error.strerror}", exit_status=_FAILED) from error
     if status:
         ending = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-        raise ActionError(f"{' '.join(arguments)[:200]}: {ending}", exit_status=_FAILED)
+        # Not its arguments: they may hold a password, and this text goes into the Workflow and into events.
+        raise ActionError(f"{name} {ending}; what it said is in the action's log", exit_status=_FAILED)
 
 
 @contextlib.contextmanager

@@ -191,6 +191,9 @@ class RedfishHttp:
                 text = await _body(response, self._endpoint.host)
                 if response.status == 403 and logs_in:
                     raise AuthenticationError(f"{self._endpoint.host}: user name or password is refused")
+                if response.status >= 400 and logs_in:
+                    # Some services quote what they refuse, and here that is the password.
+                    text = b""
                 return _answer(response, text, f"{method} {path}", self._endpoint.host, changes=changes)
         except aiohttp.ClientConnectorCertificateError as error:
             raise _untrusted(self._endpoint.host, error.certificate_error) from error
