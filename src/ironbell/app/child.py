@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from ironbell.app.logs import configure_logging
 from ironbell.base.errors import IronbellError
 
 C = TypeVar("C")
+OPEN_FILES = 65536
 
 _log = structlog.get_logger()
 
@@ -57,6 +59,7 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
     The coroutine is cancelled on SIGTERM, SIGINT, or when the parent is gone. Returns the exit status.
     """
     configure_logging(process=name)
+    raise_file_limit()
     try:
         main = prepare()
         gc.set_threshold(50_000, 20, 50)
@@ -70,6 +73,15 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
             _log.exception("defect", exc_info=defects)
         return _failed(list(leaves(expected or group)))
     return 0
+
+
+def raise_file_limit(wanted: int = OPEN_FILES) -> None:
+    """Let this process have as many files open as it may, up to `wanted`: every machine at work is a connection, and
+    the usual limit of 1024 is there for programs that use select(2)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
