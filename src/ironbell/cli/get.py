@@ -8,8 +8,11 @@ from typing import Any
 import click
 import msgspec
 
+from ironbell.api.kind import Kind
 from ironbell.cli.session import api_options, connected, kind_named, namespace_options, run
 
+Answer = dict[str, Any]
+TABLES = ("table", "wide")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -27,16 +30,22 @@ def get(kind: str, names: tuple[str, ...], selector: str, output: str, **where: 
 
     KIND may also be KIND/NAME, or several kinds with commas.
     """
-    kinds, _, name = kind.partition("/")
-    texts = [
-        run(_get(one, (name, *names) if name else names, selector=selector, output=output, **where))
-        for one in kinds.split(",")
-    ]
-    click.echo("\n".join(texts), nl=False)
+    words, _, name = kind.partition("/")
+    kinds = [kind_named(word) for word in words.split(",")]
+    found = run(_answers(kinds, (name, *names) if name else names, selector=selector, output=output, **where))
+    with_namespace = where["all_namespaces"]
+    if output in TABLES:
+        tables = [
+            table_text(answers, wide=output == "wide", with_namespace=with_namespace and one.namespaced)
+            for one, answers in zip(kinds, found, strict=True)
+        ]
+        click.echo("\n".join(tables), nl=False)
+    else:
+        click.echo(objects_text(list(zip(kinds, found, strict=True)), output=output), nl=False)
 
 
-async def _get(
-    word: str,
+async def _answers(
+    kinds: list[Kind[Any]],
     names: tuple[str, ...],
     *,
     selector: str,
@@ -45,25 +54,43 @@ async def _get(
     all_namespaces: bool,
     kubeconfig: Path | None,
     context: str,
-) -> str:
-    kind = kind_named(word)
-    space = "" if all_namespaces or not kind.namespaced else namespace
-    paths = [kind.collection.path(space, name) for name in names] or [kind.collection.path(space)]
+) -> list[list[Answer]]:
+    """For each kind the answers for all names, or the one of the list."""
     query = {"labelSelector": selector} if selector else {}
-    accept = TABLE if output in {"table", "wide"} else "application/json"
+    accept = TABLE if output in TABLES else "application/json"
+    found = []
     async with connected(kubeconfig, context) as api:
-        answers = [msgspec.json.decode(await api.raw("GET", path, query=dict(query), accept=accept)) for path in paths]
-    if output in {"table", "wide"}:
-        return table_text(answers, wide=output == "wide", with_namespace=all_namespaces and kind.namespaced)
-    items = [item for answer in answers for item in answer.get("items", [answer])]
+        for kind in kinds:
+            space = "" if all_namespaces or not kind.namespaced else namespace
+            paths = [kind.collection.path(space, name) for name in names] or [kind.collection.path(space)]
+            bodies = [await api.raw("GET", path, query=dict(query), accept=accept) for path in paths]
+            found.append([msgspec.json.decode(body) for body in bodies])
+    return found
+
+
+def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) -> str:
+    """Names, or one JSON or YAML document: a list, unless it is one object that was named."""
+    items = [
+        (kind, {"apiVersion": kind.api_version, "kind": kind.kind, **item})
+        for kind, answers in found
+        for answer in answers
+        for item in answer.get("items", [answer])
+    ]
     if output == "name":
-        return "".join(f"{kind.plural}.{kind.group}/{item['metadata']['name']}\n" for item in items)
-    whole: Any = items[0] if len(names) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}
+        return "".join(f"{_qualified(kind)}/{item['metadata']['name']}\n" for kind, item in items)
+    named = [answer for _, answers in found for answer in answers if "items" not in answer]
+    whole: Any = {"apiVersion": "v1", "kind": "List", "items": [item for _, item in items]}
+    if len(items) == len(named) == 1:
+        whole = items[0][1]
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
     from ironbell.codec import goyaml
 
     return goyaml.dump(whole)
+
+
+def _qualified(kind: Kind[Any]) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def table_text(tables: list[dict[str, Any]], *, wide: bool, with_namespace: bool) -> str:

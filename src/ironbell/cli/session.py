@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -59,9 +60,12 @@ def kubeconfig_path(given: Path | None) -> Path:
     """
     if given is not None:
         return given
-    for candidate in (*os.environ.get("KUBECONFIG", "").split(os.pathsep), str(Path.home() / ".kube" / "config")):
-        if candidate and Path(candidate).is_file():
-            return Path(candidate)
+    candidates = [Path(text) for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
+    with contextlib.suppress(RuntimeError):  # an account may have no home folder
+        candidates.append(Path.home() / ".kube" / "config")
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
     raise NoApiError("no kubeconfig: give --kubeconfig DIR/kubeconfig (the path that `ironbell up` prints)")
 
 
@@ -93,6 +97,8 @@ def kind_named(word: str) -> Kind[Any]:
         core.EVENT,
         core.NODE,
         core.LEASE,
+        core.SERVICE_ACCOUNT,
+        core.CUSTOM_RESOURCE_DEFINITION,
     )
     for kind in kinds:
         names = {kind.plural, kind.singular, kind.kind.lower(), *kind.short_names}

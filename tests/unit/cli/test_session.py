@@ -1,0 +1,26 @@
+"""Where commands find the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbell.cli.session import NoApiError, kubeconfig_path
+
+
+def test_the_first_of_several_that_is_there_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "b").write_text("")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a::{tmp_path}/b")
+    assert kubeconfig_path(None) == tmp_path / "b"
+    assert kubeconfig_path(tmp_path / "given") == tmp_path / "given"
+
+
+def test_an_account_without_a_home_folder_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(NoApiError, match="give --kubeconfig"):
+        kubeconfig_path(None)
