@@ -58,10 +58,10 @@ def _is_about(event: Object, kind: str, name: str, uid: str | None) -> bool:
 
 def _state(obj: Object) -> str:
     status = obj.get("status", {})
-    if obj["kind"] == "Machine":
-        return f"power {status.get('powerState', 'unknown')}"
     if status.get("state"):
         return str(status["state"])
+    if obj["kind"] == "Machine":
+        return f"power {status.get('powerState', 'unknown')}"
     done = {c["type"] for c in status.get("conditions", []) if c["status"] == "True"}
     return next((state for state in ("Failed", "Completed", "Running") if state in done), "")
 

@@ -95,3 +95,10 @@ def test_table_hides_wide_columns_and_shows_namespaces() -> None:
     assert (
         table_text([{"columnDefinitions": [], "rows": None}], wide=False, with_namespace=False) == "No objects found.\n"
     )
+
+
+def test_a_machine_that_does_not_exist_has_no_power_state() -> None:
+    missing = {"kind": "Machine", "metadata": {"name": "m", "namespace": "x"}, "status": {"state": "does not exist"}}
+    assert explain(missing, [], NOW).state == "does not exist"
+    there = {"kind": "Machine", "metadata": {"name": "m", "namespace": "x"}, "status": {"powerState": "on"}}
+    assert explain(there, [], NOW).state == "power on"
