@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
 
-_GROUP = "tinkerbell.org/"
+_VERSION = "tinkerbell.org/v1alpha1"
 
 
 class ManifestError(IronbellError):
@@ -55,7 +56,7 @@ def render(template_file: str, hardware_file: str | None, variables: dict[str, s
     from ironbell.contract.workflow_document import DocumentError, parse_document
 
     source = _only(template_file, "Template")
-    hardware = _only(hardware_file, "Hardware") if hardware_file is not None else None
+    hardware = _hardware(hardware_file) if hardware_file is not None else None
     spec = source.get("spec")
     data = spec.get("data") if isinstance(spec, dict) else None
     if not isinstance(data, str):
@@ -76,6 +77,22 @@ def render(template_file: str, hardware_file: str | None, variables: dict[str, s
         sys.exit(2)
 
 
+def _hardware(path: str) -> dict[str, Any]:
+    """The one Hardware of a file.
+
+    Raises:
+        ManifestError: there is not just one, or a field of it has a type that the API would refuse.
+    """
+    from ironbell.api.tinkerbell import HARDWARE
+
+    found = _only(path, "Hardware")
+    try:
+        HARDWARE.decode(msgspec.json.encode(found))
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise ManifestError(f"{path}: Hardware {_name(found)}: {error}") from None
+    return found
+
+
 def _only(path: str, kind: str) -> dict[str, Any]:
     """The one object of a kind in a file.
 
@@ -86,13 +103,13 @@ def _only(path: str, kind: str) -> dict[str, Any]:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise ManifestError(f"{path}: holds no {kind} of {_GROUP}v1alpha1")
+        raise ManifestError(f"{path}: holds no {kind} of {_VERSION}")
     names = ", ".join(_name(item) for item in found)
     raise ManifestError(f"{path}: holds {len(found)} objects of kind {kind} ({names}); give a file with one")
 
 
 def _objects(path: str) -> Iterator[dict[str, Any]]:
-    """The objects of our group in a file: its documents, the items of lists among them."""
+    """The objects of our version in a file: its documents, the items of lists among them."""
     from ironbell.codec.goyaml import YamlError, load_all
 
     try:
@@ -108,7 +125,7 @@ def _objects(path: str) -> Iterator[dict[str, Any]]:
             pending = item + pending
         elif isinstance(item, dict) and isinstance(item.get("items"), list) and str(item.get("kind")).endswith("List"):
             pending = item["items"] + pending
-        elif isinstance(item, dict) and str(item.get("apiVersion", "")).startswith(_GROUP):
+        elif isinstance(item, dict) and item.get("apiVersion") == _VERSION:
             yield item
 
 

@@ -107,6 +107,27 @@ def test_none_or_several_objects_are_refused(tmp_path: Path) -> None:
         assert "Hardware" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("{name: node-1, labels: {rack: r1}}", "node-1", "$.metadata"),
+        ("[{device: /dev/nvme0n1}]", "/dev/nvme0n1", "$.spec.disks"),
+        ("lease_time: 86400", "lease_time: a day", "lease_time"),
+        ("lease_time: 86400", "lease_time: 99999999999999999999", "Hardware node-1"),
+    ],
+)
+def test_a_hardware_that_the_api_would_refuse_is_refused(tmp_path: Path, old: str, new: str, where: str) -> None:
+    result = _render(tmp_path, _template(_DATA), _HARDWARE.replace(old, new), "--map", "device_1=x")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "hardware.yaml: Hardware" in str(result.exception)
+    assert where in str(result.exception)
+
+
+def test_objects_of_another_version_are_not_taken(tmp_path: Path) -> None:
+    result = _render(tmp_path, _template(_DATA).replace("v1alpha1", "v1alpha2"), _HARDWARE, "--map", "device_1=x")
+    assert "holds no Template of tinkerbell.org/v1alpha1" in str(result.exception)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["template", "render", str(tmp_path / "none.yaml")])
     assert "none.yaml: No such file or directory" in str(result.exception)
