@@ -64,7 +64,10 @@ class Site:
         folder = self.options.folder
         if self.options.serves_machines and os.geteuid() != 0:
             raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise UpError(f"cannot make the data folder {folder}: {error.strerror}; give another --data-dir") from error
         with _locked(folder):
             await asyncio.to_thread(self._prepare)
             self._fatal = asyncio.get_running_loop().create_future()
@@ -195,7 +198,11 @@ class Site:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the data folder for this process alone; the lock goes with the process, however it ends."""
-    with (folder / "lock").open("w") as lock:
+    try:
+        opened = (folder / "lock").open("w")
+    except OSError as error:
+        raise UpError(f"cannot write to the data folder {folder}: {error.strerror}; give another --data-dir") from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

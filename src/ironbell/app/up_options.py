@@ -86,7 +86,14 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
         options = msgspec.convert(values, UpOptions)
     except msgspec.ValidationError as error:
         raise OptionsError(f"{file or 'options'}: {error}") from error
-    return _checked(options)
+    return _at_home(_checked(options))
+
+
+def _at_home(options: UpOptions) -> UpOptions:
+    """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
+    paths = {name: _expanded(getattr(options, name)) for name in ("data_dir", "lab", "osie_dir", "ipxe_dir")}
+    artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
+    return msgspec.structs.replace(options, **paths, artefacts=artefacts)
 
 
 def _checked(options: UpOptions) -> UpOptions:
@@ -105,6 +112,13 @@ def _checked(options: UpOptions) -> UpOptions:
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
+
+
+def _expanded(path: str) -> str:
+    try:
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError as error:
+        raise OptionsError(f"{path}: there is no such home folder; write the path without ~") from error
 
 
 def _is_ipv4(text: str) -> bool:

@@ -19,6 +19,17 @@ def test_command_line_wins_over_the_file(tmp_path: Path) -> None:
     assert options.serves_machines
 
 
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/x")
+    file = tmp_path / "c.yaml"
+    file.write_text("data-dir: ~/site\nosie-dir: ~/osie\nartefacts: {images: ~/images}\n")
+    options = read_options(file, {"lab": "~/lab.yaml"})
+    assert (str(options.folder), options.osie_dir, options.lab) == ("/home/x/site", "/home/x/osie", "/home/x/lab.yaml")
+    assert options.artefacts == {"images": "/home/x/images"}
+    with pytest.raises(OptionsError, match="~nobody-of-that-name/site: there is no such home folder"):
+        read_options(None, {"data_dir": "~nobody-of-that-name/site"})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
