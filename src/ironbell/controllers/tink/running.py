@@ -117,7 +117,9 @@ def _not_seen(workflow: Workflow, status: WorkflowStatus) -> Situation:
     limit_s = agent_timeout_s(workflow)
     message = f"agent {status.agent_id} has not asked for the first action; it does once the in-memory OS runs"
     if limit_s is None and (text := workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT)):
-        message += f"; annotation {ANNOTATION_AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
+        message += (
+            f"; annotation {ANNOTATION_AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
+        )
     verdict = f"agent {status.agent_id} has not asked for the first action within {limit_s or 0:g} s"
     return Situation(Reason.AGENT_NOT_SEEN, message, limit_s, Reason.AGENT_NEVER_CAME, verdict)
 
