@@ -185,5 +185,5 @@ async def test_a_patch_cannot_rename(admin: Any, widgets: Any, widget: Make) -> 
 
 async def test_a_patch_of_the_uid_is_refused(admin: Any, widgets: Any, widget: Make) -> None:
     await admin.create(widgets, widget("a"))
-    with pytest.raises(Invalid, match="metadata.uid: Invalid value: .other.: field is immutable"):
+    with pytest.raises(Invalid, match=r"metadata\.uid: Invalid value: .other.: field is immutable"):
         await admin.patch(widgets, "a", {"metadata": {"uid": "other"}})
