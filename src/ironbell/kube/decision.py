@@ -180,19 +180,29 @@ class Need(Generic[V]):
 class Fact(Generic[V]):
     """What is known: the last answer with the moment it was asked for, and the error if the last question failed.
 
-    `value` survives later errors (then `error` is set and `error_at` newer than `at`).
+    `value` survives later errors (then `error` is set and `error_at` newer than `at`). What an answer says is true at
+    some moment between question and answer: it counts as newer than what happened before the question, and its age
+    counts from its arrival, so that one which took long to come is not too old when it comes.
     """
 
     value: V | None
     at: datetime | None
     error: IronbellError | None = None
     error_at: datetime | None = None
+    answered_at: datetime | None = None
+    """When the answer came; None is the moment of the question."""
+
+    @property
+    def known_since(self) -> datetime | None:
+        """From when on the answer's age counts."""
+        return self.answered_at or self.at
 
     def fresh(self, now: datetime, max_age_s: float, newer_than: datetime | None = None) -> bool:
-        """Whether there is an answer, not older than `max_age_s`, asked for at or after `newer_than`."""
-        if self.at is None or (newer_than is not None and self.at < newer_than):
+        """Whether there is an answer that came at most `max_age_s` ago, asked for at or after `newer_than`."""
+        since = self.known_since
+        if self.at is None or since is None or (newer_than is not None and self.at < newer_than):
             return False
-        return now - self.at <= timedelta(seconds=max_age_s)
+        return now - since <= timedelta(seconds=max_age_s)
 
 
 @dataclass(frozen=True, slots=True)

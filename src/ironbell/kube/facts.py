@@ -157,11 +157,11 @@ class FactBook:
                 entry.failures, self._randomness
             )
             return delay_s - (now - fact.error_at).total_seconds()
-        if fact.at is None:
+        if fact.at is None or fact.known_since is None:
             return 0.0
         if need.newer_than is not None and fact.at < need.newer_than:
             return (need.newer_than - now).total_seconds()
-        return need.max_age_s * _REFRESH - (now - fact.at).total_seconds()
+        return need.max_age_s * _REFRESH - (now - fact.known_since).total_seconds()
 
     def _fire(self, question: Question[Any]) -> None:
         entry = self._entries[question]
@@ -196,7 +196,8 @@ class FactBook:
         if entry.edition != edition:
             self._schedule(question, entry)
             return
-        self._note(entry, Fact(value, asked_at) if error is None else self._failed(entry, error))
+        answered = Fact(value, asked_at, answered_at=self._clock.now())
+        self._note(entry, answered if error is None else self._failed(entry, error))
         if error is not None:
             metrics.facts_failed.labels(self._controller, type(question).__name__).inc()
         for key in list(entry.needs):
@@ -215,8 +216,8 @@ class FactBook:
             raise QuestionTimeoutError(f"no answer to {type(question).__name__} within {timeout_s:g} s") from error
 
     def _failed(self, entry: _Entry, error: IronbellError) -> Fact[Any]:
-        value, at = (entry.fact.value, entry.fact.at) if entry.fact is not None else (None, None)
-        return Fact(value, at, error, self._clock.now())
+        known = entry.fact or Fact(None, None)
+        return Fact(known.value, known.at, error, self._clock.now(), known.answered_at)
 
     def _note(self, entry: _Entry, fact: Fact[Any]) -> None:
         entry.fact = fact

@@ -22,7 +22,7 @@ class Fault(Enum):
     """Power actions are answered with 500 and do nothing."""
 
 
-SLOW_S = 8.0
+SLOW_S = 2.5
 
 
 @dataclass

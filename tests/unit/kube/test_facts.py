@@ -227,3 +227,21 @@ async def test_closing_ends_questions_in_flight() -> None:
 def test_a_need_that_nothing_can_fulfil_is_refused() -> None:
     with pytest.raises(DecisionError, match="max_age_s"):
         check(do(needs=[need(max_age_s=0.0)]))
+
+
+async def test_an_answer_that_takes_longer_than_its_age_is_fresh_when_it_comes() -> None:
+    """Otherwise a BMC that is slower than it is polled would never be known."""
+
+    async def slow(_question: Power) -> str:
+        await asyncio.sleep(16)
+        return "on"
+
+    desk = Desk(slow)
+    before = LoopClock().now()
+    desk.book.declare(A, [need(max_age_s=3.0)])
+    await asyncio.sleep(16.5)
+    now = LoopClock().now()
+    assert desk.back == [A]
+    assert desk.known().fresh(now, 3.0, before)
+    assert not desk.known().fresh(now, 3.0, before + timedelta(seconds=1)), "what happened after the question counts"
+    await desk.book.close()

@@ -123,3 +123,10 @@ def last_effect(task: Task) -> datetime | None:
         return None
     moment = attempt.settled or attempt.ended or attempt.started
     return parse_rfc3339(moment) if moment else None
+
+
+def last_accepted(task: Task) -> datetime | None:
+    """When the BMC last took an operation of the Task, and so its login."""
+    attempt = read(task)
+    moment = attempt.settled or attempt.ended if attempt is not None else ""
+    return parse_rfc3339(moment) if moment else None

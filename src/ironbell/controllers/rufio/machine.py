@@ -2,7 +2,7 @@
 
 The power state is a fact, asked every half hour, sooner while the BMC does not answer, at once when the connection, its
 Secret or the power itself (by a Task) was changed. A wrong password is tried once per half hour and with every change
-of the Secret: more would lock the account.
+of the Secret: more would lock the account. A Task whose login is accepted ends that wait.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
 """
@@ -21,7 +21,7 @@ from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
-from ironbell.controllers.rufio.attempt import last_effect
+from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_MACHINE, Trouble
 from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
@@ -61,6 +61,8 @@ class MachineObserved:
     power: Fact[PowerState] | None = None
     changed_at: datetime | None = None
     """When a Task last changed the power, or may have."""
+    accepted_at: datetime | None = None
+    """When the BMC last accepted an operation of a Task."""
 
 
 def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
@@ -70,6 +72,10 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
 def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
     namespace, _, name = task.metadata.annotations.get(ANNOTATION_MACHINE, "").partition("/")
     return [(namespace, name)] if name else []
+
+
+def _latest(moments: Iterable[datetime | None]) -> datetime | None:
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 class MachineReconciler:
@@ -88,9 +94,10 @@ class MachineReconciler:
         if machine is None or is_deleting(machine):
             return None
         target = target_of(machine.spec.connection, machine.metadata.namespace, cache)
-        effects = [last_effect(task) for task in cache.indexed(TASKS_BY_MACHINE, "/".join(key))]
-        changed_at = max((moment for moment in effects if moment is not None), default=None)
-        return MachineObserved(machine, target, cache.fact(PowerOf(target)), changed_at)
+        tasks = cache.indexed(TASKS_BY_MACHINE, "/".join(key))
+        changed_at = _latest(last_effect(task) for task in tasks)
+        accepted_at = _latest(last_accepted(task) for task in tasks)
+        return MachineObserved(machine, target, cache.fact(PowerOf(target)), changed_at, accepted_at)
 
     def decide(self, observed: MachineObserved, now: datetime) -> Decision:
         machine, power = observed.machine, observed.power
@@ -126,7 +133,8 @@ class MachineReconciler:
         if trouble is Trouble.CREDENTIALS:
             return wait(trouble, message, *actions)
         left_s = self._interval_s - (now - failed_at).total_seconds()
-        if trouble is Trouble.AUTHENTICATION and left_s > 0:
+        has_entered = observed.accepted_at is not None and observed.accepted_at > failed_at
+        if trouble is Trouble.AUTHENTICATION and left_s > 0 and not has_entered:
             return wait(trouble, message, *actions, requeue_after_s=left_s)
         again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
         return wait(trouble, message, *actions, needs=[again])

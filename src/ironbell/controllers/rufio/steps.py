@@ -89,7 +89,8 @@ def _goal(observed: TaskObserved, operation: Operation, now: datetime) -> Decisi
         return _send(observed, operation, now)
     message = f"{describe(operation)} was sent, power is {state}"
     left_s = (due - now).total_seconds() if due is not None else None
-    return wait("PowerStateNotReached", message, needs=[need], requeue_after_s=left_s)
+    held_up = taskstatus.held_up(observed.task, attempt.trouble, attempt.message) if attempt.failed else None
+    return wait("PowerStateNotReached", message, held_up, needs=[need], requeue_after_s=left_s)
 
 
 def _setting(observed: TaskObserved, operation: Operation, now: datetime) -> Decision:

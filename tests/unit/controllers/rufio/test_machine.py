@@ -96,3 +96,28 @@ def test_the_condition_keeps_the_time_of_its_last_change(scene: Any) -> None:
     scene.bmc.power = PowerState.ON
     scene.settle(horizon_s=1900)
     assert scene.the_machine().status.conditions[0].last_update_time == before
+
+
+def test_a_task_that_may_log_in_again_ends_the_wait_after_a_refused_login(scene: Any) -> None:
+    """An account that was locked for a while: nobody has to touch the Secret."""
+    scene.machine()
+    scene.bmc.trouble = Trouble.AUTHENTICATION
+    scene.settle(horizon_s=5)
+    assert contactable(scene)[0] == "False"
+    scene.bmc.trouble = None
+    scene.job("j1", {"powerAction": "on"})
+    scene.settle(horizon_s=30)
+    assert scene.bmc.done == ["power on"]
+    assert contactable(scene) == ("True", "")
+    assert scene.the_machine().status.power_state == "on"
+
+
+def test_why_a_goal_is_not_reached_is_said(scene: Any) -> None:
+    scene.bmc.unknown = 1
+    scene.bmc.ignores = {"power on"}
+    scene.task({"powerAction": "on"})
+    scene.world.settle(scene.tasks, horizon_s=10)
+    assert scene.outcome(scene.the_task())["Completed"] == ("False", "BMCOutcomeUnknown: 10.0.0.1: connection reset")
+    scene.bmc.ignores = set()
+    scene.world.settle(scene.tasks, horizon_s=30)
+    assert scene.outcome(scene.the_task())["Completed"] == ("True", "")
