@@ -89,7 +89,7 @@ async def test_power_cycle_in_the_middle_fails_the_workflow_with_the_reason(
         await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=BOOT_S, what="writing")
         await seen.apply(power_cycle_into_network())
         await seen.until(lambda: seen.state(WORKFLOW) == "FAILED", within_s=BOOT_S, what="failure")
-        assert "reboot" in seen.message(WORKFLOW)
+        await seen.until(lambda: "reboot" in seen.message(WORKFLOW), within_s=30, what="the reason")
 
 
 @pytest.mark.soak
