@@ -78,16 +78,21 @@ async def run(demo: Demo, *, stay: bool) -> None:
         password = secrets.token_urlsafe(9)
         async with HttpApi(from_kubeconfig(site.kubeconfig)) as api:
             screen.restart()
-            await _apply(Client(api), demo, site, password=password)
+            await apply(Client(api), demo, site, password=password)
             screen.line(Line("applied", "Secret, Machine, Hardware, Template and Workflow"))
-            await _follow(api, demo, screen)
+            await follow(api, demo, screen)
         _look_around(screen, site, password=password)
         if stay:
             screen.note("The machine keeps running. Ctrl-C ends it and removes everything.")
             await asyncio.Event().wait()
 
 
-async def _apply(client: Client, demo: Demo, site: RunningSite, *, password: str) -> None:
+async def apply(client: Client, demo: Demo, site: RunningSite, *, password: str) -> None:
+    """Apply all objects of the installation.
+
+    Raises:
+        DemoError: they are there already.
+    """
     machine = site.lab.machine(NODE)
     documents = lab_manifests(site.lab, {NODE: _text(Path(machine.password_file))})
     checksum = _text(demo.image.with_name(f"{demo.image.name}.sha256")).split()[0]
@@ -124,7 +129,12 @@ async def _create(client: Client, kind: Any, document: dict[str, Any]) -> None:
         raise DemoError(f"{error}; the data folder is not new") from error
 
 
-async def _follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
+async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
+    """Show what happens until the machine is installed.
+
+    Raises:
+        DemoError: it cannot be any more, or takes longer than the demonstration allows.
+    """
     story = Story(NODE, f"install-{NODE}")
     changed = asyncio.Event()
 
