@@ -8,6 +8,8 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/client.go.
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -24,6 +26,7 @@ from ironbell.controllers.rufio.trouble import BmcTroubleError
 
 T = TypeVar("T")
 REDFISH_PORT: Final = 443
+_NAME: Final = re.compile(r"[A-Za-z0-9_]([-.A-Za-z0-9_]*[A-Za-z0-9_])?\.?")
 
 _TROUBLES: Final[tuple[tuple[type[bmc.BmcError], Trouble], ...]] = (
     (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
@@ -46,6 +49,12 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
         name = "homeassistant" if options.homeassistant is not None else "rpc"
         message = f"spec.connection.providerOptions.{name} asks for a driver that is not available; use redfish"
         raise BmcTroubleError(Trouble.REFUSED, message)
+    if not _is_host(connection.host):
+        message = (
+            f"spec.connection.host {connection.host!r} is neither an address nor a name; write it without https:// and"
+            " port, which goes to providerOptions.redfish.port"
+        )
+        raise BmcTroubleError(Trouble.REFUSED, message)
     settings = (options.redfish if options else None) or RedfishOptions()
     endpoint = Endpoint(
         host=connection.host,
@@ -58,6 +67,14 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
     )
     target = redfish.RedfishTarget(endpoint, settings.system_name)
     return DriverSession(await _sorted(lambda: redfish.connect(target)))
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return _NAME.fullmatch(text) is not None
+    return True
 
 
 class DriverSession:

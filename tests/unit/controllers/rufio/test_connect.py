@@ -48,6 +48,21 @@ class FakeDriver:
         self.note("close")
 
 
+@pytest.mark.parametrize("host", ["https://10.0.0.1", "10.0.0.1:8443", "bmc:443", "no such host", "bmc/redfish", ""])
+async def test_what_is_no_host_is_refused_with_what_to_write(host: str) -> None:
+    with pytest.raises(BmcTroubleError, match="is neither an address nor a name") as caught:
+        await connect(Connection(host=host, insecure_tls=True), Credentials("a", "b"))
+    assert caught.value.trouble is Trouble.REFUSED
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "::1", "localhost", "LOCALHOST"])
+async def test_addresses_and_names_are_hosts(host: str) -> None:
+    options = ProviderOptions(redfish=RedfishOptions(port=1))
+    with pytest.raises(BmcTroubleError) as caught:
+        await connect(Connection(host=host, insecure_tls=True, provider_options=options), Credentials("a", "b"))
+    assert caught.value.trouble is Trouble.UNREACHABLE
+
+
 @pytest.mark.parametrize(
     ("operation", "call"),
     [
