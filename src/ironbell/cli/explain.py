@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.cli.terminal import printable
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
@@ -35,7 +36,7 @@ class Explanation:
         body = [*(f"  {line}" for line in self.lines)]
         if self.events:
             body += ["  Events:", *(f"    {event}" for event in self.events)]
-        return "\n".join([head, *body])
+        return printable("\n".join([head, *body]))
 
 
 def explain(obj: Object, events: Sequence[Object], now: datetime) -> Explanation:

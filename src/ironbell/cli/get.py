@@ -10,6 +10,7 @@ import msgspec
 
 from ironbell.api.kind import Kind
 from ironbell.cli.session import api_options, connected, kind_named, namespace_options, run
+from ironbell.cli.terminal import one_line
 
 Answer = dict[str, Any]
 TABLES = ("table", "wide")
@@ -100,7 +101,7 @@ def table_text(tables: list[dict[str, Any]], *, wide: bool, with_namespace: bool
     heads = [str(columns[place]["name"]).upper() for place in shown]
     rows = [
         ([row["object"]["metadata"].get("namespace", "")] if with_namespace else [])
-        + ["" if row["cells"][place] is None else str(row["cells"][place]) for place in shown]
+        + ["" if row["cells"][place] is None else one_line(str(row["cells"][place])) for place in shown]
         for table in tables
         for row in table.get("rows") or []
     ]
