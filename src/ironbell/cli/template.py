@@ -16,6 +16,8 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 
 _VERSION = "tinkerbell.org/v1alpha1"
+Objects = dict[str, list[dict[str, Any]]]
+"""File names to what is in them."""
 
 
 class ManifestError(IronbellError):
@@ -55,8 +57,10 @@ def render(template_file: str, hardware_file: str | None, variables: dict[str, s
     from ironbell.contract.template_data import template_data
     from ironbell.contract.workflow_document import DocumentError, parse_document
 
-    source = _only(template_file, "Template")
-    hardware = _hardware(hardware_file) if hardware_file is not None else None
+    # read once, so that both may be on standard input
+    objects = {path: list(_objects(path)) for path in {template_file, hardware_file} if path is not None}
+    source = _only(objects, template_file, "Template")
+    hardware = _hardware(objects, hardware_file) if hardware_file is not None else None
     spec = source.get("spec")
     data = spec.get("data") if isinstance(spec, dict) else None
     if not isinstance(data, str):
@@ -77,7 +81,7 @@ def render(template_file: str, hardware_file: str | None, variables: dict[str, s
         sys.exit(2)
 
 
-def _hardware(path: str) -> dict[str, Any]:
+def _hardware(objects: Objects, path: str) -> dict[str, Any]:
     """The one Hardware of a file.
 
     Raises:
@@ -85,7 +89,7 @@ def _hardware(path: str) -> dict[str, Any]:
     """
     from ironbell.api.tinkerbell import HARDWARE
 
-    found = _only(path, "Hardware")
+    found = _only(objects, path, "Hardware")
     try:
         HARDWARE.decode(msgspec.json.encode(found))
     except (msgspec.MsgspecError, ValueError, OverflowError) as error:
@@ -93,13 +97,13 @@ def _hardware(path: str) -> dict[str, Any]:
     return found
 
 
-def _only(path: str, kind: str) -> dict[str, Any]:
+def _only(objects: Objects, path: str, kind: str) -> dict[str, Any]:
     """The one object of a kind in a file.
 
     Raises:
-        ManifestError: the file cannot be read, or holds none or several.
+        ManifestError: the file holds none or several.
     """
-    found = [item for item in _objects(path) if item.get("kind") == kind]
+    found = [item for item in objects[path] if item.get("kind") == kind]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -109,7 +113,11 @@ def _only(path: str, kind: str) -> dict[str, Any]:
 
 
 def _objects(path: str) -> Iterator[dict[str, Any]]:
-    """The objects of our version in a file: its documents, the items of lists among them."""
+    """The objects of our version in a file: its documents, the items of lists among them.
+
+    Raises:
+        ManifestError: the file cannot be read.
+    """
     from ironbell.codec.goyaml import YamlError, load_all
 
     try:

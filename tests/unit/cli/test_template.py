@@ -128,6 +128,12 @@ def test_objects_of_another_version_are_not_taken(tmp_path: Path) -> None:
     assert "holds no Template of tinkerbell.org/v1alpha1" in str(result.exception)
 
 
+def test_both_manifests_may_be_on_standard_input() -> None:
+    arguments = ["template", "render", "-", "--hardware", "-", "--map", "device_1=x"]
+    result = CliRunner().invoke(cli, arguments, input=f"{_HARDWARE}---\n{_template(_DATA)}")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["template", "render", str(tmp_path / "none.yaml")])
     assert "none.yaml: No such file or directory" in str(result.exception)
