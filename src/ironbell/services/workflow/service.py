@@ -101,6 +101,7 @@ class WorkflowService(WorkflowServiceBase):
         while True:
             choice = self._choose(self._index.workflows_for(agent_id), agent_id, boot_id)
             pause_s = hold_s
+            why: str | None = None
             if isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
                 choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
             elif not isinstance(choice, Nothing):
@@ -113,6 +114,8 @@ class WorkflowService(WorkflowServiceBase):
                 continue
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
+                if why is not None:
+                    log.warning("action held back", agent=agent_id, why=why)
                 raise GRPCError(Status[choice.code.value], choice.message)
             await self._wait(agent_id, min(left_s, pause_s))
 
