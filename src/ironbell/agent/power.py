@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Mapping
 
 from ironbell.agent.notes import Power
 from ironbell.base.errors import IronbellError, Retry
 
 POWER_VARIABLE = "IRONBELL_POWER"
+SYNC_S = 20.0
 
 _COMMANDS = {Power.REBOOT: 0x01234567, Power.POWEROFF: 0x4321FEDC, Power.KEXEC: 0x45584543}
 
@@ -43,7 +45,10 @@ def switch(power: Power) -> None:
     Raises:
         OSError: the kernel refused, such as kexec without a loaded kernel.
     """
-    os.sync()
+    # A defective disk may keep it waiting for ever; what the actions wrote is on its disk already.
+    syncing = threading.Thread(target=os.sync, name="sync", daemon=True)
+    syncing.start()
+    syncing.join(SYNC_S)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.reboot(ctypes.c_uint(_COMMANDS[power])) != 0:
         number = ctypes.get_errno()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import threading
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,20 @@ def test_only_a_machine_that_was_booted_for_the_agent_is_switched():
     assert power.permitted({"worker_id": "x"}, {})
     assert power.permitted({}, {"IRONBELL_POWER": "real"})
     assert not power.permitted({"root": "/dev/sda"}, {"IRONBELL_POWER": "1"})
+
+
+def test_a_disk_that_hangs_does_not_keep_the_machine_from_leaving(monkeypatch):
+    released = threading.Event()
+    calls: list[int] = []
+
+    class Libc:
+        def reboot(self, command: ctypes.c_uint) -> int:
+            calls.append(command.value)
+            return 0
+
+    monkeypatch.setattr(power.os, "sync", lambda: released.wait(10))
+    monkeypatch.setattr(power.ctypes, "CDLL", lambda *_args, **_more: Libc())
+    monkeypatch.setattr(power, "SYNC_S", 0.01)
+    power.switch(Power.REBOOT)
+    released.set()
+    assert calls == [0x01234567]

@@ -75,7 +75,8 @@ class Console:
         connection, address = self._syslog
         try:
             connection.sendto(datagram, socket.MSG_DONTWAIT, address)
-        except OSError:
+        except (OSError, OverflowError, UnicodeError):
+            # The last two: a port or a host name that cannot be one.
             return
 
 
