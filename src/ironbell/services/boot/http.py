@@ -23,6 +23,7 @@ from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Ma
 from ironbell.contract.netboot import NetbootSettings, netboot_plan, plan_for_unknown
 from ironbell.services.boot.binaries import IpxeBinaries, binary_name
 from ironbell.services.boot.script import script_for
+from ironbell.services.boot.sendfile import KernelFileResponse
 
 _log = structlog.get_logger()
 _served = Counter("ironbell_boot_http_requests_total", "Boot requests over HTTP.", ["route", "result"])
@@ -106,7 +107,7 @@ class BootHttp:
             if stage is not None:
                 self._observe(found, stage, f"{file.name} over HTTP ({file.stat().st_size} bytes)")
         _served.labels("artefact", "ok").inc()
-        return web.FileResponse(file, chunk_size=1 << 20)
+        return KernelFileResponse(file, chunk_size=1 << 20)
 
     def _address(self, request: web.Request) -> str:
         if self.advertise:
