@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,35 +10,14 @@ import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.run import NODE
-from support.installation import Artefacts, Installation, installation
+from support.installation import Artefacts, Installation, installation, kill
+from support.site import CORE, WIRE
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
 WORKFLOW = f"install-{NODE}"
 WRITE = "write the image"
 BOOT_S, INSTALL_S, FINISH_S = 420, 420, 420
-
-
-def pids_of(module: str, data_dir: Path) -> list[int]:
-    """Processes of one site: those that have a file below its folder open, or it as their folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes().split(b"\0")
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            owner = (Path("/proc") / parent / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if module.encode() in command and str(data_dir).encode() in owner:
-            found.append(int(entry.name))
-    return found
-
-
-def kill(module: str, data_dir: Path) -> None:
-    (pid,) = pids_of(module, data_dir)
-    os.kill(pid, signal.SIGKILL)
 
 
 async def check_installed(seen: Installation) -> None:
@@ -56,10 +33,10 @@ async def test_uefi_machine_is_installed_though_every_process_is_killed(tmp_path
     async with installation(tmp_path, artefacts, firmware="uefi") as seen:
         await seen.apply(*seen.objects(), *seen.install())
         await seen.until(lambda: "BootScriptServed" in seen.reasons(), within_s=BOOT_S, what="boot script")
-        kill("ironbell.app.wire", tmp_path)
+        kill(WIRE, tmp_path)
         await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=INSTALL_S, what="writing")
-        kill("ironbell.app.wire", tmp_path)
-        kill("ironbell.app.core", tmp_path)
+        kill(WIRE, tmp_path)
+        kill(CORE, tmp_path)
         await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "SUCCESS", within_s=INSTALL_S, what="image")
         await seen.until(lambda: "InstalledSystemUp" in seen.reasons(), within_s=FINISH_S, what="cloud-init's report")
         await seen.until(lambda: seen.state(WORKFLOW) == "SUCCESS", within_s=60, what="end of the workflow")

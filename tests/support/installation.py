@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,29 @@ from ironbell.lab.manifests import manifests as lab_manifests
 KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
 
 LOOK_AGAIN_S = 0.5
+
+
+def pids_of(module: str, data_dir: Path) -> list[int]:
+    """Processes of one site: those whose parent has its folder on its command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            owner = (Path("/proc") / parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if module.encode() in command and str(data_dir).encode() in owner:
+            found.append(int(entry.name))
+    return found
+
+
+def kill(module: str, data_dir: Path) -> None:
+    """kill -9 of a site's process."""
+    (pid,) = pids_of(module, data_dir)
+    os.kill(pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
