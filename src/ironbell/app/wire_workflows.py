@@ -18,6 +18,8 @@ from ironbell.services.workflow.logreader import log_routes
 from ironbell.services.workflow.server import Options, WorkflowServer
 
 SHUTDOWN_TIMEOUT_S = 1.0
+FINISH_S = 10.0
+"""Below the time that an agent waits for an answer."""
 
 
 class Workflows:
@@ -25,7 +27,7 @@ class Workflows:
 
     def __init__(self, api: Api, directory: HardwareDirectory, *, clock: Clock) -> None:
         self._table = WorkflowTable()
-        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname(), directory=directory)
+        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname(), directory=directory, finish_s=FINISH_S)
         self._server = WorkflowServer(api, self._table, options, clock=clock)
 
     def follow(self, old: Workflow | None, new: Workflow | None) -> None:

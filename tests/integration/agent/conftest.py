@@ -257,6 +257,7 @@ class Bench:
     directory: HardwareDirectory | None = None
     server: WorkflowServer | None = None
     hold_s: float = 0.3
+    finish_s: float = 0.0
     port: int = 0
     _task: asyncio.Task[None] | None = None
 
@@ -297,7 +298,12 @@ class Bench:
 
     async def start(self) -> None:
         options = Options(
-            log_folder=self.folder, replica="one", port=self.port, hold_s=self.hold_s, directory=self.directory
+            log_folder=self.folder,
+            replica="one",
+            port=self.port,
+            hold_s=self.hold_s,
+            finish_s=self.finish_s,
+            directory=self.directory,
         )
         self.server = WorkflowServer(self.api, self.index, options)
         await self.server.start()

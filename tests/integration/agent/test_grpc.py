@@ -83,6 +83,23 @@ async def code_of(awaitable) -> tuple[grpc.StatusCode, str]:
     return caught.value.code(), caught.value.details()
 
 
+async def test_the_last_result_is_acknowledged_when_the_boot_options_are_undone(bench, agent, action):
+    """An agent that reboots at the acknowledgement must not find netboot still allowed."""
+    await bench.stop()
+    bench.finish_s = 0.3
+    await bench.start()
+    await bench.add("wf", action("only"))
+    only = await agent.get_action()
+    await agent.report(only, "RUNNING")
+    code, _ = await code_of(agent.report(only, "SUCCESS"))
+    assert code is grpc.StatusCode.UNAVAILABLE, "nobody has undone the boot options, so the agent asks again"
+    assert (await bench.workflow("wf")).status.state == "POST", "the result itself is stored"
+    held = asyncio.create_task(agent.report(only, "SUCCESS"))
+    await bench.patch("wf", {"status": {"state": "SUCCESS"}}, subresource="status")
+    await held
+    await agent.report(only, "SUCCESS")
+
+
 async def test_a_workflow_from_start_to_end(bench, agent, action):
     await bench.add("wf", action("one", command=["a"], environment={"K": "action"}), action("two"))
     await bench.patch(

@@ -53,6 +53,8 @@ class Options:
     tls: ssl.SSLContext | None = None
     limits: Limits = field(default_factory=Limits)
     hold_s: float = HOLD_S
+    finish_s: float = 0.0
+    """How long the answer to a Workflow's last result is held for a controller to undo the boot options; 0: not."""
     address_of: Callable[[str], str | None] = field(default=lambda _replica: None)
     """HTTP address of another replica's log endpoint, by its name."""
     directory: HardwareDirectory | None = None
@@ -69,7 +71,14 @@ class WorkflowServer:
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
         logs = LogService(index, self._store, self._annotator, clock, replica=options.replica)
-        service = WorkflowService(writer, clock, keeper=logs.keep, hold_s=options.hold_s, directory=options.directory)
+        service = WorkflowService(
+            writer,
+            clock,
+            keeper=logs.keep,
+            hold_s=options.hold_s,
+            finish_s=options.finish_s,
+            directory=options.directory,
+        )
         self._services = ServerReflection.extend([service, logs])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
         """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""

@@ -22,7 +22,7 @@ from grpclib.exceptions import GRPCError
 from ironbell.api.client import ApiError, Conflict, TooManyRequests, Unavailable
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
@@ -70,6 +70,7 @@ class WorkflowService(WorkflowServiceBase):
         *,
         keeper: Keeper = keep_nothing,
         hold_s: float = HOLD_S,
+        finish_s: float = 0.0,
         directory: HardwareDirectory | None = None,
     ) -> None:
         self._writer = writer
@@ -77,6 +78,7 @@ class WorkflowService(WorkflowServiceBase):
         self._clock = clock
         self._keeper = keeper
         self._hold_s = hold_s
+        self._finish_s = finish_s
         self._directory = directory
 
     async def GetAction(  # noqa: N802 - the name on the wire
@@ -196,6 +198,8 @@ class WorkflowService(WorkflowServiceBase):
             if isinstance(verdict, Ignore):
                 metrics.IGNORED.labels(verdict.reason.partition(" in state")[0]).inc()
                 log.info("report ignored", reason=verdict.reason, workflow=report.workflow_id, agent=report.agent_id)
+            if report.is_result:
+                await self._finished(report)
             await stream.send_message(workflow_pb2.ActionStatusResponse())
 
     async def _judge(self, report: reports.Report) -> Verdict:
@@ -227,6 +231,22 @@ class WorkflowService(WorkflowServiceBase):
                 message=report.message[:200],
             )
         return verdict
+
+    async def _finished(self, report: reports.Report) -> None:
+        """Hold the answer to the last result until the boot options are undone.
+
+        An agent whose last action is a reboot leaves when it has this answer. Were netboot still allowed then, the
+        machine would come back into the in-memory OS instead of what was just installed.
+        """
+        until = self._clock.monotonic() + self._finish_s
+        while self._finish_s:
+            workflow = self._index.get(*report.workflow_key)
+            if workflow is None or workflow.status.state != WorkflowState.POST:
+                return
+            left_s = until - self._clock.monotonic()
+            if left_s <= 0:
+                raise GRPCError(Status.UNAVAILABLE, "the result is stored; the boot options are not undone yet")
+            await self._wait(workflow.status.agent_id, left_s)
 
     async def _wait(self, agent_id: str, limit_s: float) -> None:
         with metrics.WAITING.track_inprogress(), contextlib.suppress(TimeoutError):
