@@ -33,13 +33,14 @@ async def install(watching: Seen, lab: FaultLab, machine: NetMachine, name: str)
         machine.hardware(), template(name, lab.image.write(machine.disk), reboot), workflow(name, machine)
     )
     await watching.until(lambda: watching.state(name) == "PENDING", within_s=20, what="workflow waits for its agent")
-    assert watching.allows_pxe(machine.name)
+    await watching.until(lambda: watching.allows_pxe(machine.name), within_s=ENDED_S, what="netboot allowed")
 
 
 async def check_installed(watching: Seen, lab: FaultLab, machine: NetMachine, name: str) -> None:
     await watching.until(lambda: watching.state(name) == "SUCCESS", within_s=ENDED_S, what=f"end of {name}")
     assert lab.image.is_on(machine.disk)
-    assert not watching.allows_pxe(machine.name)
+    # each kind is watched by itself, and takes up its watch again at its own time
+    await watching.until(lambda: not watching.allows_pxe(machine.name), within_s=ENDED_S, what="netboot taken back")
     machine.stop_agent()
 
 
