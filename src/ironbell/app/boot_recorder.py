@@ -7,7 +7,6 @@ the moment is also kept as an annotation of the Hardware, since Events expire.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
 
 import structlog
@@ -29,6 +28,8 @@ _log = structlog.get_logger()
 INSTALLED_ANNOTATION = "ironbell.dev/installed-system-up"
 WRITE_TIMEOUT_S = 10.0
 WRITE_PAUSE_S = 1.0
+FINAL_CODES = {400, 403, 404, 422}
+"""Answers that another try would get again."""
 
 
 @dataclass
@@ -39,7 +40,9 @@ class BootRecorder:
     events: EventRecorder
     client: Client
     clock: Clock
-    _installed: asyncio.Queue[tuple[str, str, str | None]] = field(default_factory=lambda: asyncio.Queue(1000))
+    _installed: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """What is still to be stored, by namespace and name: when the installed system came up, or None: no more."""
+    _noted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __call__(self, event: BootEvent) -> None:
         log = _log.warning if event.is_warning else _log.info
@@ -79,27 +82,36 @@ class BootRecorder:
             self(BootEvent(BootStage.BINARY, meta.namespace, meta.name, f"{name} over TFTP ({size} bytes)"))
 
     def _note(self, event: BootEvent, moment: str | None) -> None:
-        with contextlib.suppress(asyncio.QueueFull):
-            self._installed.put_nowait((event.namespace, event.name, moment))
+        self._installed[event.namespace, event.name] = moment
+        self._noted.set()
 
     def _says_installed(self, event: BootEvent) -> bool:
         found = self.directory.get(event.namespace, event.name)
         return found is not None and INSTALLED_ANNOTATION in found.metadata.annotations
 
     async def run(self) -> None:
-        """Keep the annotations; a write that fails is tried until it goes through or the Hardware is gone."""
+        """Keep the annotations: the latest of each Hardware, tried until it is stored or can never be."""
         while True:
-            namespace, name, moment = await self._installed.get()
-            body = {"metadata": {"annotations": {INSTALLED_ANNOTATION: moment}}}
-            try:
-                async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    await self.client.merge_patch(HARDWARE, namespace, name, body=body)
-            except (ApiError, TimeoutError) as error:
-                if not (isinstance(error, ApiError) and error.code == 404):
-                    _log.warning("report not stored", hardware=f"{namespace}/{name}", why=str(error))
-                    with contextlib.suppress(asyncio.QueueFull):
-                        self._installed.put_nowait((namespace, name, moment))
-                    await asyncio.sleep(WRITE_PAUSE_S)
+            await self._noted.wait()
+            self._noted.clear()
+            for key, moment in list(self._installed.items()):
+                stored = await self._store(key, moment)
+                if stored and self._installed.get(key, moment) == moment:
+                    self._installed.pop(key, None)
+            if self._installed:
+                await asyncio.sleep(WRITE_PAUSE_S)
+                self._noted.set()
+
+    async def _store(self, key: tuple[str, str], moment: str | None) -> bool:
+        """Whether the annotation needs no further try."""
+        body = {"metadata": {"annotations": {INSTALLED_ANNOTATION: moment}}}
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                await self.client.merge_patch(HARDWARE, *key, body=body)
+        except (ApiError, TimeoutError) as error:
+            _log.warning("report not stored", hardware="/".join(key), why=str(error) or "no answer")
+            return isinstance(error, ApiError) and error.code in FINAL_CODES
+        return True
 
     def _emit(self, namespace: str, name: str, reason: str, message: str, *, warning: bool) -> None:
         uid = self.directory.uid_of(namespace, name)
