@@ -81,8 +81,9 @@ async def run(demo: Demo, *, stay: bool) -> None:
             await apply(Client(api), demo, site, password=password)
             screen.line(Line("applied", "Secret, Machine, Hardware, Template and Workflow"))
             await follow(api, demo, screen)
-        _look_around(screen, site, password=password)
+        _tell_times(screen)
         if stay:
+            _look_around(screen, site, password=password)
             screen.note("The machine keeps running. Ctrl-C ends it and removes everything.")
             await asyncio.Event().wait()
 
@@ -176,7 +177,7 @@ async def _wait(changed: asyncio.Event) -> None:
         return
 
 
-def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
+def _tell_times(screen: Screen) -> None:
     screen.note()
     screen.note(f"Installed and up after {screen.elapsed_s:.0f} s. Where the time went:")
     last = 0.0
@@ -184,6 +185,9 @@ def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
         if line.label not in {"ready", "applied"} and at - last >= 1.0:
             screen.note(f"  {at - last:6.1f} s  until {line.label}: {line.text[:90]}")
             last = at
+
+
+def _look_around(screen: Screen, site: RunningSite, *, password: str) -> None:
     for line_text in (
         "",
         "Look around:",
