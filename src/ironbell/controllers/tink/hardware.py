@@ -18,6 +18,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.api.tinkerbell.interface import Dhcp
 from ironbell.contract.directory import HardwareDirectory, normal_ip, normal_mac
 from ironbell.controllers.tink.names import ANNOTATION_ERROR
+from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status
 from ironbell.kube.finalizers import is_deleting
@@ -34,6 +35,7 @@ def claims(hardware: Hardware) -> list[str]:
             found.append(f"mac/{normal_mac(interface.dhcp.mac)}")
             found.append(f"ip/{normal_ip(interface.dhcp.ip.address) if interface.dhcp.ip else ''}")
     instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
+    found += [f"bmc/{value}" for value in bmc_keys(hardware)]
     found += [f"agent/{hardware.spec.agent_id}", f"instance/{instance.id if instance else ''}"]
     return sorted({claim for claim in found if not claim.endswith("/")})
 
@@ -62,7 +64,7 @@ class HardwareReconciler:
     name = "tink-hardware"
     kind: AnyKind = HARDWARE
     watches: Sequence[Watch[Any]] = (Watch(HARDWARE, neighbours),)
-    indexes: Sequence[Index[Any]] = (BY_CLAIM,)
+    indexes: Sequence[Index[Any]] = (BY_CLAIM, BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> HardwareObserved | None:
         hardware = cache.get(HARDWARE, *key)
@@ -74,7 +76,10 @@ class HardwareReconciler:
             found = cache.get(HARDWARE, *other)
             if found is not None:
                 directory.upsert(found)
-        return HardwareObserved(hardware, tuple(conflict.message for conflict in directory.conflicts_of(hardware)))
+        conflicts = [conflict.message for conflict in directory.conflicts_of(hardware)]
+        if sharers := sharers_of_bmc(cache, hardware):
+            conflicts.append(f"spec.bmcRef names the BMC of {', '.join(sharers)}, too; no workflow switches it")
+        return HardwareObserved(hardware, tuple(conflicts))
 
     def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
         hardware = observed.hardware

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     BOOT_JOB_FAILED = "BootJobFailed"
     INVALID_BOOT_OPTIONS = "InvalidBootOptions"
     NO_BMC = "NoBMC"
+    BMC_SHARED = "BMCShared"
     AGENT_NOT_SEEN = "AgentNotSeen"
     ACTIONS_RUNNING = "ActionsRunning"
     FINISHING = "Finishing"

@@ -37,6 +37,8 @@ class Observed:
     """bmc Jobs that exist under the names that this Workflow gives to its own."""
     others_netbooting: tuple[str, ...] = ()
     """Other Workflows for the same Hardware that need it to be allowed to netboot."""
+    bmc_sharers: tuple[str, ...] = ()
+    """Other Hardware that names the same BMC: nobody knows which server that BMC switches."""
 
 
 def template_key(workflow: Workflow) -> str:
@@ -59,6 +61,25 @@ BY_TEMPLATE: Final = Index(
 )
 """Only Workflows that are not rendered yet: the others read their Template no more."""
 BY_HARDWARE: Final = Index(WORKFLOW, "tink-hardware", lambda wf: [hardware_key(wf)] if wf.spec.hardware_ref else [])
+
+
+def bmc_keys(hardware: Hardware) -> list[str]:
+    """Index values of the BMC of a Hardware."""
+    reference = hardware.spec.bmc_ref
+    return [f"{hardware.metadata.namespace}/{reference.name}"] if reference is not None and reference.name else []
+
+
+BY_BMC: Final = Index(HARDWARE, "tink-bmc", bmc_keys)
+
+
+def sharers_of_bmc(cache: Cache, hardware: Hardware) -> tuple[str, ...]:
+    """Names of other Hardware with the same BMC."""
+    return tuple(
+        other.metadata.name
+        for value in bmc_keys(hardware)
+        for other in cache.indexed(BY_BMC, value)
+        if other.key != hardware.key
+    )
 
 
 def of_template(template: Template, cache: Cache) -> Iterable[Key]:
@@ -87,12 +108,14 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     found = {
         prefix + name: cache.get(JOB, namespace, prefix + name) for prefix in _prefixes(spec.boot_options.boot_mode)
     }
+    hardware = cache.get(HARDWARE, namespace, spec.hardware_ref) if spec.hardware_ref else None
     return Observed(
         workflow,
         cache.get(TEMPLATE, namespace, spec.template_ref) if spec.template_ref and is_new(workflow) else None,
-        cache.get(HARDWARE, namespace, spec.hardware_ref) if spec.hardware_ref else None,
+        hardware,
         {job_name: job for job_name, job in found.items() if job is not None},
         _others_netbooting(cache, workflow) if has_finalizer(workflow, FINALIZER_CLEANUP) else (),
+        sharers_of_bmc(cache, hardware) if hardware is not None and spec.boot_options.boot_mode else (),
     )
 
 

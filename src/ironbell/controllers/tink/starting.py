@@ -15,7 +15,7 @@ from ironbell.controllers.tink import bootjob, netboot, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.bootjob import Plan, Stage, UnusableBootOptionsError
 from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
-from ironbell.controllers.tink.observed import Observed
+from ironbell.controllers.tink.observed import Observed, bmc_keys
 from ironbell.controllers.tink.render import (
     EFFECT_TIMEOUT_S,
     RENDER,
@@ -59,6 +59,7 @@ def preparing(observed: Observed, now: datetime) -> Decision:
         plan = bootjob.before_first_action(workflow, hardware)
         if plan is not None:
             bootjob.machine_of(hardware)
+            _refuse_shared_bmc(observed, hardware)
     except UnusableBootOptionsError as error:
         return _unprepared(observed, error.reason, str(error), now)
     if netboot.must_allow(workflow):
@@ -68,6 +69,16 @@ def preparing(observed: Observed, now: datetime) -> Decision:
         status = states.moved(workflow.status, WorkflowState.PENDING)
         return statuses.changed(workflow, waits_for_agent(workflow, status, now))
     return _boot(observed, hardware, plan, now)
+
+
+def _refuse_shared_bmc(observed: Observed, hardware: Hardware) -> None:
+    if observed.bmc_sharers:
+        others = ", ".join(observed.bmc_sharers)
+        raise UnusableBootOptionsError(
+            Reason.BMC_SHARED,
+            f"{', '.join(bmc_keys(hardware))} is also the BMC of Hardware {others}; switching it could switch another"
+            " server: correct spec.bmcRef",
+        )
 
 
 def _boot(observed: Observed, hardware: Hardware, plan: Plan, now: datetime) -> Decision:

@@ -51,7 +51,7 @@ class WorkflowReconciler:
         owned_by(WORKFLOW, JOB),
         Watch(JOB, observed.of_job),
     )
-    indexes: Sequence[Index[Any]] = (observed.BY_TEMPLATE, observed.BY_HARDWARE)
+    indexes: Sequence[Index[Any]] = (observed.BY_TEMPLATE, observed.BY_HARDWARE, observed.BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observed.observe(cache, key)

@@ -27,6 +27,17 @@ def test_hardware_that_shares_nothing_is_ready() -> None:
     assert end.emitted == []
 
 
+def test_two_hardware_with_one_bmc_name_each_other() -> None:
+    world = World()
+    reference = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc-1"}
+    add(world, "a", dhcp(), bmcRef=reference)
+    add(world, "b", dhcp("02:00:00:00:00:02", "10.0.0.2"), bmcRef=reference)
+    end = crash_check(HardwareReconciler(), world)
+    found = {h.metadata.name: h.metadata.annotations["ironbell.dev/error"] for h in end.list(HARDWARE)}
+    assert "the BMC of b" in found["a"]
+    assert "the BMC of a" in found["b"]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "what"),
     [

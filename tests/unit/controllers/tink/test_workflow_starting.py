@@ -258,6 +258,16 @@ def test_defect_4_without_bmc_a_boot_mode_ends_failed_before_anything_is_touched
     assert scene.pxe() == [False, None]
 
 
+def test_a_bmc_that_two_hardware_name_is_never_switched(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.hardware("other")
+    scene.workflow(bootOptions=NETBOOT)
+    assert scene.settled().status.state == "FAILED"
+    assert (scene.condition().reason, "Hardware other" in scene.condition().message) == ("BMCShared", True)
+    assert scene.jobs() == []
+
+
 @pytest.mark.parametrize("mode", ["iso", "isoboot"])
 def test_an_empty_iso_address_ends_failed_naming_the_field(scene: Any, mode: str) -> None:
     scene.template()
