@@ -28,7 +28,7 @@ HELP_WIDTH = 100
 METRIC_SECTIONS = (
     ("Kubernetes API", "`core`", ("apiserver",)),
     ("Controllers, informers, event loop", "`core`; of these `wire` has informers, events and requests", ("kube",)),
-    ("Servers toward machines", "`wire`", ("services",)),
+    ("Servers toward machines", "`wire`", ("services", "app")),
     ("BMCs", "`core`", ("bmc", "controllers")),
 )
 
