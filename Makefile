@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 SETUP_STAMP := $(VENV)/.ironbell-setup
 
-.PHONY: help setup packages lint test unit integration compat e2e demo demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint test unit integration compat conformance real e2e demo demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ integration: setup packages ## Real sockets, SQLite, kubectl, peers
 
 compat: setup ## Upstream schemas, manifests and clients
 	$(PYTEST) -q tests/compat
+
+conformance: setup ## One suite against the embedded API and a real kube-apiserver
+	$(PYTEST) -q tests/conformance
+
+real: setup ## Build Kubernetes and etcd from their Go modules, as peers for tests (the user's cache keeps them)
+	PYTHONPATH=tests $(BIN)/python -m support.real
 
 e2e: setup packages ## QEMU machines that netboot and install
 	$(PYTEST) -q tests/e2e

@@ -16,4 +16,10 @@ settings.load_profile("judged" if os.environ.get("CI") else "desk")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["support.cluster", "support.installation", "support.kubectl"]
+pytest_plugins = [
+    "support.cluster",
+    "support.embeddedcluster",
+    "support.installation",
+    "support.kubectl",
+    "support.realcluster",
+]

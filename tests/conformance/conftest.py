@@ -1,0 +1,55 @@
+"""One suite for two servers: each test asks the embedded API and a real kube-apiserver the same.
+
+The real one defines what is right. A test that the embedded API does not pass is marked with
+`@pytest.mark.differs("...")`; the reason is a line of docs/kubernetes-api.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from support.kubeapi import KubeApi, connect
+
+SERVERS = ("embedded", "real")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run whatever uses the fixture `server` against both."""
+    if "server" in metafunc.fixturenames:
+        differs = metafunc.definition.get_closest_marker("differs")
+        marks = {"embedded": [pytest.mark.xfail(reason=differs.args[0], strict=True)]} if differs else {}
+        metafunc.parametrize(
+            "server", [pytest.param(name, marks=marks.get(name, ())) for name in SERVERS], scope="session"
+        )
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest) -> str:
+    """Which server is asked."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def api(server: str, request: pytest.FixtureRequest) -> KubeApi:
+    """The server, asked by a member of `system:masters`."""
+    cluster = request.getfixturevalue(f"{server}_cluster")
+    path = cluster.kubeconfig() if server == "real" else cluster.kubeconfig
+    return connect(server, path)
+
+
+@pytest.fixture
+def namespace(api: KubeApi) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{uuid4().hex[:10]}"
+    api.made("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def config_maps(namespace: str) -> str:
+    """The path of the ConfigMaps in the test's namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"

@@ -1,0 +1,77 @@
+"""The embedded API as a user starts it, `ironbell up`, in a process of its own: the counterpart of `realcluster`."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 20
+
+
+@dataclass
+class EmbeddedCluster:
+    """One site in one folder."""
+
+    folder: Path
+    arguments: tuple[str, ...] = ()
+    kubeconfig: Path = field(default=Path(), init=False)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until its API answers.
+
+        Raises:
+            TimeoutError: with the end of its log.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "ironbell.cli.main", "up", "--data-dir", str(self.folder / "data")]
+        with (self.folder / "up.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command, *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            readable, _, _ = select.select([self._process.stdout], [], [], 1.0)
+            line = self._process.stdout.readline().decode() if readable else ""
+            if line.startswith("ready"):
+                self.kubeconfig = self.folder / "data" / "kubeconfig"
+                assert self.kubeconfig.exists(), line
+                return
+            if readable and not line:
+                break
+        raise TimeoutError(f"ironbell up is not ready: {(self.folder / 'up.log').read_text()[-1500:]}")
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.communicate(timeout=STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
+
+
+@pytest.fixture(scope="session")
+def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """A running `ironbell up` without machines, for all tests of the run."""
+    cluster = EmbeddedCluster(tmp_path_factory.mktemp("embedded-cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
