@@ -52,29 +52,34 @@ def namespace_options(command: F) -> F:
     return click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces.")(command)
 
 
-def kubeconfig_path(given: Path | None) -> Path:
-    """The kubeconfig to use.
+def kubeconfig_paths(given: Path | None) -> list[Path]:
+    """The kubeconfigs to use: what was given, else all of $KUBECONFIG that are there, else the home folder's.
 
     Raises:
         NoApiError: none was given and none is in the usual places.
     """
     if given is not None:
-        return given
-    candidates = [Path(text) for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
+        return [given]
+    named = [Path(text) for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
     with contextlib.suppress(RuntimeError):  # an account may have no home folder
-        candidates.append(Path.home() / ".kube" / "config")
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+        named = named or [Path.home() / ".kube" / "config"]
+    found = [path for path in named if path.is_file()]
+    if found:
+        return found
     raise NoApiError("no kubeconfig: give --kubeconfig DIR/kubeconfig (the path that `ironbell up` prints)")
 
 
 @asynccontextmanager
 async def connected(kubeconfig: Path | None, context: str = "") -> AsyncIterator[HttpApi]:
-    """The API of a kubeconfig while the block runs."""
-    from ironbell.kube.connection import from_kubeconfig
+    """The API of a kubeconfig while the block runs; inside a pod without one, that pod's cluster."""
+    from ironbell.kube.connection import from_kubeconfig, in_cluster
 
-    connection = from_kubeconfig(kubeconfig_path(kubeconfig), context=context)
+    try:
+        connection = from_kubeconfig(kubeconfig_paths(kubeconfig), context=context)
+    except NoApiError:
+        if context or "KUBERNETES_SERVICE_HOST" not in os.environ:
+            raise
+        connection = in_cluster()
     async with HttpApi(connection) as api:
         yield api
 

@@ -1,44 +1,62 @@
 """Where an API server is and as whom to speak to it: from a kubeconfig, from inside a cluster, or a local socket.
 
-A `Connection` gives headers and a connector. Tokens in files are read again every minute, as those of pods rotate.
-Credential plugins (`exec`) and a kubeconfig's `proxy-url` have their place here: `Connection.token` may be any
-source of tokens, `proxy` is passed on.
+A `Connection` gives headers, a TLS context and a connector. What may be replaced while we run is looked at again: token
+and certificate files every minute and after a refusal, the answers of credential plugins when they expire.
 
 Failure modes: `ConnectionConfigError` names the file and the field. Contents of credentials never appear in messages.
 
-Source: kubernetes/client-go: tools/clientcmd/api/v1/types.go, rest/config.go (InClusterConfig).
+Source: kubernetes/client-go: rest/config.go (InClusterConfig), rest/transport.go, transport/round_trippers.go.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import binascii
 import os
 import ssl
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 
-from ironbell.base.clock import Clock, SystemClock
-from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec import goyaml
+from ironbell.kube.exec_plugin import Credential, ExecPlugin, PluginTls, cluster_info, read_exec
+from ironbell.kube.kubeconfig import Chosen, Section, choose
+from ironbell.kube.proxies import checked_proxy, environment_proxy
+from ironbell.kube.tls_sources import FileTls, TlsSource, make_context
+from ironbell.kube.tokens import ConnectionConfigError, FileToken, TokenSource, fixed_token
 
-TokenSource: TypeAlias = Callable[[], Awaitable[str]]
-TOKEN_AGE_S = 60.0
+__all__ = [
+    "Connection",
+    "ConnectionConfigError",
+    "FileToken",
+    "TokenSource",
+    "fixed_token",
+    "from_kubeconfig",
+    "in_cluster",
+    "over_socket",
+]
+
 POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CONNECTIONS = 100
 
 
-class ConnectionConfigError(IronbellError):
-    """A kubeconfig or the surroundings do not say how to reach an API server."""
+@dataclass(frozen=True)
+class Impersonation:
+    """Whom to act as, where the server allows it."""
 
-    reason = "InvalidConnection"
-    retry = Retry.NEVER
+    user: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Impersonate-* headers; several of one name are several headers."""
+        single = [("Impersonate-User", self.user), ("Impersonate-Uid", self.uid)]
+        many = [("Impersonate-Group", group) for group in self.groups]
+        more = [(f"Impersonate-Extra-{quote(key, safe='')}", value) for key, values in self.extra for value in values]
+        return [(name, value) for name, value in single if value] + many + more
 
 
 @dataclass(frozen=True)
@@ -47,71 +65,52 @@ class Connection:
 
     server: str
     token: TokenSource | None = field(default=None, repr=False)
-    tls: ssl.SSLContext | None = None
+    tls: ssl.SSLContext | TlsSource | None = None
     socket: str = ""
-    proxy: str = ""
-    impersonate: str = ""
+    proxy: str = field(default="", repr=False)
+    impersonate: Impersonation = Impersonation()
+    basic: str = field(default="", repr=False)
+    """`user:password`, for servers behind something that wants it; a token goes first."""
+    tls_server_name: str = ""
+    """The name that the server's certificate must have, where it is not the URL's."""
 
-    async def headers(self) -> dict[str, str]:
-        """The headers that say who is speaking."""
-        headers = {"User-Agent": "ironbell"}
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {await self.token()}"
-        if self.impersonate:
-            headers["Impersonate-User"] = self.impersonate
+    async def headers(self) -> list[tuple[str, str]]:
+        """The headers that say who is speaking.
+
+        Raises:
+            CredentialError: a credential plugin failed.
+            ConnectionConfigError: the token's file cannot be read and never could.
+        """
+        headers = [("User-Agent", "ironbell"), *self.impersonate.headers()]
+        token = await self.token() if self.token is not None else ""
+        if token:
+            headers.append(("Authorization", f"Bearer {token}"))
+        elif self.basic:
+            headers.append(("Authorization", f"Basic {base64.b64encode(self.basic.encode()).decode()}"))
         return headers
 
-    def refused(self) -> None:
-        """The server does not know us (any more): take up a new token, if there is one."""
-        if isinstance(self.token, FileToken):
-            self.token.forget()
+    async def tls_context(self) -> ssl.SSLContext | None:
+        """The context for the next connection.
+
+        Raises:
+            CredentialError: a credential plugin failed.
+        """
+        return self.tls if self.tls is None or isinstance(self.tls, ssl.SSLContext) else await self.tls()
+
+    def refused(self, headers: Sequence[tuple[str, str]] = ()) -> bool:
+        """The server does not know us (any more): whether another credential may be had. `headers` are those sent."""
+        used = next((value.removeprefix("Bearer ") for name, value in headers if name == "Authorization"), "")
+        sources: tuple[Any, ...] = (self.token, self.tls)
+        renewable = [source.forget for source in sources if hasattr(source, "forget")]
+        for forget in renewable:
+            forget(used)
+        return bool(renewable)
 
     def connector(self) -> aiohttp.BaseConnector:
         """A new pool of connections; call it inside the event loop."""
         if self.socket:
             return aiohttp.UnixConnector(path=self.socket, limit=_CONNECTIONS)
-        if self.tls is not None:
-            return aiohttp.TCPConnector(ssl=self.tls, limit=_CONNECTIONS)
         return aiohttp.TCPConnector(limit=_CONNECTIONS)
-
-
-def fixed_token(token: str) -> TokenSource:
-    """A token that never changes."""
-
-    async def source() -> str:
-        return token
-
-    return source
-
-
-class FileToken:
-    """A token in a file that is replaced from time to time."""
-
-    def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
-        self._path = path
-        self._clock = clock or SystemClock()
-        self._token = ""
-        self._read_s = float("-inf")
-
-    def forget(self) -> None:
-        """Read the file again for the next request: the server refuses what was read."""
-        self._read_s = float("-inf")
-
-    async def __call__(self) -> str:
-        """The token, at most a minute old.
-
-        Raises:
-            ConnectionConfigError: the file cannot be read and never could.
-        """
-        if self._clock.monotonic() - self._read_s < TOKEN_AGE_S:
-            return self._token
-        try:
-            self._token = (await asyncio.to_thread(self._path.read_text)).strip()
-            self._read_s = self._clock.monotonic()
-        except OSError as error:
-            if not self._token:
-                raise ConnectionConfigError(f"the token file {self._path} cannot be read: {error.strerror}") from error
-        return self._token
 
 
 def over_socket(path: str | Path, token: str) -> Connection:
@@ -120,7 +119,7 @@ def over_socket(path: str | Path, token: str) -> Connection:
 
 
 def in_cluster(environment: Mapping[str, str] | None = None, *, files: Path = POD_FILES) -> Connection:
-    """As the service account of the pod that this runs in.
+    """As the service account of the pod that this runs in; its token and the cluster's authority may be rotated.
 
     Raises:
         ConnectionConfigError: this is no pod.
@@ -131,100 +130,93 @@ def in_cluster(environment: Mapping[str, str] | None = None, *, files: Path = PO
         raise ConnectionConfigError(
             "this is not a pod: KUBERNETES_SERVICE_HOST and _PORT are not set; use a kubeconfig"
         )
-    bracketed = f"[{host}]" if ":" in host else host
+    authority = files / "ca.crt"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+    def build() -> ssl.SSLContext:
+        return make_context(authority=authority.read_bytes(), where=str(authority))
+
     try:
-        tls = ssl.create_default_context(cafile=str(files / "ca.crt"))
+        tls = FileTls(build, [authority])
     except OSError as error:
-        raise ConnectionConfigError(f"{files / 'ca.crt'} cannot be used: {error}") from error
-    return Connection(f"https://{bracketed}:{port}", token=FileToken(files / "token"), tls=tls)
+        raise ConnectionConfigError(f"{authority} cannot be used: {error}") from error
+    return Connection(server, token=FileToken(files / "token"), tls=tls, proxy=environment_proxy(server, environment))
 
 
-def from_kubeconfig(path: str | Path, *, context: str = "") -> Connection:
-    """As a kubeconfig says, in its current context or the one named. Reads files: call it before serving.
+def from_kubeconfig(
+    path: str | Path | Sequence[Path], *, context: str = "", environment: Mapping[str, str] | None = None
+) -> Connection:
+    """As a kubeconfig says (or several, put together), in its current context or the one named. Reads files: call it
+    before serving.
 
     Raises:
-        ConnectionConfigError: the file or one of its references is unusable.
+        ConnectionConfigError: a file or one of its references is unusable.
     """
-    path = Path(path)
-    try:
-        config = goyaml.load(path.read_text())
-    except OSError as error:
-        raise ConnectionConfigError(f"the kubeconfig {path} cannot be read: {error.strerror}") from error
-    except (goyaml.YamlError, UnicodeDecodeError) as error:
-        raise ConnectionConfigError(f"the kubeconfig {path} is no YAML: {error}") from error
-    if not isinstance(config, dict):
-        raise ConnectionConfigError(f"{path} is no kubeconfig")
-    return _Kubeconfig(path, config).connection(context or str(config.get("current-context") or ""))
+    paths = [Path(path)] if isinstance(path, str | Path) else list(path)
+    return _connection(choose(paths, context), os.environ if environment is None else environment)
 
 
-@dataclass(frozen=True)
-class _Kubeconfig:
-    path: Path
-    config: dict[str, Any]
+def _connection(chosen: Chosen, environment: Mapping[str, str]) -> Connection:
+    cluster, user = chosen.cluster, chosen.user
+    if user.text("auth-provider"):
+        raise ConnectionConfigError(f"{user.where}: auth-provider was replaced by exec; give the user an exec plugin")
+    server = cluster.text("server")
+    plugin = _plugin(cluster, user)
+    encrypted = server.startswith("https:")
+    if cluster.text("proxy-url"):
+        proxy = checked_proxy(cluster.text("proxy-url"), where=f"{cluster.where}: proxy-url")
+    else:
+        proxy = environment_proxy(server, environment)
+    return Connection(
+        server,
+        token=_token(user) or plugin,
+        tls=_tls(cluster, user, plugin) if encrypted else None,
+        proxy=proxy,
+        impersonate=_impersonation(user),
+        basic=f"{user.text('username')}:{user.text('password')}" if user.text("username") else "",
+        tls_server_name=cluster.text("tls-server-name"),
+    )
 
-    def connection(self, context: str) -> Connection:
-        chosen = self._named("contexts", context, "context")
-        cluster = self._named("clusters", str(chosen.get("cluster") or ""), "cluster")
-        user = self._named("users", str(chosen.get("user") or ""), "user") if chosen.get("user") else {}
-        server = str(cluster.get("server") or "")
-        if not server:
-            raise ConnectionConfigError(f"{self.path}: the cluster of context {context!r} has no server")
-        if user.get("exec") or user.get("auth-provider"):
-            raise ConnectionConfigError(
-                f"{self.path}: credential plugins are not supported; give the user a token or a client certificate"
-            )
-        return Connection(
-            server,
-            token=self._token(user),
-            tls=self._tls(cluster, user) if server.startswith("https:") else None,
-            proxy=str(cluster.get("proxy-url") or ""),
-            impersonate=str(user.get("as") or ""),
+
+def _token(user: Section) -> TokenSource | None:
+    file = user.file("tokenFile")
+    if file is not None:
+        return FileToken(file, instead=user.text("token"))
+    return fixed_token(user.text("token")) if user.text("token") else None
+
+
+def _impersonation(user: Section) -> Impersonation:
+    extra = user.fields.get("as-user-extra") or {}
+    return Impersonation(
+        user.text("as"),
+        user.text("as-uid"),
+        tuple(str(group) for group in user.fields.get("as-groups") or ()),
+        tuple((str(key), tuple(str(value) for value in values)) for key, values in extra.items()),
+    )
+
+
+def _tls(cluster: Section, user: Section, plugin: ExecPlugin | None) -> TlsSource:
+    names = ((cluster, "certificate-authority"), (user, "client-certificate"), (user, "client-key"))
+    files = [file for part, name in names if not part.text(f"{name}-data") and (file := part.file(name)) is not None]
+
+    def build(credential: Credential = Credential()) -> ssl.SSLContext:  # noqa: B008 - frozen
+        return make_context(
+            authority=cluster.data("certificate-authority"),
+            certificate=user.data("client-certificate") or credential.certificate,
+            key=user.data("client-key") or credential.key,
+            verify=not cluster.fields.get("insecure-skip-tls-verify"),
+            where=str(user.where),
         )
 
-    def _named(self, section: str, name: str, inner: str) -> dict[str, Any]:
-        for entry in self.config.get(section) or ():
-            if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(inner), dict):
-                found: dict[str, Any] = entry[inner]
-                return found
-        raise ConnectionConfigError(f"{self.path}: {section} has no entry named {name!r}")
+    if plugin is None:
+        return FileTls(build, files)
+    build()  # says what is wrong with the files before the first request
+    return PluginTls(plugin, build)
 
-    def _token(self, user: dict[str, Any]) -> TokenSource | None:
-        if user.get("token"):
-            return fixed_token(str(user["token"]))
-        if user.get("tokenFile"):
-            return FileToken(self._beside(str(user["tokenFile"])))
+
+def _plugin(cluster: Section, user: Section) -> ExecPlugin | None:
+    section = user.fields.get("exec")
+    if not isinstance(section, dict):
         return None
-
-    def _tls(self, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
-        authority = self._bytes(cluster, "certificate-authority")
-        try:
-            tls = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
-            if cluster.get("insecure-skip-tls-verify"):
-                tls.check_hostname = False
-                tls.verify_mode = ssl.CERT_NONE
-            certificate, key = self._bytes(user, "client-certificate"), self._bytes(user, "client-key")
-            if certificate and key:
-                _load_pair(tls, certificate, key)
-        except (ssl.SSLError, UnicodeDecodeError) as error:
-            raise ConnectionConfigError(f"{self.path}: a certificate or key is unusable: {error}") from error
-        return tls
-
-    def _bytes(self, section: dict[str, Any], name: str) -> bytes:
-        """What `name` (a file) or `name`-data (base64) holds."""
-        try:
-            if section.get(f"{name}-data"):
-                return base64.b64decode(str(section[f"{name}-data"]), validate=True)
-            return self._beside(str(section[name])).read_bytes() if section.get(name) else b""
-        except (binascii.Error, OSError) as error:
-            raise ConnectionConfigError(f"{self.path}: {name} is unusable: {error}") from error
-
-    def _beside(self, name: str) -> Path:
-        return self.path.parent / name
-
-
-def _load_pair(tls: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Give a context its client certificate: Python's ssl takes it from files only."""
-    with tempfile.NamedTemporaryFile() as pair:
-        pair.write(certificate + b"\n" + key)
-        pair.flush()
-        tls.load_cert_chain(pair.name)
+    told = cluster_info(cluster.fields, cluster.data("certificate-authority"))
+    return ExecPlugin(read_exec(section, folder=user.path.parent, cluster=told, where=f"{user.where}: {user.name}"))

@@ -9,7 +9,7 @@ Source: kubernetes.io: reference/using-api/api-concepts for queries and watches.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -63,6 +63,7 @@ class HttpApi:
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
         self._base = URL(connection.server)
+        self._proxied = _proxy_options(connection.proxy)
 
     async def __aenter__(self) -> HttpApi:
         return self
@@ -203,29 +204,51 @@ class HttpApi:
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Accept": accept, **await self._connection.headers()}
-        if body:
-            headers["Content-Type"] = content_type
+        wanted = [("Accept", accept), *([("Content-Type", content_type)] if body else [])]
         url = self._base.with_path(self._base.path.rstrip("/") + path)
-        code = "<error>"
         try:
-            async with self._open().request(
-                method, url, params=query, data=body or None, headers=headers, timeout=timeout, proxy=self._proxy()
-            ) as response:
-                code = str(response.status)
-                if response.status == 401:
-                    self._connection.refused()
+            response = await self._sent(
+                method, url, wanted, params=query, data=body or None, timeout=timeout, **self._proxied
+            )
+            try:
                 if response.status >= 400:
                     raise read_status(await response.read(), response.status)
-                try:
-                    yield response
-                finally:
-                    _cut_off(response)
+                yield response
+            finally:
+                _cut_off(response)
+                response.release()
+                await response.wait_for_close()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             text = str(error) or type(error).__name__
             raise Unavailable(f"the API server at {self._base.host} cannot be reached: {text}") from error
-        finally:
-            metrics.client_requests.labels(code, method, self._base.host or "").inc()
+
+    async def _sent(
+        self, method: str, url: URL, headers: Sequence[tuple[str, str]], **more: Any
+    ) -> aiohttp.ClientResponse:
+        """The beginning of the answer. A request that was refused for who sent it did nothing: where another
+        credential may be had, it is sent once more with that."""
+        connection = self._connection
+        may_repeat = True
+        while True:
+            identity = await connection.headers()
+            tls = await connection.tls_context()
+            code = "<error>"
+            try:
+                response = await self._open().request(
+                    method,
+                    url,
+                    headers=[*headers, *identity],
+                    ssl=tls or True,
+                    server_hostname=connection.tls_server_name or None,
+                    **more,
+                )
+                code = str(response.status)
+            finally:
+                metrics.client_requests.labels(code, method, self._base.host or "").inc()
+            if response.status != 401 or not connection.refused(identity) or not may_repeat:
+                return response
+            may_repeat = False
+            response.close()
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -234,8 +257,15 @@ class HttpApi:
             )
         return self._session
 
-    def _proxy(self) -> str | None:
-        return self._connection.proxy or None
+
+def _proxy_options(proxy: str) -> dict[str, Any]:
+    """A proxy without its password in the URL, which messages may repeat."""
+    if not proxy:
+        return {}
+    url = URL(proxy)
+    if url.user is None:
+        return {"proxy": url}
+    return {"proxy": url.with_user(None), "proxy_auth": aiohttp.BasicAuth(url.user, url.password or "")}
 
 
 def _cut_off(response: aiohttp.ClientResponse) -> None:

@@ -276,7 +276,7 @@ async def test_a_kubeconfig_gives_server_token_and_proxy(tmp_path: Path) -> None
     )
     connection = from_kubeconfig(path)
     assert (connection.server, connection.proxy) == ("https://h:6443/base", "http://p:1")
-    headers = await connection.headers()
+    headers = dict(await connection.headers())
     assert headers["Authorization"] == "Bearer from-file"
     assert headers["Impersonate-User"] == "someone"
     assert "from-file" not in repr(connection)
@@ -286,7 +286,9 @@ async def test_a_kubeconfig_gives_server_token_and_proxy(tmp_path: Path) -> None
     ("user", "cluster", "message"),
     [
         ({}, {}, "has no server"),
-        ({"exec": {"command": "x"}}, {"server": "https://h"}, "credential plugins"),
+        ({"exec": {"command": "x"}}, {"server": "https://h"}, "exec.apiVersion"),
+        ({"auth-provider": {"name": "x"}}, {"server": "https://h"}, "exec plugin"),
+        ({}, {"server": "https://h", "proxy-url": "socks5://u:hush@p:1"}, "proxies of scheme 'socks5'"),
         ({}, {"server": "https://h", "certificate-authority": "none.crt"}, "certificate-authority is unusable"),
         ({}, {"server": "https://h", "certificate-authority-data": "%%%"}, "certificate-authority is unusable"),
         (

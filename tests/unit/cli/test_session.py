@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.cli.session import NoApiError, kubeconfig_path
+from ironbell.cli.session import NoApiError, kubeconfig_paths
 
 
-def test_the_first_of_several_that_is_there_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "b").write_text("")
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a::{tmp_path}/b")
-    assert kubeconfig_path(None) == tmp_path / "b"
-    assert kubeconfig_path(tmp_path / "given") == tmp_path / "given"
+def test_all_that_are_there_are_taken_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("b", "d"):
+        (tmp_path / name).write_text("")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a::{tmp_path}/d:{tmp_path}/b")
+    assert kubeconfig_paths(None) == [tmp_path / "d", tmp_path / "b"]
+    assert kubeconfig_paths(tmp_path / "given") == [tmp_path / "given"]
 
 
 def test_an_account_without_a_home_folder_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,4 +24,4 @@ def test_an_account_without_a_home_folder_is_told_what_to_give(monkeypatch: pyte
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setattr(Path, "home", no_home)
     with pytest.raises(NoApiError, match="give --kubeconfig"):
-        kubeconfig_path(None)
+        kubeconfig_paths(None)

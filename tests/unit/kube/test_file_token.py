@@ -12,11 +12,11 @@ async def test_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old\n")
     connection = Connection("http://localhost", token=FileToken(file, clock=ManualClock()))
-    assert (await connection.headers())["Authorization"] == "Bearer old"
+    assert dict(await connection.headers())["Authorization"] == "Bearer old"
     file.write_text("new\n")
-    assert (await connection.headers())["Authorization"] == "Bearer old"
+    assert dict(await connection.headers())["Authorization"] == "Bearer old"
     connection.refused()
-    assert (await connection.headers())["Authorization"] == "Bearer new"
+    assert dict(await connection.headers())["Authorization"] == "Bearer new"
 
 
 async def test_connection_without_a_file_takes_a_refusal_as_it_is() -> None:
