@@ -6,7 +6,7 @@ Source: kubernetes/apiextensions-apiserver: pkg/controller/openapi/builder/build
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ironbell.apiserver.discovery import Entry
@@ -24,6 +24,8 @@ class KindSchemas:
     kind: Schema
     list_name: str
     list: Schema
+    types: dict[str, Schema] = field(default_factory=dict)
+    """Other types that the kind refers to."""
 
 
 def schema_name(group: str, version: str, kind: str) -> str:
@@ -40,7 +42,8 @@ def schemas(infos: Iterable[ResourceInfo]) -> dict[Key, KindSchemas]:
         name = schema_name(info.group, info.version, info.kind)
         list_name = schema_name(info.group, info.version, _list_kind(info))
         key = (info.group, info.version, info.plural)
-        found[key] = KindSchemas(name, _kind_schema(info), list_name, _list_schema(info, name))
+        kind, types = _parts(info)
+        found[key] = KindSchemas(name, kind, list_name, _list_schema(info, name), types)
     return found
 
 
@@ -49,11 +52,24 @@ def entry_key(entry: Entry) -> Key:
     return (entry.group, entry.version, entry.plural)
 
 
-def _kind_schema(info: ResourceInfo) -> Schema:
-    properties: dict[str, Any] = dict(info.schema.get("properties", {}))
+def _parts(info: ResourceInfo) -> tuple[Schema, dict[str, Schema]]:
+    if info.types is None:
+        return _kind_schema(info, info.schema), {}
+    name, types = info.types()
+    published = {other: _published(schema) for other, schema in types.items()}
+    return _kind_schema(info, published.pop(name)), published
+
+
+def _published(schema: Schema) -> Schema:
+    """A type without what only the server reads in it."""
+    return {key: value for key, value in schema.items() if key != "omitZero"}
+
+
+def _kind_schema(info: ResourceInfo, schema: Schema) -> Schema:
+    properties: dict[str, Any] = dict(schema.get("properties", {}))
     properties |= type_meta()
     properties["metadata"] = ref(OBJECT_META, "Standard metadata of the object.")
-    kept = {key: value for key, value in info.schema.items() if key not in {"properties", "type"}}
+    kept = {key: value for key, value in schema.items() if key not in {"properties", "type"}}
     return {"type": "object", **kept, "properties": properties, **_gvk(info, info.kind)}
 
 

@@ -27,9 +27,10 @@ _TYPELESS = {"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields
 def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of everything served."""
     paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in found for item in path_items(e)}
-    definitions: dict[str, Schema] = dict(shared_types())
+    definitions: dict[str, Schema] = {}
     for kind in schemas.values():
-        definitions |= {kind.name: kind.kind, kind.list_name: kind.list}
+        definitions |= {**kind.types, kind.name: kind.kind, kind.list_name: kind.list}
+    definitions |= shared_types()
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},

@@ -20,9 +20,10 @@ _PLACE = "#/components/schemas/"
 def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
     """The document of the entries of one group and version."""
     paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in found for item in path_items(e)}
-    components: dict[str, Schema] = dict(shared_types())
+    components: dict[str, Schema] = {}
     for kind in schemas.values():
-        components |= {kind.name: kind.kind, kind.list_name: kind.list}
+        components |= {**kind.types, kind.name: kind.kind, kind.list_name: kind.list}
+    components |= shared_types()
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": version},

@@ -7,12 +7,13 @@ CustomResourceDefinition is committed or removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection, Column
 from ironbell.apiserver.schema.compiled import CompiledSchema
+from ironbell.apiserver.schema.shape import Shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
 
 OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -22,6 +23,9 @@ Object = dict[str, Any]
 
 Convert = Callable[[Object, str], Object]
 """Brings an object (which it may change) to an apiVersion."""
+
+Types = Callable[[], tuple[str, dict[str, dict[str, Any]]]]
+"""Gives the name of a kind's type, and it with all types that it refers to, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class ResourceInfo:
     plural: str
     kind: str
     namespaced: bool
-    compiled: CompiledSchema
+    shape: Shape
+    """OpenAPI v3 schema of this version, as the CRD or the built-in type gives it."""
     singular: str = ""
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
@@ -53,8 +58,8 @@ class ResourceInfo:
     storage_version: str = ""
     storage_group: str | None = None
     """The group under which objects are stored, if it is another one (Events are served in two groups)."""
-    schema: dict[str, Any] = field(default_factory=dict)
-    """OpenAPI v3 schema of this version, as the CRD or the built-in type gives it."""
+    types: Types | None = None
+    """The schema of a built-in kind in named types, if it is made of such."""
     has_status: bool = False
     scale: ScalePaths | None = None
     connects: tuple[str, ...] = ()
@@ -69,6 +74,22 @@ class ResourceInfo:
     field_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Field selectors beside metadata.name and metadata.namespace: label and key path."""
     deprecation_warning: str = ""
+    creation_warning: str = ""
+    """What a client should know that creates an object."""
+    creates_on_update: bool = False
+    """Whether an update of what does not exist creates it."""
+    updates_need_version: bool = False
+    """Whether an update must name the resourceVersion that it replaces."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """OpenAPI v3 schema of this version."""
+        return self.shape.schema
+
+    @property
+    def compiled(self) -> CompiledSchema:
+        """The schema made ready."""
+        return self.shape.compiled
 
     @property
     def has_scale(self) -> bool:

@@ -16,11 +16,11 @@ from ironbell.apiserver.discovery import (
     version_order,
 )
 from ironbell.apiserver.resources import ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.compiled import NOTHING
+from ironbell.apiserver.schema.shape import plain_shape
 
 
 def info(group_name: str, version: str, plural: str, kind: str, **more: Any) -> ResourceInfo:
-    return ResourceInfo(group_name, version, plural, kind, more.pop("namespaced", True), NOTHING, **more)
+    return ResourceInfo(group_name, version, plural, kind, more.pop("namespaced", True), plain_shape({}), **more)
 
 
 SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"))

@@ -16,7 +16,7 @@ from ironbell.apiserver.openapi_v2 import narrow
 from ironbell.apiserver.openapi_v2_protobuf import encode
 from ironbell.apiserver.openapi_v3 import resolve
 from ironbell.apiserver.resources import ResourceInfo, Resources
-from ironbell.apiserver.schema.compiled import NOTHING
+from ironbell.apiserver.schema.shape import plain_shape
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -43,9 +43,9 @@ def served(*infos: ResourceInfo) -> Resources:
 
 
 THING = ResourceInfo(
-    "example.org", "v1", "things", "Thing", True, NOTHING, schema=SCHEMA, has_status=True, custom=True
+    "example.org", "v1", "things", "Thing", True, plain_shape(SCHEMA), has_status=True, custom=True
 )  # fmt: skip
-NAMESPACE = ResourceInfo("", "v1", "namespaces", "Namespace", False, NOTHING, schema={"type": "object"})
+NAMESPACE = ResourceInfo("", "v1", "namespaces", "Namespace", False, plain_shape({"type": "object"}))
 
 
 def references(value: Any) -> Iterator[str]:

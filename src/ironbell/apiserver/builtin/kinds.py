@@ -1,26 +1,21 @@
 """The table of built-in resources.
 
+All but definitions come from the facts; definitions have a model of their own, because a schema inside a schema has no
+end.
+
 Source: kubernetes/kubernetes: pkg/registry/*/rest/storage_*.go (what is served where).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ironbell.api.core import (
-    CONFIG_MAP,
-    CUSTOM_RESOURCE_DEFINITION,
-    EVENT,
-    EVENTS_EVENT,
-    LEASE,
-    NAMESPACE,
-    NODE,
-    SECRET,
-    SERVICE_ACCOUNT,
-)
+from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.crd.schema import root_schema
-from ironbell.api.kind import Kind
+from ironbell.apiserver.builtin import names
 from ironbell.apiserver.builtin.events import convert_event
+from ironbell.apiserver.builtin.facts import BuiltinResource, builtin_facts, expanded, referenced_types
 from ironbell.apiserver.builtin.strategies import (
     DataRules,
     EventRules,
@@ -29,9 +24,10 @@ from ironbell.apiserver.builtin.strategies import (
     NodeRules,
     SecretRules,
 )
+from ironbell.apiserver.builtin.typed import compile_typed
 from ironbell.apiserver.crds.rules import CrdRules
-from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo
-from ironbell.apiserver.schema.compiled import compile_schema
+from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
+from ironbell.apiserver.schema.shape import Shape, plain_shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
 
 _STRATEGIES: dict[str, Strategy] = {
@@ -42,37 +38,65 @@ _STRATEGIES: dict[str, Strategy] = {
     "leases": LeaseRules(),
     "nodes": NodeRules(),
 }
-_EVENT_FIELDS = (
-    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "type",
-    "reportingComponent",
-)  # fmt: skip
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "namespaces": ("status.phase",),
-    "secrets": ("type",),
-    "nodes": ("spec.unschedulable",),
-    "events": _EVENT_FIELDS,
-}
 _NAMESPACE_VERBS = tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection")
+_SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+_NOT_RUN = "this API runs no {plural}: the object is stored, and nothing acts on it"
 
 
 def builtin_resources(crd_rules: CrdRules) -> list[list[ResourceInfo]]:
     """All built-in resources, each with its versions."""
-    plain: tuple[Kind[Any], ...] = (NAMESPACE, SECRET, CONFIG_MAP, SERVICE_ACCOUNT, NODE, EVENT, LEASE)
-    crd = _info(CUSTOM_RESOURCE_DEFINITION, strategy=crd_rules, generations=True)
-    events = _info(EVENTS_EVENT, strategy=EventRules(), storage_group="", convert=convert_event)
-    return [*([_info(kind, strategy=_STRATEGIES.get(kind.plural, PLAIN))] for kind in plain), [crd], [events]]
+    return [[_info(found)] for found in builtin_facts()] + [[_definitions(crd_rules)]]
 
 
-def _info(kind: Kind[Any], *, strategy: Strategy, generations: bool = False, **more: Any) -> ResourceInfo:
-    schema = root_schema(kind.model, description=kind.description)
+def _info(found: BuiltinResource) -> ResourceInfo:
+    plural = found.plural
+    info = ResourceInfo(
+        group=found.group,
+        version=found.version,
+        plural=plural,
+        kind=found.kind,
+        namespaced=found.namespaced,
+        shape=_shape(found),
+        singular=found.kind.lower(),
+        list_kind=f"{found.kind}List",
+        short_names=names.SHORT_NAMES.get(plural, ()),
+        categories=names.CATEGORIES.get(plural, ()),
+        served_versions=(found.version,),
+        storage_version=found.version,
+        types=lambda: (found.type, referenced_types(found.type)),
+        has_status=found.status,
+        scale=_SCALE if found.scale else None,
+        verbs=_NAMESPACE_VERBS if plural == "namespaces" else OBJECT_VERBS,
+        generations=plural in names.GENERATIONS,
+        strategy=_STRATEGIES.get(plural, PLAIN),
+        field_labels=tuple((label, _field_path(label)) for label in names.FIELD_LABELS.get(plural, ())),
+        creates_on_update=plural in names.CREATED_BY_UPDATE,
+        updates_need_version=plural in names.NEEDS_VERSION,
+        creation_warning=_NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else "",
+    )
+    if (found.group, plural) == ("events.k8s.io", "events"):
+        return replace(info, storage_group="", convert=convert_event, field_labels=())
+    return info
+
+
+def _shape(found: BuiltinResource) -> Shape:
+    return Shape(lambda: expanded(found.type), compile_typed)
+
+
+def _field_path(label: str) -> tuple[str, ...]:
+    return names.FIELD_PATHS.get(label, tuple(label.split(".")))
+
+
+def _definitions(rules: CrdRules) -> ResourceInfo:
+    kind = CUSTOM_RESOURCE_DEFINITION
+    schema: dict[str, Any] = root_schema(kind.model, description=kind.description)
     return ResourceInfo(
         group=kind.group,
         version=kind.version,
         plural=kind.plural,
         kind=kind.kind,
-        namespaced=kind.namespaced,
-        compiled=compile_schema(_checked(kind, schema)),
+        namespaced=False,
+        shape=plain_shape(schema),
         singular=kind.singular,
         list_kind=kind.list_kind,
         short_names=kind.short_names,
@@ -80,19 +104,7 @@ def _info(kind: Kind[Any], *, strategy: Strategy, generations: bool = False, **m
         columns=kind.columns,
         served_versions=(kind.version,),
         storage_version=kind.version,
-        schema=schema,
-        has_status=kind.has_status,
-        verbs=_NAMESPACE_VERBS if kind.plural == "namespaces" else OBJECT_VERBS,
-        generations=generations,
-        strategy=strategy,
-        field_labels=tuple((label, tuple(label.split("."))) for label in _FIELDS.get(kind.plural, ())),
-        **more,
+        has_status=True,
+        generations=True,
+        strategy=rules,
     )
-
-
-def _checked(kind: Kind[Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema to check by: the data of Secrets is checked without showing it (`SecretRules`)."""
-    if kind is not SECRET:
-        return schema
-    data = {"type": "object", "additionalProperties": {"type": "string"}}
-    return {**schema, "properties": {**schema["properties"], "data": data}}

@@ -6,7 +6,6 @@ Source: kubernetes/kubernetes: pkg/registry/core/*/strategy.go, pkg/apis/core/va
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import Any
 
@@ -107,21 +106,7 @@ class SecretRules(DataRules):
         errors += [required(f"data[{key}]") for key in _NEEDED_KEYS.get(new.get("type", ""), ()) if key not in data]
         if old is not None and new.get("type") != old.get("type"):
             errors.append(invalid("type", new.get("type"), "field is immutable"))
-        errors += [
-            # The value itself is never part of a message.
-            FieldError("FieldValueInvalid", f"data[{key}]", "Invalid value: must be base 64")
-            for key, value in data.items()
-            if not _is_base64(value)
-        ]
         return errors
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 class EventRules(Plain):

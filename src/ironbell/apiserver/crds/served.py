@@ -9,6 +9,7 @@ from ironbell.api.kind import Column
 from ironbell.apiserver.resources import Convert, ResourceInfo, ScalePaths
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.schema.shape import Shape
 
 _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
@@ -62,7 +63,7 @@ def _info(
         plural=names["plural"],
         kind=names["kind"],
         namespaced=spec["scope"] == "Namespaced",
-        compiled=compile_schema(schema, compile_rule=compile_rule),
+        shape=Shape(lambda: schema, lambda found: compile_schema(found, compile_rule=compile_rule)),
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         short_names=tuple(names.get("shortNames", ())),
@@ -70,10 +71,10 @@ def _info(
         columns=tuple(_column(one) for one in version.get("additionalPrinterColumns", ())) or (_AGE,),
         served_versions=served,
         storage_version=storage,
-        schema=schema,
         has_status=subresources.get("status") is not None,
         scale=_scale(subresources.get("scale")),
         custom=True,
+        updates_need_version=True,
         convert=convert,
         field_labels=tuple(_selectable(one) for one in version.get("selectableFields", ())),
         deprecation_warning=_deprecation(spec, version),

@@ -13,12 +13,15 @@ from ironbell.apiserver.resources import ResourceInfo
 _MOST = 20
 
 
-def warnings(info: ResourceInfo, body: bytes, options: WriteOptions) -> dict[str, str]:
-    """Headers for what was accepted but should be known: a deprecated version; unknown fields, when asked for.
+def warnings(info: ResourceInfo, body: bytes, options: WriteOptions, *, creates: bool = False) -> dict[str, str]:
+    """Headers for what was accepted but should be known.
 
-    `body` was accepted already, so it decodes to an object.
+    That is a deprecated version, unknown fields when asked for, and on creation that nothing acts on the kind. `body`
+    was accepted already, so it decodes to an object.
     """
     found = [info.deprecation_warning] if info.deprecation_warning else []
+    if creates and info.creation_warning:
+        found.append(info.creation_warning)
     if options.field_validation == "Warn":
         found += [f'unknown field "{path}"' for path in info.compiled.prune(msgspec.json.decode(body))]
     if not found:

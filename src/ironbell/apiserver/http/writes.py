@@ -21,7 +21,7 @@ async def create(call: Call) -> web.StreamResponse:
     shown, options = call.format(), write_options(call.query, call.user_agent)
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
     made = await call.api.create(call.info.collection, call.target.namespace, body, options)
-    headers = warnings(call.info, body, options)
+    headers = warnings(call.info, body, options, creates=True)
     made = object_body(call, made, shown)
     return await answer(call.request, made, status=201, media_type=shown.media_type, headers=headers)
 

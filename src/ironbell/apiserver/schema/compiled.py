@@ -8,7 +8,7 @@ Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defau
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +63,3 @@ def compile_schema(schema: Mapping[str, Any], *, compile_rule: CompileRule | Non
         _check=compile_check(body),
         _rules=compile_rules(body, compile_rule),
     )
-
-
-Validator = Callable[[dict[str, Any]], list[FieldError]]
-
-NOTHING = CompiledSchema(None, None, None, None)
-"""No schema: everything is kept and nothing is checked."""

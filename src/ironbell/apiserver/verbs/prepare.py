@@ -24,21 +24,21 @@ def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
     Raises:
         BadRequest: strict validation is asked for and there are unknown fields, or metadata is malformed.
     """
+    if not request.info.custom:
+        _check_types(request.info, value)
     unknown = clean(value)
     unknown += request.info.compiled.prune(value)
     if unknown and request.options.field_validation == "Strict":
         error = status.unknown_fields(unknown)
         raise _unusable(request.info, error.message) if wrapped else error
     request.info.compiled.default(value)
-    if not request.info.custom:
-        _check_types(request.info, value)
 
 
 def _check_types(info: ResourceInfo, value: dict[str, Any]) -> None:
     """Built-in kinds are typed: what does not fit them is refused before anything else looks at it."""
     faults = check_resource_types(value) + info.compiled.validate(value)
     if faults:
-        raise _unusable(info, ", ".join(map(str, faults)))
+        raise _unusable(info, ", ".join(str(fault) if fault.field else fault.body for fault in faults))
 
 
 def _unusable(info: ResourceInfo, why: str) -> BadRequest:

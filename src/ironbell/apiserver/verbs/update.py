@@ -36,7 +36,7 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
     value = decode_mapping(body)
     check_address(request, value)
     given = value["metadata"]
-    if not given.get("resourceVersion") and request.info.custom:
+    if not given.get("resourceVersion") and request.info.updates_need_version:
         fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise status.invalid(request.info, request.name, errors=[fault])
     encoded = msgspec.json.encode(value)

@@ -1,0 +1,88 @@
+"""What is said of the built-in resources beyond their types: names, categories, selectors, habits.
+
+Source: kubernetes/kubernetes: pkg/registry/*/*/storage/storage.go (short names, categories),
+pkg/registry/*/*/strategy.go (generations, updates that create), pkg/apis/*/v1/conversion.go (field labels).
+"""
+
+from __future__ import annotations
+
+SHORT_NAMES: dict[str, tuple[str, ...]] = {
+    "certificatesigningrequests": ("csr",),
+    "configmaps": ("cm",),
+    "cronjobs": ("cj",),
+    "daemonsets": ("ds",),
+    "deployments": ("deploy",),
+    "endpoints": ("ep",),
+    "events": ("ev",),
+    "horizontalpodautoscalers": ("hpa",),
+    "ingresses": ("ing",),
+    "limitranges": ("limits",),
+    "namespaces": ("ns",),
+    "networkpolicies": ("netpol",),
+    "nodes": ("no",),
+    "persistentvolumeclaims": ("pvc",),
+    "persistentvolumes": ("pv",),
+    "poddisruptionbudgets": ("pdb",),
+    "pods": ("po",),
+    "priorityclasses": ("pc",),
+    "replicasets": ("rs",),
+    "replicationcontrollers": ("rc",),
+    "resourcequotas": ("quota",),
+    "serviceaccounts": ("sa",),
+    "services": ("svc",),
+    "statefulsets": ("sts",),
+    "storageclasses": ("sc",),
+}
+_ALL = (
+    "cronjobs", "daemonsets", "deployments", "horizontalpodautoscalers", "jobs", "pods", "replicasets",
+    "replicationcontrollers", "services", "statefulsets",
+)  # fmt: skip
+CATEGORIES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ALL, ("all",)),
+    "mutatingwebhookconfigurations": ("api-extensions",),
+    "validatingwebhookconfigurations": ("api-extensions",),
+}
+GENERATIONS = frozenset({
+    "cronjobs", "daemonsets", "deployments", "endpointslices", "ingressclasses", "ingresses", "jobs",
+    "mutatingwebhookconfigurations", "networkpolicies", "poddisruptionbudgets", "pods", "podtemplates",
+    "priorityclasses", "replicasets", "replicationcontrollers", "statefulsets", "validatingwebhookconfigurations",
+})  # fmt: skip
+"""Kinds that count changes of their spec."""
+CREATED_BY_UPDATE = frozenset({
+    "clusterrolebindings", "clusterroles", "endpoints", "events", "leases", "limitranges", "rolebindings", "roles",
+    "runtimeclasses", "services",
+})  # fmt: skip
+"""Kinds whose missing objects an update creates."""
+NEEDS_VERSION = frozenset({
+    "csidrivers", "csinodes", "leases", "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
+    "validatingwebhookconfigurations", "volumeattachments",
+})  # fmt: skip
+"""Kinds whose updates must name the version that they replace."""
+UNTOUCHED = frozenset({
+    "pods", "daemonsets", "deployments", "jobs", "cronjobs", "replicasets", "replicationcontrollers", "statefulsets",
+    "horizontalpodautoscalers", "ingresses", "persistentvolumeclaims",
+})  # fmt: skip
+"""Kinds that nothing acts on here, because their controllers run in clusters."""
+FIELD_LABELS: dict[str, tuple[str, ...]] = {
+    "certificatesigningrequests": ("spec.signerName",),
+    "events": (
+        "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+        "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "type",
+        "reportingComponent", "source",
+    ),
+    "jobs": ("status.successful",),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "pods": (
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+        "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+    ),
+    "replicationcontrollers": ("status.replicas",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+}  # fmt: skip
+FIELD_PATHS: dict[str, tuple[str, ...]] = {
+    "status.successful": ("status", "succeeded"),
+    "source": ("source", "component"),
+}
+"""Where a field label is found, if not at the path it says."""
