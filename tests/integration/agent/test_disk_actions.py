@@ -367,3 +367,10 @@ def test_reboot_and_poweroff_only_ask_for_it(run_action):
     assert run_action("reboot").after.power is Power.REBOOT
     assert run_action("poweroff", WAIT_SECONDS="9").after.delay_s == 9
     assert run_action("reboot", WAIT_SECONDS="soon").status == 10
+
+
+@pytest.mark.parametrize("action", ["reboot", "poweroff"])
+def test_another_machine_keeps_running(run_action, action):
+    result = run_action(action, IRONBELL_MACHINE_MAC="02:00:00:00:00:99")
+    assert (result.status, result.after) == (1, None)
+    assert "refused; correct the Hardware" in result.failure

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -105,3 +107,18 @@ class TestShell:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not alive(ear.lines[0].partition("=")[2])
+
+    async def test_a_command_dies_with_an_action_that_is_killed(self, shell_on_disk):
+        ear = Ear()
+        running = asyncio.create_task(
+            execute(Job("cexec", environment=shell_on_disk("echo pids=$$:$PPID; exec sleep 1000")), ear.listener())
+        )
+        async with asyncio.timeout(10):
+            while not any(line.startswith("pids=") for line in ear.lines):
+                await asyncio.sleep(0.01)
+        command, action = ear.lines[0].partition("=")[2].split(":")
+        os.kill(int(action), signal.SIGKILL)
+        async with asyncio.timeout(5):
+            while alive(command):
+                await asyncio.sleep(0.01)
+        assert (await running).ending is Ending.FAILED

@@ -5,18 +5,15 @@ The status is 0, or the failing action's own (1 where it names none).
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Callable
 
 from ironbell.agent import notes
+from ironbell.agent.actions import kernel
 from ironbell.agent.actions.context import ActionError, Context, ProcessVoice, read_environment
 from ironbell.agent.builtins import MODULES
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +22,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"usage: python -m ironbell.agent.actions {{{','.join(sorted(MODULES))}}} [ARGUMENT...]\n")
         return 2
     # An agent that dies takes its action along: the server offers the action again, and two must never write one disk.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.die_with_parent()
     voice = ProcessVoice(os.environ)
     environment = read_environment(os.environ)
     context = Context(environment=environment, voice=voice, command=tuple(arguments[1:]))

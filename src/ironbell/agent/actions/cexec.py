@@ -57,6 +57,7 @@ def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _run(arguments: list[str], *, root: Path | None, environment: dict[str, str]) -> None:
     def enter() -> None:
+        kernel.die_with_parent()
         if root is not None:
             os.chroot(root)
             os.chdir("/")

@@ -49,14 +49,23 @@ class Device:
         return "" if self.is_file else Path(self.path).name
 
 
+def require_machine(context: Context) -> None:
+    """Nothing, if this is the machine that the Hardware describes.
+
+    Raises:
+        ActionError: it is another one.
+    """
+    if (reason := machine.mismatch(context.environment, machine.detect())) is not None:
+        raise ActionError(reason)
+
+
 def resolve(context: Context, name: str) -> Device:
     """The device behind a name, once it is there and known to be the right one.
 
     Raises:
         ActionError: it is missing, no block device, in use, or of another serial number or machine.
     """
-    if (reason := machine.mismatch(context.environment, machine.detect())) is not None:
-        raise ActionError(reason)
+    require_machine(context)
     path = _wait_for(name, context.device_wait_s)
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and context.allows_file_disks:

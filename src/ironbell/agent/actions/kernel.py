@@ -1,6 +1,6 @@
 """The few system calls that Python's standard library lacks: mounts, namespaces, block device controls.
 
-Source: mount(2), umount2(2), unshare(2), fallocate(2), linux/fs.h.
+Source: mount(2), umount2(2), unshare(2), fallocate(2), prctl(2), linux/fs.h.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import signal
 import struct
 
 _BLKRRPART = 0x125F
@@ -21,6 +22,7 @@ _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 
 _CLONE_NEWNS = 0x00020000
+_PR_SET_PDEATHSIG = 1
 
 MS_RDONLY = 1
 MS_BIND = 4096
@@ -35,6 +37,11 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when its parent dies, however that happens. Also between fork and exec."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def mount(source: str, target: str, *, fs_type: str = "", flags: int = 0, options: str = "") -> None:

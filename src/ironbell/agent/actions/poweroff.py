@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ironbell.agent.actions import devices
 from ironbell.agent.actions.context import Context
 from ironbell.agent.actions.reboot import DEFAULT_WAIT_S
 from ironbell.agent.notes import AfterNote, Power
@@ -12,6 +13,7 @@ from ironbell.agent.notes import AfterNote, Power
 
 def run(context: Context) -> None:
     """Ask the agent to power the machine off once the success is reported."""
+    devices.require_machine(context)
     delay_s = context.number("WAIT_SECONDS", default=DEFAULT_WAIT_S)
     context.say(f"the machine powers off {delay_s:g} s after the server knows of the success")
     context.note(AfterNote(power=Power.POWEROFF, delay_s=delay_s))

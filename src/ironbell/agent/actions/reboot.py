@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ironbell.agent.actions import devices
 from ironbell.agent.actions.context import Context
 from ironbell.agent.notes import AfterNote, Power
 
@@ -13,6 +14,7 @@ DEFAULT_WAIT_S = 3.0
 
 def run(context: Context) -> None:
     """Ask the agent to reboot the machine once the success is reported."""
+    devices.require_machine(context)
     delay_s = context.number("WAIT_SECONDS", default=DEFAULT_WAIT_S)
     context.say(f"the machine reboots {delay_s:g} s after the server knows of the success")
     context.note(AfterNote(power=Power.REBOOT, delay_s=delay_s))

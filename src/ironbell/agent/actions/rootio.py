@@ -21,7 +21,7 @@ from pathlib import Path
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from ironbell.agent.actions import devices, mounts, wipe
+from ironbell.agent.actions import devices, kernel, mounts, wipe
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.rootio_plan import (
     Storage,
@@ -79,6 +79,8 @@ def _run(context: Context, command: list[str], *, script: str | None = None) -> 
         raise ActionError(f"this in-memory OS has no {command[0]}")
     done = subprocess.run(
         command,
+        # An action that dies must not leave a formatter at work: the action is offered again.
+        preexec_fn=kernel.die_with_parent,
         input=script,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
