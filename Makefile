@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 # network namespaces, DHCP and image building need root
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
-SETUP_STAMP := $(VENV)/.ironbell-setup
+# a checkout that was copied or moved needs its environment anew: paths of the old place are in it
+SETUP_STAMP := $(VENV)/.ironbell-setup-$(firstword $(shell echo '$(CURDIR)' | cksum))
 
 .PHONY: help setup packages lint test unit integration compat conformance real e2e demo demo-bios docs bench soak osie image clean
 

@@ -16,7 +16,7 @@ if [ -z "$python" ]; then
     exit 1
 fi
 
-if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import pip' 2>/dev/null || ! grep -qsF "$PWD/$venv/" "$venv/bin/pip"; then
     rm -rf "$venv"
     if ! said=$("$python" -m venv "$venv" 2>&1); then
         # Debian splits ensurepip off into a package of its own.
