@@ -9,8 +9,8 @@ from ironbell.api.client import NO_OPTIONS, WriteOptions
 from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.resources import Convert, ResourceInfo, Resources
-from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.entry import Key
 from ironbell.apiserver.store.store import Store
@@ -28,7 +28,7 @@ class Context:
     resources: Resources = field(default_factory=Resources)
     admission: Admission = field(default_factory=Admission)
     connects: Connects = field(default_factory=Connects)
-    authorizer: Authorizer = field(default_factory=RoleAuthorizer)
+    authorizer: RbacAuthorizer = field(default_factory=RbacAuthorizer)
     compile_rule: CompileRule | None = None
     conversions: Mapping[str, Convert] = field(default_factory=dict)
     """By `plural.group`: between the versions of custom resources whose versions differ."""

@@ -29,8 +29,12 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
 from ironbell.apiserver.lifecycle.scopes import Scopes
+from ironbell.apiserver.rbac.aggregation import Aggregation
+from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
+from ironbell.apiserver.rbac.bootstrap import bootstrap
+from ironbell.apiserver.rbac.escalation import EscalationGuard, is_guarded
 from ironbell.apiserver.resources import Convert, Resources
-from ironbell.apiserver.roles import Authorizer, RoleAuthorizer
+from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.log import MemoryLog
 from ironbell.apiserver.store.retention import Retention
@@ -53,6 +57,7 @@ class ApiServer:
         self._scopes = Scopes(context)
         self._expiry = EventExpiry(context, seconds=event_seconds)
         self._definitions = Definitions(context)
+        self._aggregation = Aggregation(context)
 
     @classmethod
     @asynccontextmanager
@@ -63,7 +68,7 @@ class ApiServer:
         clock: Clock,
         randomness: Randomness,
         definitions: Iterable[Mapping[str, Any]] = (),
-        authorizer: Authorizer | None = None,
+        authorizer: RoleAuthorizer | None = None,
         compile_rule: CompileRule | None = None,
         conversions: Mapping[str, Convert] | None = None,
         retention: Retention | None = None,
@@ -74,7 +79,7 @@ class ApiServer:
         `definitions` are CustomResourceDefinitions that must be there as given; they are created or updated before
         anything else can be asked. `compile_rule` compiles validation rules; without it they are not asked.
         `conversions` bring objects of `plural.group` from one version to another, where more than the version's name
-        differs.
+        differs. `authorizer` holds what the program itself grants, beside the roles that are stored.
 
         Raises:
             StorageError: the database cannot be opened.
@@ -86,7 +91,7 @@ class ApiServer:
             store,
             clock,
             randomness,
-            authorizer=authorizer or RoleAuthorizer(),
+            authorizer=RbacAuthorizer(authorizer),
             compile_rule=compile_rule,
             conversions=conversions or {},
         )
@@ -95,6 +100,7 @@ class ApiServer:
             server._prepare()
             async with server._working():
                 await server._scopes.start()
+                await bootstrap(context, context.authorizer.granted)
                 await install(context, definitions)
                 yield server
         finally:
@@ -116,9 +122,12 @@ class ApiServer:
         rules = CrdRules(context.resources, context.clock, compile_rule=context.compile_rule)
         for versions in builtin_resources(rules):
             context.resources.set(versions)
+        context.authorizer.index.follow(context.store)
+        context.admission.mutating(is_guarded, EscalationGuard(context.authorizer))
         self._definitions.start()
         self._garbage.start()
         self._expiry.start()
+        self._aggregation.start()
 
     async def _run(self) -> None:
         """What the server does by itself, until cancelled; a fault here is one of the program and is logged at once."""
@@ -126,6 +135,7 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._garbage.work.run(), name="apiserver garbage")
                 group.create_task(self._scopes.work.run(), name="apiserver scopes")
+                group.create_task(self._aggregation.work.run(), name="apiserver role aggregation")
                 group.create_task(self._housekeep(), name="apiserver housekeeping")
         except Exception:
             structlog.get_logger().exception("embedded api stopped cleaning up")
@@ -157,7 +167,7 @@ class ApiServer:
         return self._context.connects
 
     @property
-    def authorizer(self) -> Authorizer:
+    def authorizer(self) -> RbacAuthorizer:
         return self._context.authorizer
 
     @property
@@ -176,4 +186,5 @@ class ApiServer:
     @property
     def is_settled(self) -> bool:
         """Whether the server has nothing left to clean up: for tests."""
-        return self._garbage.work.is_idle and self._scopes.work.is_idle
+        works = (self._garbage.work, self._scopes.work, self._aggregation.work)
+        return all(work.is_idle for work in works)

@@ -152,8 +152,9 @@ class DirectApi:
     def _authorize(self, verb: str, request: Request) -> None:
         info = request.info
         wanted = Attributes(verb, info.group, info.plural, request.namespace, request.name, request.subresource)
-        if not self._context.authorizer.allows(self._identity, wanted):
-            raise refusal(self._identity, wanted)
+        decision = self._context.authorizer.decide(self._identity, wanted)
+        if not decision.allowed:
+            raise refusal(self._identity, wanted, reason=decision.reason)
 
 
 def _hidden_subresources(info: ResourceInfo) -> tuple[str, ...]:

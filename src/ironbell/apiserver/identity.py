@@ -12,6 +12,10 @@ MASTERS = "system:masters"
 """The group whose members may do everything (kubernetes/apiserver: pkg/authentication/user/user.go)."""
 
 AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+
+Extra = tuple[tuple[str, tuple[str, ...]], ...]
+"""Further facts about a user, by key, in the order of the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Identity:
     user: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    extra: Extra = ()
 
 
 ADMIN = Identity("kubernetes-admin", (MASTERS, AUTHENTICATED))

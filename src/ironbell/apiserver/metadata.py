@@ -6,6 +6,7 @@ Source: kubernetes/apimachinery: pkg/api/validation/objectmeta.go, pkg/util/vali
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, requi
 
 MAX_ANNOTATION_BYTES = 256 << 10
 MAX_GENERATED_BASE = 58
+
+NameRule = Callable[[str], str]
+"""Why a name is none of its kind; empty if it is one."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -112,6 +116,22 @@ def name_fault(name: str, *, is_label: bool = False) -> str:
     return "" if pattern.fullmatch(name) else text
 
 
+def label_name_fault(name: str) -> str:
+    """Why a name is no DNS label, or empty."""
+    return name_fault(name, is_label=True)
+
+
+def path_segment_fault(name: str) -> str:
+    """Why a name cannot be part of a path; empty if it can.
+
+    Source: kubernetes/apimachinery: pkg/api/validate/content/path.go.
+    """
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    found = [part for part in ("/", "%") if part in name]
+    return f"may not contain '{found[0]}'" if found else ""
+
+
 def qualified_fault(key: str) -> str:
     """Why a label key (or finalizer) is none, or empty."""
     prefix, slash, name = key.rpartition("/")
@@ -124,13 +144,13 @@ def qualified_fault(key: str) -> str:
     return "" if _QUALIFIED.fullmatch(name) else _QUALIFIED_TEXT
 
 
-def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_is_label: bool) -> list[FieldError]:
-    """Faults of cleaned metadata."""
+def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_rule: NameRule = name_fault) -> list[FieldError]:
+    """Faults of cleaned metadata; `name_rule` says why a name is none."""
     errors: list[FieldError] = []
     name = meta.get("name", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
-    elif fault := name_fault(name, is_label=name_is_label):
+    elif fault := name_rule(name):
         errors.append(invalid("metadata.name", name, fault))
     if not namespaced and meta.get("namespace"):
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))

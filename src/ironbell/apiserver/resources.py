@@ -12,6 +12,7 @@ from typing import Any
 
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection, Column
+from ironbell.apiserver.metadata import NameRule, name_fault
 from ironbell.apiserver.schema.compiled import CompiledSchema
 from ironbell.apiserver.schema.shape import Shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
@@ -71,6 +72,7 @@ class ResourceInfo:
     """Whether `metadata.generation` counts changes of everything but metadata and status."""
     strategy: Strategy = PLAIN
     convert: Convert | None = None
+    name_rule: NameRule = name_fault
     field_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Field selectors beside metadata.name and metadata.namespace: label and key path."""
     deprecation_warning: str = ""

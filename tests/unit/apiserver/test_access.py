@@ -45,9 +45,9 @@ def test_bindings_hold_for_users_groups_and_namespaces() -> None:
     roles = RoleAuthorizer()
     role = Role("reader", (Rule(("get",), ("secrets",)),))
     roles.grant(role, [Binding("reader", groups=("team",), namespace="a"), Binding("reader", users=("bob",))])
-    assert roles.allows(ALICE, attributes("get", "secrets", namespace="a"))
-    assert not roles.allows(ALICE, attributes("get", "secrets", namespace="b"))
-    assert roles.allows(Identity("bob"), attributes("get", "secrets", namespace="b"))
+    assert roles.decide(ALICE, attributes("get", "secrets", namespace="a")).allowed
+    assert not roles.decide(ALICE, attributes("get", "secrets", namespace="b")).allowed
+    assert roles.decide(Identity("bob"), attributes("get", "secrets", namespace="b")).allowed
 
 
 async def test_what_no_role_allows_is_forbidden(as_user: Any, widgets: Any, widget: Make, nodes: Any) -> None:

@@ -26,6 +26,8 @@ from ironbell.apiserver.builtin.strategies import (
 )
 from ironbell.apiserver.builtin.typed import compile_typed
 from ironbell.apiserver.crds.rules import CrdRules
+from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
+from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
 from ironbell.apiserver.schema.shape import Shape, plain_shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
@@ -37,6 +39,14 @@ _STRATEGIES: dict[str, Strategy] = {
     "events": EventRules(),
     "leases": LeaseRules(),
     "nodes": NodeRules(),
+    "roles": RoleRules(namespaced=True),
+    "clusterroles": RoleRules(namespaced=False),
+    "rolebindings": BindingRules(namespaced=True),
+    "clusterrolebindings": BindingRules(namespaced=False),
+}
+_NAME_RULES: dict[str, NameRule] = {
+    "namespaces": label_name_fault,
+    **dict.fromkeys(("roles", "clusterroles", "rolebindings", "clusterrolebindings"), path_segment_fault),
 }
 _NAMESPACE_VERBS = tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection")
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
@@ -69,6 +79,7 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         verbs=_NAMESPACE_VERBS if plural == "namespaces" else OBJECT_VERBS,
         generations=plural in names.GENERATIONS,
         strategy=_STRATEGIES.get(plural, PLAIN),
+        name_rule=_NAME_RULES.get(plural, name_fault),
         field_labels=tuple((label, _field_path(label)) for label in names.FIELD_LABELS.get(plural, ())),
         creates_on_update=plural in names.CREATED_BY_UPDATE,
         updates_need_version=plural in names.NEEDS_VERSION,

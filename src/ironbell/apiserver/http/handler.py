@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import structlog
 from aiohttp import web
 
-from ironbell.api.client import ApiError, Forbidden, TooManyRequests, Unauthorized
+from ironbell.api.client import ApiError, NotFound, TooManyRequests, Unauthorized
 from ironbell.apiserver.auth import ANONYMOUS, Tokens, authenticate, is_open
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import bodies, measures, reads, watches, writes
@@ -29,7 +29,8 @@ from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
 from ironbell.apiserver.http.sending import common_headers, set_common_headers
 from ironbell.apiserver.http.target import Target, parse
-from ironbell.apiserver.identity import MASTERS, Identity
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.base.randomness import uuid4
 
 MAX_IN_FLIGHT = 2000
@@ -128,6 +129,7 @@ class Handler:
         return await answer_value(request, version_info()) if path == "/version" else health(request, path)
 
     async def _document(self, request: web.BaseRequest, path: str, progress: _Progress) -> web.StreamResponse:
+        self._authorize(progress.identity, Attributes(request.method.lower(), path=path))
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
@@ -135,7 +137,6 @@ class Handler:
         if path.startswith("/openapi/"):
             return await self.documents.openapi(request, path)
         if path == "/metrics":
-            _require_master(progress.identity, path)
             return await self.documents.metrics()
         if path == "/":
             return await answer_value(request, self.documents.index())
@@ -150,12 +151,22 @@ class Handler:
             require_json(request.headers.get("Accept", ""))
             body = await bodies.read_object(request)
             return await answer(request, answer_review(review, self.server, progress.identity, body), status=201)
-        info = resource_of(self.server, target)
+        try:
+            info = resource_of(self.server, target)
+        except NotFound:
+            # who may not ask is not told what there is
+            self._authorize(progress.identity, _attributes(request, target))
+            raise
         progress.resource = (info.group, info.version, info.plural, target.subresource)
         api = self.server.client(progress.identity)
         call = Call(request, self.server, api, progress.identity, target, info, self.streams)
         progress.verb, verb = _choose(call)
         return await verb(call)
+
+    def _authorize(self, identity: Identity, wanted: Attributes) -> None:
+        decision = self.server.authorizer.decide(identity, wanted)
+        if not decision.allowed:
+            raise refusal(identity, wanted, reason=decision.reason)
 
     def _record(self, request: web.BaseRequest, progress: _Progress, code: int) -> None:
         """Count and report; a code of zero says that the client left before it was answered."""
@@ -170,6 +181,13 @@ class Handler:
                 request.remote or "",
             )  # fmt: skip
             self.audit(record)
+
+
+def _attributes(request: web.BaseRequest, target: Target) -> Attributes:
+    """What a request wants of a resource that may not exist."""
+    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(request.method)
+    verb = found[0] if found else request.method.lower()
+    return Attributes(verb, target.group, target.plural, target.namespace, target.name, target.subresource)
 
 
 def _choose(call: Call) -> tuple[str, _Verb]:
@@ -191,8 +209,3 @@ def _choose(call: Call) -> tuple[str, _Verb]:
 def _peer_certificate(request: web.BaseRequest) -> dict[str, object] | None:
     transport = request.transport
     return transport.get_extra_info("peercert") if transport is not None else None
-
-
-def _require_master(identity: Identity, path: str) -> None:
-    if MASTERS not in identity.groups:
-        raise Forbidden(f'forbidden: User "{identity.user}" cannot get path "{path}"')

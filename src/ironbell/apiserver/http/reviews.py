@@ -7,7 +7,7 @@ Source: kubernetes/api: authorization/v1/types.go, authentication/v1/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,9 @@ import msgspec
 from ironbell.api.client import BadRequest
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.target import Target
-from ironbell.apiserver.identity import MASTERS, Identity
-from ironbell.apiserver.roles import Attributes, RoleAuthorizer, Rule
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.rbac.objects import as_data
+from ironbell.apiserver.roles import Attributes
 
 Answer = Callable[[ApiServer, Identity, dict[str, Any]], dict[str, Any]]
 
@@ -57,7 +58,8 @@ def _access(server: ApiServer, identity: Identity, spec: dict[str, Any]) -> dict
         raise BadRequest(f"spec of the review: {error}") from error
     wanted = asked.resource_attributes
     if wanted is None:
-        return {"allowed": MASTERS in identity.groups}
+        outside = asked.non_resource_attributes or _NonResourceAttributes()
+        return {"allowed": server.authorizer.decide(identity, Attributes(outside.verb, path=outside.path)).allowed}
     attributes = Attributes(
         verb=wanted.verb,
         group=wanted.group,
@@ -66,30 +68,16 @@ def _access(server: ApiServer, identity: Identity, spec: dict[str, Any]) -> dict
         name=wanted.name,
         subresource=wanted.subresource,
     )
-    return {"allowed": server.authorizer.allows(identity, attributes)}
+    return {"allowed": server.authorizer.decide(identity, attributes).allowed}
 
 
 def _rules(server: ApiServer, identity: Identity, spec: dict[str, Any]) -> dict[str, Any]:
-    namespace = str(spec.get("namespace", ""))
-    if MASTERS in identity.groups:
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        outside = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
-        return {"resourceRules": [everything], "nonResourceRules": outside, "incomplete": False}
-    known = isinstance(server.authorizer, RoleAuthorizer)
-    rules = list(_held(server.authorizer, identity, namespace)) if isinstance(server.authorizer, RoleAuthorizer) else []
-    return {"resourceRules": [_rule(rule) for rule in rules], "nonResourceRules": [], "incomplete": not known}
-
-
-def _held(authorizer: RoleAuthorizer, identity: Identity, namespace: str) -> Iterator[Rule]:
-    for binding in authorizer.bindings:
-        role = authorizer.roles.get(binding.role)
-        if role is not None and binding.namespace in {"", namespace} and binding.holds(identity):
-            yield from role.rules
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    names = {"resourceNames": list(rule.resource_names)} if rule.resource_names else {}
-    return {"verbs": list(rule.verbs), "apiGroups": list(rule.api_groups), "resources": list(rule.resources), **names}
+    held = list(server.authorizer.rules(identity, str(spec.get("namespace", ""))))
+    return {
+        "resourceRules": [as_data(rule) for rule in held if rule.resources],
+        "nonResourceRules": [as_data(rule) for rule in held if rule.urls],
+        "incomplete": False,
+    }
 
 
 def _self(_server: ApiServer, identity: Identity, _spec: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.validate import check_resource_types
 
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
-_NAME_IS_LABEL = frozenset({"namespaces"})
 
 
 def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
@@ -53,7 +52,7 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
     """
     info = request.info
     meta = new["metadata"]
-    errors = validate_metadata(meta, namespaced=info.namespaced, name_is_label=info.plural in _NAME_IS_LABEL)
+    errors = validate_metadata(meta, namespaced=info.namespaced, name_rule=info.name_rule)
     if old is not None:
         errors += _validate_finalizers(meta, old["metadata"])
     if info.custom:

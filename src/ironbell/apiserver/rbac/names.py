@@ -1,0 +1,9 @@
+"""What the store and messages call the four kinds of RBAC."""
+
+from __future__ import annotations
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES = f"roles.{GROUP}"
+CLUSTER_ROLES = f"clusterroles.{GROUP}"
+ROLE_BINDINGS = f"rolebindings.{GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
