@@ -299,10 +299,8 @@ class _Meters:
             for result in ("success", "error", "requeue", "requeue_after")
         }
         self._time = metrics.reconcile_time.labels(name)
-        self._work = metrics.queue_work.labels(name)
 
     def finished(self, result: str, took_s: float) -> None:
         """Count one reconcile."""
         self._results[result].inc()
         self._time.observe(took_s)
-        self._work.observe(took_s)

@@ -5,6 +5,9 @@ The holder renews every `retry_s`; who is not the holder takes the Lease once it
 `renew_s` gives up before anybody else may begin. Every write carries the resourceVersion that was read: of several who
 try, one wins.
 
+Who waits also watches the Lease, so that one that is handed back is taken at once. Where it may not be watched, or the
+watch breaks, looking every `retry_s` is enough.
+
 Source: kubernetes/client-go: tools/leaderelection/leaderelection.go; coordination.k8s.io/v1 Lease.
 """
 
@@ -12,13 +15,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import structlog
 
-from ironbell.api.client import AlreadyExists, Api, ApiError, Conflict, NotFound
+from ironbell.api.client import AlreadyExists, Api, ApiError, Conflict, EventType, NotFound, Selector, WatchEvent
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock, rfc3339_micro
 from ironbell.base.randomness import Randomness
@@ -58,6 +62,15 @@ class _Lease(msgspec.Struct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
+def _decode(body: bytes) -> _Lease:
+    return msgspec.json.decode(body, type=_Lease)
+
+
+def _holder(event: WatchEvent) -> str:
+    """Who holds the Lease after this."""
+    return "" if event.type is EventType.DELETED else _decode(event.body).spec.holder_identity or ""
+
+
 @dataclass
 class LeaderElection:
     """Takes part in the election for one Lease."""
@@ -67,6 +80,8 @@ class LeaderElection:
     clock: Clock
     randomness: Randomness
     is_leader: bool = field(default=False, init=False)
+    was_lost: bool = field(default=False, init=False)
+    """Whether the Lease was held and could not be kept."""
     _seen: tuple[str, float] = field(default=("", 0.0), init=False)
     """The record's version last seen, and when it was first seen."""
 
@@ -76,8 +91,9 @@ class LeaderElection:
         Returns when `work` returns (the Lease is then released) or when the Lease is lost (`work` is cancelled and has
         ended by then). Cancellation point; cancelled, the Lease is released.
         """
-        await self._acquire()
         gauge = metrics.is_leader.labels(self.settings.name)
+        gauge.set(0)
+        await self._acquire()
         gauge.set(1)
         working = asyncio.ensure_future(work())
         renewing = asyncio.create_task(self._keep(), name=f"lease {self.settings.name}")
@@ -95,10 +111,37 @@ class LeaderElection:
             raise ended[0]
 
     async def _acquire(self) -> None:
-        while not await self._try(self.settings.retry_s):  # noqa: ASYNC110 - the protocol is to look again
-            await asyncio.sleep(self.settings.retry_s * (1 + self.randomness.fraction() / 5))
+        handed_back = asyncio.Event()
+        watching = asyncio.create_task(self._watch(handed_back), name=f"watch of lease {self.settings.name}")
+        try:
+            while not await self._try(self.settings.retry_s):
+                pause_s = self.settings.retry_s * (1 + self.randomness.fraction() / 5)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await handed_back.wait()
+                handed_back.clear()
+        except asyncio.CancelledError:
+            await self._release()  # a try that was cut short may have succeeded
+            raise
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
         self.is_leader = True
         log.info("leading", lease=self.settings.name, identity=self.settings.identity)
+
+    async def _watch(self, handed_back: asyncio.Event) -> None:
+        """Tell when the Lease has no holder, until cancelled."""
+        s = self.settings
+        selector = Selector(fields=f"metadata.name={s.name}")
+        while True:
+            try:
+                events = self.api.watch(LEASES, s.namespace, resource_version=self._seen[0], selector=selector)
+                async for event in events:
+                    if event.type is not EventType.BOOKMARK and not _holder(event):
+                        handed_back.set()
+            except (ApiError, msgspec.MsgspecError) as error:
+                log.debug("lease not watched", lease=s.name, message=str(error))
+            await asyncio.sleep(s.retry_s)
 
     async def _keep(self) -> None:
         """Renew until that has failed for too long."""
@@ -110,6 +153,7 @@ class LeaderElection:
             if left_s > 0 and await self._try(min(self.settings.retry_s, left_s)):
                 deadline_s = started_s + self.settings.renew_s
         self.is_leader = False
+        self.was_lost = True
         log.warning("lease lost", lease=self.settings.name, identity=self.settings.identity)
 
     async def _try(self, timeout_s: float) -> bool:
@@ -126,7 +170,7 @@ class LeaderElection:
     async def _take(self) -> bool:
         s = self.settings
         try:
-            lease = msgspec.json.decode(await self.api.get(LEASES, s.namespace, s.name), type=_Lease)
+            lease = _decode(await self.api.get(LEASES, s.namespace, s.name))
         except NotFound:
             await self.api.create(LEASES, s.namespace, self._body("", _Spec(), fresh=True))
             return True
@@ -169,7 +213,7 @@ class LeaderElection:
         s = self.settings
         try:
             async with asyncio.timeout(s.retry_s):
-                lease = msgspec.json.decode(await self.api.get(LEASES, s.namespace, s.name), type=_Lease)
+                lease = _decode(await self.api.get(LEASES, s.namespace, s.name))
                 if lease.spec.holder_identity == s.identity:
                     body = self._body(lease.metadata.resource_version, lease.spec, fresh=False, holder="")
                     await self.api.replace(LEASES, s.namespace, s.name, body)

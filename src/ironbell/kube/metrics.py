@@ -25,11 +25,18 @@ active_workers = Gauge("controller_runtime_active_workers", "Reconciles in progr
 max_workers = Gauge("controller_runtime_max_concurrent_reconciles", "Reconciles possible at a time.", ["controller"])
 writes = Counter("ironbell_reconcile_writes", "Writes to the API that succeeded.", ["controller"])
 
-queue_depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"])
-queue_adds = Counter("workqueue_adds", "Keys added.", ["name"])
-queue_retries = Counter("workqueue_retries", "Keys added again after a failure.", ["name"])
-queue_wait = Histogram("workqueue_queue_duration_seconds", "Time a key waits for a worker.", ["name"], buckets=_FAST)
-queue_work = Histogram("workqueue_work_duration_seconds", "Time a worker spends on a key.", ["name"], buckets=_FAST)
+_QUEUE = ["name", "controller"]
+queue_depth = Gauge("workqueue_depth", "Keys that wait for a worker.", _QUEUE)
+queue_adds = Counter("workqueue_adds", "Keys added.", _QUEUE)
+queue_retries = Counter("workqueue_retries", "Keys added again after a failure.", _QUEUE)
+queue_wait = Histogram("workqueue_queue_duration_seconds", "Time a key waits for a worker.", _QUEUE, buckets=_FAST)
+queue_work = Histogram("workqueue_work_duration_seconds", "Time a worker spends on a key.", _QUEUE, buckets=_FAST)
+queue_unfinished = Gauge(
+    "workqueue_unfinished_work_seconds", "Time that workers have spent on the keys they are at, together.", _QUEUE
+)
+queue_longest = Gauge(
+    "workqueue_longest_running_processor_seconds", "Time the longest-running worker has spent on its key.", _QUEUE
+)
 
 facts_asked = Counter("ironbell_facts_asked", "Questions put to the world outside.", ["controller", "question"])
 facts_failed = Counter("ironbell_facts_failed", "Questions that failed.", ["controller", "question"])

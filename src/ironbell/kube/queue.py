@@ -48,17 +48,20 @@ class WorkQueue:
         self._clock = clock or SystemClock()
         self._fresh: OrderedDict[Key, float] = OrderedDict()
         self._resync: OrderedDict[Key, float] = OrderedDict()
-        self._processing: set[Key] = set()
+        self._processing: dict[Key, float] = {}
         self._again: dict[Key, Priority] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[Key, int] = {}
         self._workers: deque[asyncio.Future[None]] = deque()
         self._fresh_in_a_row = 0
         self._closed = False
-        metrics.queue_depth.labels(name).set_function(self.__len__)
-        self._adds = metrics.queue_adds.labels(name)
-        self._retries = metrics.queue_retries.labels(name)
-        self._wait_time = metrics.queue_wait.labels(name)
+        metrics.queue_depth.labels(name, name).set_function(self.__len__)
+        metrics.queue_unfinished.labels(name, name).set_function(lambda: sum(self._spent()))
+        metrics.queue_longest.labels(name, name).set_function(lambda: max(self._spent(), default=0.0))
+        self._adds = metrics.queue_adds.labels(name, name)
+        self._retries = metrics.queue_retries.labels(name, name)
+        self._wait_time = metrics.queue_wait.labels(name, name)
+        self._work_time = metrics.queue_work.labels(name, name)
 
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
@@ -133,7 +136,9 @@ class WorkQueue:
 
     def done(self, key: Key) -> None:
         """A worker has finished with the key."""
-        self._processing.discard(key)
+        since = self._processing.pop(key, None)
+        if since is not None:
+            self._work_time.observe(self._clock.monotonic() - since)
         priority = self._again.pop(key, None)
         if priority is not None:
             self.add(key, priority)
@@ -148,6 +153,11 @@ class WorkQueue:
             if not worker.done():
                 worker.set_result(None)
 
+    def _spent(self) -> list[float]:
+        """Seconds that workers have been at their keys. Metrics are read in a thread: it works on a copy."""
+        now_s = self._clock.monotonic()
+        return [now_s - since for since in list(self._processing.values())]
+
     def _next(self) -> Key | None:
         take_fresh = bool(self._fresh) and (not self._resync or self._fresh_in_a_row < _FRESH_IN_A_ROW)
         chosen = self._fresh if take_fresh else self._resync
@@ -155,8 +165,9 @@ class WorkQueue:
             return None
         self._fresh_in_a_row = self._fresh_in_a_row + 1 if take_fresh else 0
         key, since = chosen.popitem(last=False)
-        self._wait_time.observe(self._clock.monotonic() - since)
-        self._processing.add(key)
+        now_s = self._clock.monotonic()
+        self._wait_time.observe(now_s - since)
+        self._processing[key] = now_s
         if key in self._delayed:
             self._delayed.pop(key)[1].cancel()
         return key

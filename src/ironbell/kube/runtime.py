@@ -24,6 +24,7 @@ from ironbell.kube.caches import Informers
 from ironbell.kube.controller import Controller, RunningController, Surroundings
 from ironbell.kube.decision import Decision, Key
 from ironbell.kube.events import EventRecorder
+from ironbell.kube.leader import LeaderElection
 from ironbell.kube.turn import Turn
 
 log = structlog.get_logger()
@@ -79,6 +80,7 @@ class Manager:
         self._controllers: list[tuple[RunningController, int]] = []
         self._stopping = asyncio.Event()
         self._ready = asyncio.Event()
+        self._caches = asyncio.Event()
 
     def add(self, controller: Controller) -> None:
         """Add a controller, before `run`."""
@@ -87,6 +89,11 @@ class Manager:
     async def wait_ready(self) -> None:
         """Until all caches have synced and all workers run. Cancellation point."""
         await self._ready.wait()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether all caches have been filled: this process could work at once if it were to."""
+        return self._caches.is_set()
 
     @property
     def is_idle(self) -> bool:
@@ -102,8 +109,12 @@ class Manager:
         """Let `run` come to its end."""
         self._stopping.set()
 
-    async def run(self) -> None:
-        """Run until `stop`, or until cancelled."""
+    async def run(self, election: LeaderElection | None = None) -> None:
+        """Run until `stop`, or until cancelled.
+
+        With an election the caches are filled at once and kept current, and the workers start when the Lease is won.
+        It is handed back when they have ended. Where it is lost, this returns with `election.was_lost`.
+        """
         async with asyncio.TaskGroup() as background:
             tasks = [
                 background.create_task(informer.run(), name=f"informer {informer.kind}") for informer in self.informers
@@ -111,16 +122,31 @@ class Manager:
             tasks.append(background.create_task(self._events.run(), name="events"))
             tasks.append(background.create_task(self._resync(), name="resync"))
             try:
-                await self._work()
+                if await self._synced():
+                    await (self._work() if election is None else self._lead(election))
             finally:
                 for task in tasks:
                     task.cancel()
                 for controller, _workers in self._controllers:
                     await controller.facts.close()
 
+    async def _lead(self, election: LeaderElection) -> None:
+        leading = asyncio.create_task(election.run(self._work), name="election")
+        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        try:
+            await asyncio.wait([leading, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not election.is_leader:
+                leading.cancel()  # it waits for the Lease, and would wait on
+            await asyncio.wait([leading])
+            if not leading.cancelled():
+                leading.result()
+        finally:
+            stopping.cancel()
+            if not leading.done():
+                leading.cancel()
+                await asyncio.gather(leading, return_exceptions=True)
+
     async def _work(self) -> None:
-        if not await self._synced():
-            return
         for controller, _workers in self._controllers:
             controller.listen()
         workers = [
@@ -143,6 +169,8 @@ class Manager:
         either: list[asyncio.Future[Any]] = [stopping, syncing]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if syncing.done():
+                self._caches.set()
             return syncing.done()
         finally:
             stopping.cancel()

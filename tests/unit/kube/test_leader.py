@@ -38,9 +38,12 @@ class View:
     def __init__(self, api: Leases) -> None:
         self._api = api
         self.cut = False
+        self.is_blind = False
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._api, name)
+        if name == "watch":
+            return self._watch
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if self.cut:
@@ -48,6 +51,12 @@ class View:
             return await method(*args, **kwargs)
 
         return call
+
+    async def _watch(self, where: Collection, namespace: str, **more: Any) -> Any:
+        async for event in self._api.watch(where, namespace, **more):
+            if self.cut or self.is_blind:
+                raise Unavailable("cut off")
+            yield event
 
 
 class Candidate:
@@ -88,6 +97,55 @@ async def test_one_leads_and_hands_over_when_it_ends() -> None:
     assert api.holder() == ""
 
 
+async def test_a_lease_that_is_handed_back_is_taken_at_once() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+    a, b = Candidate(api, "a", leading), Candidate(api, "b", leading)
+    await asyncio.sleep(11)
+    assert leading == ["a"]
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    a.task.cancel()
+    await ended(a.task)
+    while leading != ["b"]:
+        await asyncio.sleep(0.001)
+    assert loop.time() - start < 0.1
+    b.task.cancel()
+    await ended(b.task)
+
+
+async def test_who_may_not_watch_the_lease_still_finds_it_free() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+    a, b = Candidate(api, "a", leading), Candidate(api, "b", leading)
+    b.view.is_blind = True
+    await asyncio.sleep(11)
+    a.task.cancel()
+    await ended(a.task)
+    assert leading == []
+    await asyncio.sleep(2.5)
+    assert leading == ["b"]
+    b.task.cancel()
+    await ended(b.task)
+
+
+async def test_a_candidate_that_is_ended_while_it_takes_the_lease_hands_it_back() -> None:
+    api = Leases()
+    a = Candidate(api, "a", [])
+    answered = asyncio.Event()
+
+    async def create(*args: Any, **kwargs: Any) -> bytes:
+        body = await api.create(*args, **kwargs)
+        answered.set()
+        await asyncio.sleep(1)
+        return body
+
+    a.view.create = create  # type: ignore[attr-defined]
+    await answered.wait()
+    assert api.holder() == "a"
+    a.task.cancel()
+    await ended(a.task)
+    assert api.holder() == ""
+
+
 async def test_a_leader_that_is_cut_off_stops_before_another_begins() -> None:
     api, leading = Leases(), []  # type: ignore[var-annotated]
     a, b = Candidate(api, "a", leading), Candidate(api, "b", leading)
@@ -95,6 +153,7 @@ async def test_a_leader_that_is_cut_off_stops_before_another_begins() -> None:
     a.view.cut = True
     start = asyncio.get_running_loop().time()
     await a.task
+    assert a.election.was_lost
     assert asyncio.get_running_loop().time() - start <= 12.1
     assert leading == []
     await asyncio.sleep(10)

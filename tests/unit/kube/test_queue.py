@@ -5,7 +5,9 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import REGISTRY
 
+from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.backoff import Backoff
 from ironbell.kube.queue import CONFLICTS, Priority, QueueClosedError, WorkQueue
@@ -15,6 +17,28 @@ A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
 
 def queue() -> WorkQueue:
     return WorkQueue("test", randomness=SeededRandomness(1))
+
+
+def metric(name: str) -> float:
+    return REGISTRY.get_sample_value(name, {"name": "spent", "controller": "spent"}) or 0.0
+
+
+async def test_work_that_does_not_end_shows_while_it_goes_on() -> None:
+    clock = ManualClock()
+    q = WorkQueue("spent", randomness=SeededRandomness(1), clock=clock)
+    q.add(A)
+    q.add(B)
+    await q.get()
+    clock.advance(5)
+    await q.get()
+    clock.advance(2)
+    assert metric("workqueue_unfinished_work_seconds") == 9
+    assert metric("workqueue_longest_running_processor_seconds") == 7
+    q.done(A)
+    q.done(B)
+    assert metric("workqueue_unfinished_work_seconds") == 0
+    assert metric("workqueue_longest_running_processor_seconds") == 0
+    assert metric("workqueue_work_duration_seconds_sum") == 9
 
 
 def now() -> float:

@@ -201,9 +201,14 @@ async def test_metrics_have_controller_runtimes_names() -> None:
         'controller_runtime_reconcile_errors_total{controller="example-slot"}',
         'controller_runtime_reconcile_time_seconds_bucket{controller="example-slot",le="0.001"}',
         'controller_runtime_max_concurrent_reconciles{controller="example-slot"} 16.0',
-        'workqueue_depth{name="example-slot"} 0.0',
-        'workqueue_adds_total{name="example-slot"}',
-        'workqueue_queue_duration_seconds_count{name="example-slot"}',
+        'controller_runtime_active_workers{controller="example-slot"} 0.0',
+        'workqueue_depth{controller="example-slot",name="example-slot"} 0.0',
+        'workqueue_adds_total{controller="example-slot",name="example-slot"}',
+        'workqueue_retries_total{controller="example-slot",name="example-slot"}',
+        'workqueue_queue_duration_seconds_count{controller="example-slot",name="example-slot"}',
+        'workqueue_work_duration_seconds_count{controller="example-slot",name="example-slot"}',
+        'workqueue_unfinished_work_seconds{controller="example-slot",name="example-slot"} 0.0',
+        'workqueue_longest_running_processor_seconds{controller="example-slot",name="example-slot"} 0.0',
     ):
         assert sample in text
 

@@ -1,0 +1,93 @@
+"""Several replicas of the same controllers: one works, the others are ready to."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ironbell.api.client import Unavailable
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Resource
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube.controller import Controller
+from ironbell.kube.decision import DONE
+from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.runtime import Manager
+from ironbell.kube.testing import until
+from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.example_world import ExampleApi, Scripted
+
+
+class Replica:
+    def __init__(self, api: ExampleApi, name: str) -> None:
+        clock, randomness = LoopClock(), SeededRandomness(1)
+        self.reconciler = Scripted(lambda _slot: DONE)
+        self.manager = Manager(api, clock=clock, randomness=randomness)
+        self.manager.add(Controller(self.reconciler))
+        self.election = LeaderElection(api, LeaseSettings("kube-system", "test", name), clock, randomness)
+        self.task = asyncio.create_task(self.manager.run(self.election))
+
+    @property
+    def looked(self) -> int:
+        return len(self.reconciler.calls)
+
+
+def api_with_leases() -> ExampleApi:
+    api = ExampleApi(LoopClock())
+    api.serve([Kind("coordination.k8s.io", "v1", "Lease", "leases", Resource)])
+    return api
+
+
+def holder(api: ExampleApi) -> str:
+    return str(api.objects[LEASES]["kube-system", "test"]["spec"]["holderIdentity"])
+
+
+async def test_the_second_has_its_caches_filled_and_takes_over_at_once() -> None:
+    api = api_with_leases()
+    await api.add_slot("one")
+    a = Replica(api, "a")
+    await until(lambda: a.looked == 1)
+    b = Replica(api, "b")
+    await until(lambda: b.manager.has_synced)
+    await asyncio.sleep(5)
+    assert b.looked == 0
+    start = asyncio.get_running_loop().time()
+    a.manager.stop()
+    await a.task
+    await until(lambda: b.looked == 1)
+    assert asyncio.get_running_loop().time() - start < 0.1
+    b.manager.stop()
+    await b.task
+    assert not b.election.was_lost
+    assert holder(api) == ""
+
+
+async def test_one_that_waits_for_the_lease_stops_without_it() -> None:
+    api = api_with_leases()
+    await api.add_slot("one")
+    a, b = Replica(api, "a"), Replica(api, "b")
+    await until(lambda: a.looked == 1 and b.manager.has_synced)
+    b.manager.stop()
+    async with asyncio.timeout(1):
+        await b.task
+    assert holder(api) == "a"
+    a.task.cancel()
+    await asyncio.gather(a.task, return_exceptions=True)
+    assert a.task.cancelled()
+    assert holder(api) == ""
+
+
+async def test_one_that_loses_the_lease_stops_working_and_says_so() -> None:
+    api = api_with_leases()
+    await api.add_slot("one")
+    a = Replica(api, "a")
+    await until(lambda: a.looked == 1)
+
+    async def refuse(*_args: object, **_more: object) -> bytes:
+        raise Unavailable("cut off")
+
+    api.replace = refuse  # type: ignore[method-assign]
+    async with asyncio.timeout(13):
+        await a.task
+    assert a.election.was_lost
+    await api.add_slot("two")
+    assert a.looked == 1
