@@ -36,6 +36,7 @@ from ironbell.apiserver.rbac.escalation import EscalationGuard, is_guarded
 from ironbell.apiserver.resources import Convert, Resources
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import MemoryLog
 from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.store.sqlite import SqliteLog
@@ -65,6 +66,7 @@ class ApiServer:
         cls,
         path: Path | None,
         *,
+        keys: KeyFile | None = None,
         clock: Clock,
         randomness: Randomness,
         definitions: Iterable[Mapping[str, Any]] = (),
@@ -74,7 +76,8 @@ class ApiServer:
         retention: Retention | None = None,
         event_seconds: float = EVENT_SECONDS,
     ) -> AsyncIterator[ApiServer]:
-        """Serve the database at `path` (made if missing), or one in memory if that is None.
+        """Serve the database at `path` (made if missing), or one in memory if that is None. `keys` (made if missing)
+        encrypts Secrets on disk.
 
         `definitions` are CustomResourceDefinitions that must be there as given; they are created or updated before
         anything else can be asked. `compile_rule` compiles validation rules; without it they are not asked.
@@ -85,8 +88,7 @@ class ApiServer:
             StorageError: the database cannot be opened.
             Invalid: a definition has faults.
         """
-        store = Store(SqliteLog(path) if path is not None else MemoryLog(), retention=retention)
-        store.open(now=clock.monotonic())
+        store = Store(SqliteLog(path, keys) if path is not None else MemoryLog(), retention=retention)
         context = Context(
             store,
             clock,
@@ -96,6 +98,7 @@ class ApiServer:
             conversions=conversions or {},
         )
         try:
+            store.open(now=clock.monotonic())
             server = cls(context, event_seconds=event_seconds)
             server._prepare()
             async with server._working():

@@ -20,10 +20,12 @@ from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import ListenError, Running, serve
 from ironbell.apiserver.roles import RoleAuthorizer
+from ironbell.apiserver.store.keys import KeyFile
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.controllers import all_controllers, grant_controllers
 from ironbell.app.core_config import CoreConfig
+from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.privileges import named_account
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
@@ -36,7 +38,6 @@ from ironbell.kube.runtime import Manager, freeze_gc, tune_gc
 
 _log = structlog.get_logger()
 
-DATABASE = "api.db"
 TOKEN_MODE = 0o400
 SOCKET_MODE = 0o666
 """Everybody may connect; the token says who it is."""
@@ -62,6 +63,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         server = await stack.enter_async_context(
             ApiServer.open(
                 folder / DATABASE,
+                keys=KeyFile(Path(configuration.encryption_key_file or folder / KEY_FILE)),
                 clock=clock,
                 randomness=randomness,
                 definitions=[crd_document(kind) for kind in KINDS],

@@ -9,6 +9,8 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Folders and addresses of the embedded API."""
 
     data_dir: str
+    encryption_key_file: str = ""
+    """Keys that Secrets are encrypted with on disk; empty: the usual place in the data folder."""
     api_address: str = "127.0.0.1"
     api_port: int = 0
     preferred_port: int = 0

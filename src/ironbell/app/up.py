@@ -8,10 +8,9 @@ data folder and the API: kill any of them, or all, and start again.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import structlog
 from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
+from ironbell.app.data_folder import locked
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.up_options import UpOptions
@@ -59,7 +59,8 @@ class Site:
         """Run until cancelled.
 
         Raises:
-            UpError: another process uses the data folder, root is needed, or a process cannot start at all.
+            UpError: root is needed, or a process cannot start at all.
+            DataFolderError: another process uses the data folder.
         """
         folder = self.options.folder
         if self.options.serves_machines and os.geteuid() != 0:
@@ -68,7 +69,7 @@ class Site:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UpError(f"cannot make the data folder {folder}: {error.strerror}; give another --data-dir") from error
-        with _locked(folder):
+        with locked(folder):
             await asyncio.to_thread(self._prepare)
             self._fatal = asyncio.get_running_loop().create_future()
             async with _tasks() as start:
@@ -148,6 +149,9 @@ class Site:
         def configuration() -> CoreConfig:
             return CoreConfig(
                 data_dir=str(options.folder.absolute()),
+                encryption_key_file=str(Path(options.encryption_key_file).absolute())
+                if options.encryption_key_file
+                else "",
                 api_address=options.api_address,
                 api_port=options.api_port,
                 preferred_port=self._earlier_port(),
@@ -193,21 +197,6 @@ class Site:
     def _lab_process(self) -> ChildSpec:
         arguments = ("--file", str(Path(self.options.lab).absolute()), "--data-dir", str(self.options.folder / "lab"))
         return ChildSpec(LAB, "ironbell.lab.process", dict, arguments)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the data folder for this process alone; the lock goes with the process, however it ends."""
-    try:
-        opened = (folder / "lock").open("w")
-    except OSError as error:
-        raise UpError(f"cannot write to the data folder {folder}: {error.strerror}; give another --data-dir") from error
-    with opened as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UpError(f"another ironbell runs in {folder}; stop it, or give another --data-dir") from error
-        yield
 
 
 @asynccontextmanager

@@ -30,6 +30,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """All options; the names in a configuration file are those of the command line without the dashes in front."""
 
     data_dir: str
+    encryption_key_file: str = ""
     api_address: str = "127.0.0.1"
     api_port: int = 0
     lab: str = ""
@@ -91,7 +92,10 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
 
 def _at_home(options: UpOptions) -> UpOptions:
     """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
-    paths = {name: _expanded(getattr(options, name)) for name in ("data_dir", "lab", "osie_dir", "ipxe_dir")}
+    paths = {
+        name: _expanded(getattr(options, name))
+        for name in ("data_dir", "encryption_key_file", "lab", "osie_dir", "ipxe_dir")
+    }
     artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
     return msgspec.structs.replace(options, **paths, artefacts=artefacts)
 

@@ -18,6 +18,11 @@ import click
     help="Folder that holds everything; needed here or in the file.",
 )
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="YAML file with any of these options.")
+@click.option(
+    "--encryption-key-file",
+    type=click.Path(path_type=str, dir_okay=False),
+    help="Keys that Secrets are encrypted with on disk.  [default: storage.key in the data folder]",
+)
 @click.option("--api-address", help="Address of the Kubernetes API.  [default: 127.0.0.1]")
 @click.option("--api-port", type=int, help="Port of the Kubernetes API; 0 takes a free one.  [default: 0]")
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")

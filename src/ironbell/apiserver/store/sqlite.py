@@ -13,6 +13,7 @@ Source: sqlite.org/wal.html; the corruption of logs being reset that SQLite 3.51
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import queue
@@ -23,27 +24,19 @@ from typing import Any
 
 import apsw
 
+from ironbell.apiserver.store import faults, schema
+from ironbell.apiserver.store.guards import lock_of
+from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import Done, Loaded, Mark, Row, StorageError
 
-SCHEMA_VERSION = 1
 LEAST_SQLITE = (3, 51, 3)
 MAX_BATCH_ROWS = 256
 MAX_BATCH_BYTES = 8 << 20
-# Measured: larger pages waste less behind objects of a few kilobytes, and small checkpoints (4 MB) keep the slowest
-# commit under 10 ms at 800 writes a second.
-PAGE_BYTES = 8192
-CHECKPOINT_PAGES = 500
-_APPLICATION_ID = 0x49726F6E  # "Iron"
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS revisions (
-    revision INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-    previous INTEGER NOT NULL, deleted INTEGER NOT NULL, body BLOB NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-INSERT OR IGNORE INTO facts VALUES ('horizon', 0);
-"""
-_COLUMNS = "revision, resource, namespace, name, previous, deleted, body"
+# Free pages are given back to the file system when there are more than these, a few at a time: moving pages delays
+# writes, and most will be needed again.
+SPARE_PAGES = 2048
+SPARE_PART = 4
+VACUUM_PAGES = 256
 
 
 class _Forget:
@@ -60,32 +53,61 @@ class SqliteLog:
 
     keeps_history = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, keys: KeyFile | None = None) -> None:
+        """`keys` encrypts secrets on disk; without it they are written as they are."""
         self._path = path
+        self._keys = keys
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._turn: list[Row] = []
         self._read_lock = threading.Lock()
+        self._is_open = False
+        self._is_damaged = False
 
     def open(self, done: Done) -> Loaded:
-        """Read what is there and start the writer. Blocks: about 0.1 s for 10,000 objects.
+        """Bring the file up to date, read what is there and start the writer. Blocks: about 0.1 s for 10,000 objects.
 
         Raises:
-            StorageError: the file is not ours, is newer than this program, or cannot be opened.
+            StorageError: the file is not ours, is newer than this program, is damaged or incomplete, needs a key that
+                is not there, or cannot be opened; reading `live` raises it as well.
         """
         require_sqlite(apsw.sqlite_lib_version())
         self._loop = asyncio.get_running_loop()
         self._done = done
-        self._lock = _lock(self._path)
+        self._lock = hold(self._path)
         try:
-            self._writer = _connect(self._path)
+            self._writer, self._envelope = schema.open_database(self._path, self._lock, self._keys)
             self._reader = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
-            loaded = _load(self._reader)
+            loaded = self._load()
         except (apsw.Error, StorageError) as error:
             os.close(self._lock)
-            raise StorageError(f"the database {self._path} cannot be opened: {error}") from error
+            raise faults.cannot_open(self._path, error) from error
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
+        self._is_open = True
         return loaded
+
+    def _load(self) -> Loaded:
+        marks: list[Mark] = []
+        heads: dict[tuple[str, str, str], Mark] = {}
+        # Bodies come last in a row, so that this pass does not touch the pages they overflow to.
+        query = "SELECT revision, resource, namespace, name, previous, deleted FROM revisions ORDER BY revision"
+        for revision, resource, namespace, name, previous, deleted in self._reader.execute(query):
+            mark = Mark(revision, previous, bool(deleted))
+            marks.append(mark)
+            heads[resource, namespace, name] = mark
+        live = sorted((mark.revision,) for mark in heads.values() if not mark.deleted)
+        newest = marks[-1].revision if marks else 0
+        horizon = schema.fact(self._reader, "horizon")
+        return Loaded(live=self._rows(live), marks=marks, horizon=horizon, revision=max(newest, horizon))
+
+    def _rows(self, revisions: Iterable[tuple[int]]) -> Iterator[Row]:
+        query = f"SELECT {schema.COLUMNS} FROM revisions WHERE revision = ?"  # noqa: S608
+        try:
+            for row in self._reader.executemany(query, revisions):
+                yield self._envelope.unwrap(_row(*row))
+        except (apsw.Error, StorageError) as error:
+            self._is_damaged = True
+            raise faults.cannot_open(self._path, error) from error
 
     def append(self, row: Row) -> None:
         self._turn.append(row)
@@ -110,7 +132,7 @@ class SqliteLog:
 
     def _read(self, after: int, resource: str, limit: int) -> list[tuple[Row, bytes | None]]:
         query = (
-            "SELECT r.revision, r.resource, r.namespace, r.name, r.previous, r.deleted, r.body, p.body "
+            "SELECT r.revision, r.resource, r.namespace, r.name, r.previous, r.deleted, r.body, p.previous, p.body "
             "FROM revisions r LEFT JOIN revisions p ON p.revision = r.previous AND r.previous > 0 "
             "WHERE r.revision > ? AND r.resource = ? ORDER BY r.revision LIMIT ?"
         )
@@ -118,14 +140,33 @@ class SqliteLog:
             with self._read_lock:
                 found = list(self._reader.execute(query, (after, resource, limit)))
         except apsw.Error as error:
-            raise StorageError(f"the database {self._path} cannot be read: {error}") from error
-        return [(_row(*row[:7]), row[7]) for row in found]
+            raise faults.cannot_read(self._path, error) from error
+        unwrap = self._envelope.unwrap
+        read: list[tuple[Row, bytes | None]] = []
+        for *values, before_that, body in found:
+            row = unwrap(_row(*values))
+            # what was replaced is never a deletion: an object that is made anew replaces nothing
+            before = (
+                Row(row.previous, row.resource, row.namespace, row.name, before_that, False, body) if body else None
+            )
+            read.append((row, unwrap(before).body if before else None))
+        return read
 
     async def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
         self._hand_over()
         self._queue.put(_CLOSE)
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._thread.join()
         self._reader.close()
+        # What cannot be written now is in the log, which stays then.
+        with contextlib.suppress(apsw.Error):
+            if not self._is_damaged:
+                schema.mark_closed(self._writer)
         self._writer.close()
         os.close(self._lock)
 
@@ -169,24 +210,32 @@ class SqliteLog:
                     for start in range(0, len(rows), MAX_BATCH_ROWS):
                         self._insert(rows[start : start + MAX_BATCH_ROWS])
         except apsw.Error as error:
-            return StorageError(f"the database {self._path} cannot be written: {error}")
+            return faults.cannot_write(self._path, error)
         return None
 
     def _insert(self, rows: Sequence[Row]) -> None:
         places = ",".join(["(?,?,?,?,?,?,?)"] * len(rows))
         values: list[Any] = []
+        wrap = self._envelope.wrap
         for row in rows:
-            values += (row.revision, row.resource, row.namespace, row.name, row.previous, int(row.deleted), row.body)
-        self._writer.execute(f"INSERT INTO revisions ({_COLUMNS}) VALUES {places}", values)  # noqa: S608
+            values += (row.revision, row.resource, row.namespace, row.name, row.previous, int(row.deleted), wrap(row))
+        self._writer.execute(f"INSERT INTO revisions ({schema.COLUMNS}) VALUES {places}", values)  # noqa: S608
 
     def _forget(self, task: _Forget) -> None:
         try:
             with self._writer:
                 self._writer.execute("UPDATE facts SET value = ? WHERE name = 'horizon'", (task.horizon,))
                 _delete(self._writer, task.dead)
+            self._shrink()
         except apsw.Error:
             # What cannot be deleted now is found again at the next start; writes report the cause.
             return
+
+    def _shrink(self) -> None:
+        """Give back some of the free pages, if there are many."""
+        free: int = self._writer.pragma("freelist_count")
+        if free > max(SPARE_PAGES, self._writer.pragma("page_count") // SPARE_PART):
+            self._writer.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
 
 
 def require_sqlite(version: str) -> None:
@@ -200,14 +249,17 @@ def require_sqlite(version: str) -> None:
         raise StorageError(f"SQLite {version} is too old: at least {least} is needed; install a newer apsw")
 
 
-def _lock(path: Path) -> int:
-    """Make the file, readable by its owner alone, and keep other processes from it as long as the handle is open.
+def hold(path: Path) -> int:
+    """Make the database's file, for its owner alone, and keep other processes from it as long as the handle is open.
 
     The lock is on a file beside it: SQLite's own locks on the database would be lost when that handle is closed.
+
+    Raises:
+        StorageError: another process holds it, or the folder cannot be written.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        handle = os.open(path.with_name(path.name + "-lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        handle = os.open(lock_of(path), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageError(f"the database {path} cannot be opened: {error}") from error
     try:
@@ -216,48 +268,6 @@ def _lock(path: Path) -> int:
         os.close(handle)
         raise StorageError(f"the database {path} is in use by another process: end that one first") from error
     return handle
-
-
-def _connect(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), statementcachesize=MAX_BATCH_ROWS + 16)
-    connection.set_busy_timeout(5000)
-    version = connection.pragma("user_version")
-    if version > SCHEMA_VERSION:
-        raise StorageError(
-            f"the database {path} has schema {version}, this program knows {SCHEMA_VERSION}: use a newer release"
-        )
-    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StorageError(f"{path} is a database of another program: choose another path")
-    connection.pragma("page_size", PAGE_BYTES)
-    connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", "full")
-    connection.pragma("locking_mode", "normal")
-    connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-    connection.execute(_SCHEMA)
-    connection.pragma("application_id", _APPLICATION_ID)
-    connection.pragma("user_version", SCHEMA_VERSION)
-    return connection
-
-
-def _load(connection: apsw.Connection) -> Loaded:
-    horizon = connection.execute("SELECT value FROM facts WHERE name = 'horizon'").get
-    marks: list[Mark] = []
-    heads: dict[tuple[str, str, str], Mark] = {}
-    # Bodies come last in a row, so that this pass does not touch the pages they overflow to.
-    query = "SELECT revision, resource, namespace, name, previous, deleted FROM revisions ORDER BY revision"
-    for revision, resource, namespace, name, previous, deleted in connection.execute(query):
-        mark = Mark(revision, previous, bool(deleted))
-        marks.append(mark)
-        heads[resource, namespace, name] = mark
-    live = sorted((mark.revision,) for mark in heads.values() if not mark.deleted)
-    newest = marks[-1].revision if marks else 0
-    return Loaded(live=_rows(connection, live), marks=marks, horizon=horizon, revision=max(newest, horizon))
-
-
-def _rows(connection: apsw.Connection, revisions: Iterable[tuple[int]]) -> Iterator[Row]:
-    query = f"SELECT {_COLUMNS} FROM revisions WHERE revision = ?"  # noqa: S608
-    for row in connection.executemany(query, revisions):
-        yield _row(*row)
 
 
 def _row(revision: int, resource: str, namespace: str, name: str, previous: int, deleted: int, body: bytes) -> Row:

@@ -1,0 +1,106 @@
+"""Finding out before the first write that files of a database were lost.
+
+SQLite takes a missing file for a new database and ends its write-ahead log at the first frame that does not fit, both
+without a word. Either would take back writes that had been acknowledged. Therefore:
+
+- The lock file, which stays, says that there was a database.
+- The database says while it is in use that its log must be there: the mark reaches the database itself only after the
+  log has bytes, and is taken back before the log is removed.
+- What lies in the log behind the last frame that SQLite accepts must not belong to a later commit of the same log: a
+  loss of power cuts off the last commit at most, because each is on disk before the next begins.
+
+Source: sqlite.org/fileformat2.html#the_write_ahead_log (layout, salts).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ironbell.apiserver.store.faults import damaged
+from ironbell.apiserver.store.log import StorageError
+
+_MADE = b"there is a database beside this file\n"
+_WAL_HEAD, _FRAME_HEAD = 32, 24
+
+
+def wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def lock_of(path: Path) -> Path:
+    return path.with_name(path.name + "-lock")
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; zero where there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def require_database(path: Path, lock: int) -> None:
+    """Refuse to start empty where a database should be.
+
+    Raises:
+        StorageError: the database is missing or empty.
+    """
+    if size_of(path) or not (os.pread(lock, len(_MADE), 0) or size_of(wal_of(path))):
+        return
+    folder = path.parent
+    raise StorageError(
+        f"the database {path} is missing or empty, but there was one: put it back, or restore a backup with "
+        f"`ironbell restore BACKUP --data-dir {folder} --force`. To begin anew with no objects remove {lock_of(path)} "
+        f"and {wal_of(path)}"
+    )
+
+
+def mark_made(lock: int) -> None:
+    """Remember that there is a database now."""
+    if os.pread(lock, len(_MADE), 0) != _MADE:
+        os.pwrite(lock, _MADE, 0)
+        os.fsync(lock)
+
+
+def lost_log(path: Path) -> StorageError:
+    """The log is missing or empty although the database was not closed in order."""
+    folder = path.parent
+    return StorageError(
+        f"{wal_of(path)} is missing or empty, although the database was not closed in order: the newest writes are in "
+        f"that file. Put it back, or restore a backup with `ironbell restore BACKUP --data-dir {folder} --force`. To "
+        f"go on without those writes: `ironbell backup --data-dir {folder} FILE`, then restore that",
+        reason="DatabaseDamaged",
+    )
+
+
+def require_whole_log(path: Path, *, accepted: int, page_bytes: int) -> None:
+    """Refuse a log in which commits follow the last frame that SQLite accepts.
+
+    Raises:
+        StorageError: acknowledged writes would be lost.
+    """
+    with wal_of(path).open("rb") as file:
+        head = file.read(_WAL_HEAD)
+        salts = head[16:24]
+        if len(head) == _WAL_HEAD and _checksum(head[:24]) != head[24:]:
+            raise damaged(path, f"the head of {wal_of(path)} is not what was written")
+        behind_commit = False
+        place = _WAL_HEAD + accepted * (_FRAME_HEAD + page_bytes)
+        while len(frame := os.pread(file.fileno(), _FRAME_HEAD, place)) == _FRAME_HEAD and frame[8:16] == salts:
+            if behind_commit:
+                raise damaged(path, f"{wal_of(path)} is not what was written at byte {place} or before")
+            behind_commit = frame[4:8] != b"\0\0\0\0"
+            place += _FRAME_HEAD + page_bytes
+
+
+def _checksum(head: bytes) -> bytes:
+    """The checksum of a log's head; its byte order is in the magic number."""
+    order = "big" if head[3] & 1 else "little"
+    first = second = 0
+    for start in range(0, len(head), 8):
+        low = int.from_bytes(head[start : start + 4], order)  # type: ignore[arg-type]
+        high = int.from_bytes(head[start + 4 : start + 8], order)  # type: ignore[arg-type]
+        first = (first + low + second) & 0xFFFFFFFF
+        second = (second + high + first) & 0xFFFFFFFF
+    return first.to_bytes(4, "big") + second.to_bytes(4, "big")
