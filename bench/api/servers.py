@@ -19,12 +19,11 @@ from wire import Connection, Endpoint, trust
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from support.realcluster import RealCluster
-
 from ironbell.api.crd.document import crd_document
 from ironbell.api.registry import KINDS
 from ironbell.apiserver.pki import Authority
 from ironbell.base.clock import SystemClock
+from support.realcluster import RealCluster
 
 _SERVE = Path(__file__).with_name("serve.py")
 _POLL_S = 0.005
