@@ -56,9 +56,9 @@ def main(kubernetes: Path, api: Path) -> None:
             resources.append(resource)
             _take(resource["type"], schemas, types)
     for name, schema in types.items():
-        vanishing = _vanishing(name, schema, api)
-        if vanishing:
-            schema["omitZero"] = vanishing
+        for mark, fields in _zeros(name, schema, api).items():
+            if fields:
+                schema[mark] = fields
     _write({"kubernetes": kubernetes.name.rpartition("@v")[2], "resources": resources, "types": types})
 
 
@@ -119,20 +119,31 @@ def _schema(given: dict[str, Any], schemas: dict[str, Any], types: dict[str, Any
     return schema
 
 
-def _vanishing(name: str, schema: dict[str, Any], api: Path) -> list[str]:
-    """Fields that are not written when they are zero: scalars that are no pointers, lists and maps."""
+def _zeros(name: str, schema: dict[str, Any], api: Path) -> dict[str, list[str]]:
+    """Fields by what becomes of them when they are zero.
+
+    `omitZero` are not written: scalars that are no pointers, lists and maps. `nullZero` are written as null: lists,
+    maps and times that are not marked to be left out.
+    """
     parts = name.split(".")
     if parts[:3] != ["io", "k8s", "api"]:
-        return []
+        return {}
     source = "\n".join(path.read_text() for path in sorted((api / parts[3] / parts[4]).glob("*types.go")))
     named = dict(_NAMED.findall(source))
     body = dict(_STRUCT.findall(source)).get(parts[5], "")
-    return sorted(
+    fields = [found for found in _FIELD.findall(body) if found[1] in schema.get("properties", {})]
+    omitted = [
         field
-        for go_type, field, options in _FIELD.findall(body)
-        if "omitempty" in options and field in schema.get("properties", {})
-        and (go_type.startswith(("[]", "map[")) or _scalar(go_type, named))
-    )  # fmt: skip
+        for go_type, field, options in fields
+        if "omitempty" in options and (go_type.startswith(("[]", "map[")) or _scalar(go_type, named))
+    ]
+    null = [
+        field
+        for go_type, field, options in fields
+        if (go_type.startswith(("[]", "map[")) and "omitempty" not in options)
+        or (go_type in ("metav1.Time", "metav1.MicroTime") and "omitzero" not in options)
+    ]
+    return {"omitZero": sorted(omitted), "nullZero": sorted(null)}
 
 
 def _scalar(go_type: str, named: dict[str, str]) -> bool:

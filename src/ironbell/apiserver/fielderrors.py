@@ -86,6 +86,10 @@ def duplicate(path: str, value: Any) -> FieldError:
     return _error("FieldValueDuplicate", path, value, "")
 
 
+def not_found(path: str, value: Any) -> FieldError:
+    return _error("FieldValueNotFound", path, value, "")
+
+
 def forbidden(path: str, detail: str) -> FieldError:
     return _error("FieldValueForbidden", path, _OMITTED, detail)
 

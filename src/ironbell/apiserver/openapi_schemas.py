@@ -62,7 +62,7 @@ def _parts(info: ResourceInfo) -> tuple[Schema, dict[str, Schema]]:
 
 def _published(schema: Schema) -> Schema:
     """A type without what only the server reads in it."""
-    return {key: value for key, value in schema.items() if key != "omitZero"}
+    return {key: value for key, value in schema.items() if key not in ("omitZero", "nullZero")}
 
 
 def _kind_schema(info: ResourceInfo, schema: Schema) -> Schema:

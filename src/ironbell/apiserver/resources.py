@@ -80,6 +80,10 @@ class ResourceInfo:
     """What a client should know that creates an object."""
     creates_on_update: bool = False
     """Whether an update of what does not exist creates it."""
+    keeps_first_status: bool = False
+    """Whether an object may be created with a status."""
+    answers_deleted: bool = False
+    """Whether a deletion answers with the object that was deleted."""
     updates_need_version: bool = False
     """Whether an update must name the resourceVersion that it replaces."""
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ironbell.apiserver.builtin.quantity import is_quantity
+from ironbell.apiserver.schema.compiled import Decode
 from ironbell.apiserver.schema.formats import format_check, integer_range
-
-Decode = Callable[[Any, str, str], str]
-"""Gives the first misfit of a value as text, or nothing; takes the struct's name and the field's path."""
 
 _JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 _QUANTITY_TEXT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

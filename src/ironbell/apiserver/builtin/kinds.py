@@ -14,8 +14,10 @@ from typing import Any
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.crd.schema import root_schema
 from ironbell.apiserver.builtin import names
+from ironbell.apiserver.builtin.decode import compile_decode
 from ironbell.apiserver.builtin.events import convert_event
 from ironbell.apiserver.builtin.facts import BuiltinResource, builtin_facts, expanded, referenced_types
+from ironbell.apiserver.builtin.networking import DisruptionRules, IngressRules, ServiceRules
 from ironbell.apiserver.builtin.strategies import (
     DataRules,
     EventRules,
@@ -25,11 +27,20 @@ from ironbell.apiserver.builtin.strategies import (
     SecretRules,
 )
 from ironbell.apiserver.builtin.typed import compile_typed
+from ironbell.apiserver.builtin.workloads import (
+    CronJobRules,
+    DaemonSetRules,
+    JobRules,
+    PodRules,
+    StatefulSetRules,
+    TemplateRules,
+)
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
 from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
-from ironbell.apiserver.schema.shape import Shape, plain_shape
+from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
+from ironbell.apiserver.schema.shape import Shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
 
 _STRATEGIES: dict[str, Strategy] = {
@@ -43,11 +54,22 @@ _STRATEGIES: dict[str, Strategy] = {
     "clusterroles": RoleRules(namespaced=False),
     "rolebindings": BindingRules(namespaced=True),
     "clusterrolebindings": BindingRules(namespaced=False),
+    "deployments": TemplateRules(word="deployment"),
+    "replicasets": TemplateRules(word="deployment"),
+    "daemonsets": DaemonSetRules(word="daemonset"),
+    "statefulsets": StatefulSetRules(word="statefulset"),
+    "jobs": JobRules(),
+    "cronjobs": CronJobRules(),
+    "pods": PodRules(),
+    "services": ServiceRules(),
+    "ingresses": IngressRules(),
+    "poddisruptionbudgets": DisruptionRules(),
 }
 _NAME_RULES: dict[str, NameRule] = {
     "namespaces": label_name_fault,
     **dict.fromkeys(("roles", "clusterroles", "rolebindings", "clusterrolebindings"), path_segment_fault),
 }
+_DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 _NAMESPACE_VERBS = tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection")
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _NOT_RUN = "this API runs no {plural}: the object is stored, and nothing acts on it"
@@ -81,8 +103,11 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         strategy=_STRATEGIES.get(plural, PLAIN),
         name_rule=_NAME_RULES.get(plural, name_fault),
         field_labels=tuple((label, _field_path(label)) for label in names.FIELD_LABELS.get(plural, ())),
+        deprecation_warning=_DEPRECATED.get(plural, ""),
         creates_on_update=plural in names.CREATED_BY_UPDATE,
         updates_need_version=plural in names.NEEDS_VERSION,
+        keeps_first_status=plural in names.KEEPS_STATUS,
+        answers_deleted=plural in names.ANSWERS_DELETED,
         creation_warning=_NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else "",
     )
     if (found.group, plural) == ("events.k8s.io", "events"):
@@ -98,6 +123,10 @@ def _field_path(label: str) -> tuple[str, ...]:
     return names.FIELD_PATHS.get(label, tuple(label.split(".")))
 
 
+def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
+    return replace(compile_schema(schema), _decode=compile_decode(schema))
+
+
 def _definitions(rules: CrdRules) -> ResourceInfo:
     kind = CUSTOM_RESOURCE_DEFINITION
     schema: dict[str, Any] = root_schema(kind.model, description=kind.description)
@@ -107,7 +136,7 @@ def _definitions(rules: CrdRules) -> ResourceInfo:
         plural=kind.plural,
         kind=kind.kind,
         namespaced=False,
-        shape=plain_shape(schema),
+        shape=Shape(lambda: schema, _compile_definition),
         singular=kind.singular,
         list_kind=kind.list_kind,
         short_names=kind.short_names,

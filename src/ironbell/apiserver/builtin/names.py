@@ -58,6 +58,13 @@ NEEDS_VERSION = frozenset({
     "validatingwebhookconfigurations", "volumeattachments",
 })  # fmt: skip
 """Kinds whose updates must name the version that they replace."""
+KEEPS_STATUS = frozenset({"nodes"})
+"""Kinds that may be created with a status."""
+ANSWERS_DELETED = frozenset({
+    "csidrivers", "csinodes", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas",
+    "serviceaccounts", "services", "storageclasses", "volumeattachments",
+})  # fmt: skip
+"""Kinds whose deletion answers with the object."""
 UNTOUCHED = frozenset({
     "pods", "daemonsets", "deployments", "jobs", "cronjobs", "replicasets", "replicationcontrollers", "statefulsets",
     "horizontalpodautoscalers", "ingresses", "persistentvolumeclaims",

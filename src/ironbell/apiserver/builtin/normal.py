@@ -1,6 +1,9 @@
-"""What decoding and encoding a Go struct does to an object: zero values vanish, quantities are written one way.
+"""What decoding and encoding a Go struct does to an object, and the server's defaults with it.
 
-Source: go: encoding/json (omitempty); kubernetes/apimachinery: pkg/api/resource/quantity.go.
+Zero values vanish or become null, values that are always written appear, quantities are written one way. Defaults come
+before what is inside them, so that a default may have defaults of its own.
+
+Source: go: encoding/json (omitempty); kubernetes/apimachinery: pkg/api/resource/quantity.go, pkg/runtime/scheme.go.
 """
 
 from __future__ import annotations
@@ -8,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
+from ironbell.apiserver.builtin.defaults import CONDITIONAL, STATIC
 from ironbell.apiserver.builtin.quantity import canonical
 
 Normalise = Callable[[Any], Any]
 """Brings a value to its usual form; may change it in place, and gives it."""
+
+_PREFIX = "io.k8s.api."
 
 
 def compile_normal(schema: Mapping[str, Any], known: dict[int, Normalise | None] | None = None) -> Normalise | None:
@@ -31,24 +39,38 @@ def _compile(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> N
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
         return _values(compile_normal(additional, known))
-    vanishing = frozenset(schema.get("omitZero", ()))
-    children = {
-        name: child
-        for name, sub in schema.get("properties", {}).items()
-        if (child := compile_normal(sub, known)) is not None
-    }
-    return _struct(vanishing, children) if vanishing or children else None
+    return _struct(schema, known) if "properties" in schema else None
 
 
-def _struct(vanishing: frozenset[str], children: dict[str, Normalise]) -> Normalise:
+def _struct(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> Normalise | None:
+    name = str(schema.get("goType", "")).removeprefix(_PREFIX)
+    properties: Mapping[str, Any] = schema["properties"]
+    vanishing, null = frozenset(schema.get("omitZero", ())), tuple(schema.get("nullZero", ()))
+    written = {field: sub["default"] for field, sub in properties.items() if "default" in sub}
+    defaults = [(field, msgspec.json.encode(value)) for field, value in (written | STATIC.get(name, {})).items()]
+    emptied = {field for field in STATIC.get(name, {}) if field in written}
+    finish = CONDITIONAL.get(name)
+    children = {field: child for field, sub in properties.items() if (child := compile_normal(sub, known)) is not None}
+    if not (vanishing or null or defaults or finish or children):
+        return None
+
     def normalise(value: Any) -> Any:
-        if isinstance(value, dict):
-            for name in [name for name, part in value.items() if not part and name in vanishing]:
-                del value[name]
-            for name, child in children.items():
-                part = value.get(name)
-                if part is not None:
-                    value[name] = child(part)
+        if not isinstance(value, dict):
+            return value
+        for field in [field for field, part in value.items() if not part and field in vanishing]:
+            del value[field]
+        for field, encoded in defaults:
+            if field not in value or (field in emptied and value[field] == ""):
+                value[field] = msgspec.json.decode(encoded)
+        for field in null:
+            if not value.get(field):
+                value[field] = None
+        if finish is not None:
+            finish(value)
+        for field, child in children.items():
+            part = value.get(field)
+            if part is not None:
+                value[field] = child(part)
         return value
 
     return normalise

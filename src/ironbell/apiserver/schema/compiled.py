@@ -8,7 +8,7 @@ Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,9 @@ from ironbell.apiserver.schema.defaults import Default, compile_defaults
 from ironbell.apiserver.schema.prune import Prune, compile_prune
 from ironbell.apiserver.schema.rules import CheckRules, CompileRule, compile_rules
 from ironbell.apiserver.schema.validate import Check, compile_check
+
+Decode = Callable[[Any, str, str], str]
+"""Gives the first misfit of a value as text, or nothing; takes the struct's name and the field's path."""
 
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -29,6 +32,11 @@ class CompiledSchema:
     _default: Default | None
     _check: Check | None
     _rules: CheckRules | None
+    _decode: Decode | None = None
+
+    def misfit(self, value: dict[str, Any]) -> str:
+        """Why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
+        return self._decode(value, "", "") if self._decode is not None else ""
 
     def prune(self, value: dict[str, Any]) -> list[str]:
         """Drop what the schema does not know, in place, and give the paths dropped."""

@@ -40,8 +40,8 @@ async def create_value(context: Context, request: Request, value: dict[str, Any]
     _begin_life(context, request, value)
     if context.admission.concerns(request.info):
         value = await _admit(context, request, value)
-    request.info.strategy.prepare_create(value)
     request = _named(context, request, value)
+    request.info.strategy.prepare_create(value)
     validate(request, value, None)
     check_namespace(context, request)
     if context.store.latest(request.info.store_key, request.key) is not None:
@@ -61,8 +61,8 @@ def _begin_life(context: Context, request: Request, value: dict[str, Any]) -> No
     info = request.info
     if info.generations:
         meta["generation"] = 1
-    if info.custom and info.has_status:
-        value.pop("status", None)
+    if info.has_status and not info.keeps_first_status and value.pop("status", None) is not None and not info.custom:
+        info.compiled.default(value)
     if not info.namespaced:
         meta.pop("namespace", None)
 

@@ -92,12 +92,13 @@ async def _carry_out(
 ) -> bytes:
     info = request.info
     before = msgspec.json.encode(value)
+    shown = {**value, "metadata": dict(value["metadata"])}
     mark_deleted(context, value, propagation=propagation)
     done = status.success(info, name=request.name, uid=current.uid)
     if is_finished(value):
         if not request.options.dry_run:
             await context.store.remove(info.store_key, request.key, to_storage(info, value))
-        return msgspec.json.encode(done)
+        return msgspec.json.encode(shown if info.answers_deleted else done)
     after = msgspec.json.encode(value)
     if after == before or request.options.dry_run:
         return after
@@ -118,7 +119,8 @@ def mark_deleted(context: Context, value: dict[str, Any], *, propagation: Propag
         meta.pop("finalizers", None)
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = rfc3339(context.clock.now())
-        meta["deletionGracePeriodSeconds"] = 0
+        if not is_namespace(value):
+            meta["deletionGracePeriodSeconds"] = 0
         if "generation" in meta:
             meta["generation"] += 1
         if is_namespace(value):

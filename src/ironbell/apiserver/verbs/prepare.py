@@ -35,9 +35,9 @@ def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
 
 def _check_types(info: ResourceInfo, value: dict[str, Any]) -> None:
     """Built-in kinds are typed: what does not fit them is refused before anything else looks at it."""
-    faults = check_resource_types(value) + info.compiled.validate(value)
-    if faults:
-        raise _unusable(info, ", ".join(str(fault) if fault.field else fault.body for fault in faults))
+    misfit = info.compiled.misfit(value)
+    if misfit:
+        raise _unusable(info, misfit)
 
 
 def _unusable(info: ResourceInfo, why: str) -> BadRequest:
@@ -57,7 +57,7 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
         errors += _validate_finalizers(meta, old["metadata"])
     if info.custom:
         errors += check_resource_types(new)
-        errors += info.compiled.validate(new, old)
+    errors += info.compiled.validate(new, old)
     errors += info.strategy.validate(new, old)
     if errors:
         raise status.invalid(info, meta.get("name", ""), errors=errors)
