@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import BadRequest, UnsupportedMediaType
-from ironbell.apiserver.http.protobuf_types import KINDS, MESSAGES
+from ironbell.apiserver.http.protobuf_types import fields_of, message_of
 from ironbell.base.clock import rfc3339, rfc3339_micro
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -41,30 +41,34 @@ def to_json(body: bytes) -> bytes:
         envelope = dict(wire_fields(body[len(_MAGIC) :]))
         names = dict(wire_fields(_bytes(envelope.get(1, b""))))
         api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (1, 2))
-        table = "DeleteOptions" if kind == "DeleteOptions" else KINDS.get((api_version, kind))
-        if table is None:
+        message = message_of(api_version, kind)
+        if message is None:
             raise UnsupportedMediaType(f"{kind} of {api_version} is not understood as {MEDIA_TYPE}: send JSON")
-        decoded = _message(_bytes(envelope.get(2, b"")), table)
+        decoded = _message(_bytes(envelope.get(2, b"")), message)
         return msgspec.json.encode({"apiVersion": api_version, "kind": kind, **decoded})
     except (ValueError, OverflowError, msgspec.DecodeError) as error:
         raise BadRequest(f"the body is no {MEDIA_TYPE} message: {error}") from error
 
 
-def _message(raw: bytes, table: str) -> dict[str, Any]:
-    fields = MESSAGES[table]
+def _message(raw: bytes, message: str) -> dict[str, Any]:
+    fields = fields_of(message)
     decoded: dict[str, Any] = {}
     for number, value in wire_fields(raw):
-        name, kind = fields.get(number, ("", ""))
-        if kind.startswith("[]"):
-            decoded.setdefault(name, []).append(_value(value, kind[2:]))
-        elif kind.startswith("{}"):
+        field = fields.get(number)
+        if field is None:
+            continue
+        if field.is_list:
+            decoded.setdefault(field.name, []).append(_value(value, field.kind))
+        elif field.is_map:
             entry = dict(wire_fields(_bytes(value)))
             key = _bytes(entry.get(1, b"")).decode()
-            decoded.setdefault(name, {})[key] = _value(entry.get(2, b""), kind[2:])
-        elif kind:
-            found = _value(value, kind.removeprefix("*"))
-            if kind.startswith("*") or found not in (0, "", None):
-                decoded[name] = found
+            decoded.setdefault(field.name, {})[key] = _value(entry.get(2, b""), field.kind)
+        elif field.is_inline:
+            decoded |= _message(_bytes(value), field.kind)
+        else:
+            found = _value(value, field.kind)
+            if found is not None and (field.keeps_zero or found not in (0, "")):
+                decoded[field.name] = found
     return decoded
 
 
@@ -82,6 +86,11 @@ def _value(value: int | bytes, kind: str) -> Any:
             return _time(_bytes(value), micro=kind == "microtime")
         case "quantity":
             return _bytes(dict(wire_fields(_bytes(value))).get(1, b"")).decode()
+        case "intstr":
+            parts = dict(wire_fields(_bytes(value)))
+            return _bytes(parts.get(3, b"")).decode() if parts.get(1) else _signed(parts.get(2, 0))
+        case "strings":
+            return [_bytes(item).decode() for number, item in wire_fields(_bytes(value)) if number == 1]
         case "json":
             raw = _bytes(dict(wire_fields(_bytes(value))).get(1, b""))
             return msgspec.json.decode(raw) if raw else None
