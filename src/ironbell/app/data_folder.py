@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from ironbell.base.errors import IronbellError, Retry
 DATABASE = "api.db"
 KEY_FILE = "storage.key"
 LOCK = "lock"
+CREDENTIALS = ("pki", "tokens.json")
+"""The API's authority with its certificates and keys, and the digests of tokens."""
 
 
 class DataFolderError(IronbellError):
@@ -29,7 +32,7 @@ def locked(folder: Path) -> Iterator[None]:
         DataFolderError: another process holds it, or it cannot be written.
     """
     try:
-        opened = (folder / LOCK).open("w")
+        opened = os.fdopen(os.open(folder / LOCK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600), "w")
     except OSError as error:
         raise DataFolderError(
             f"cannot write to the data folder {folder}: {error.strerror}; give another --data-dir"

@@ -26,6 +26,9 @@ COMMANDS = {
     "osie": ("ironbell.cli.osie", "osie", "The in-memory OS."),
     "image": ("ironbell.cli.image", "image", "Disk images of operating systems."),
     "ipxe": ("ironbell.cli.ipxe", "ipxe", "iPXE binaries with our script inside."),
+    "backup": ("ironbell.cli.backup", "backup", "Write all objects of a site to a file."),
+    "restore": ("ironbell.cli.backup", "restore", "Bring a site back from a backup."),
+    "storage": ("ironbell.cli.storage", "storage", "The database of a site."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }
 

@@ -14,6 +14,7 @@ Source: sqlite.org/fileformat2.html#the_write_ahead_log (layout, salts).
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -38,6 +39,38 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def hold(path: Path) -> int:
+    """Keep other processes from a database as long as the handle that is given is open.
+
+    The lock is on a file beside it: SQLite's own locks on the database would be lost when that handle is closed.
+
+    Raises:
+        StorageError: another process holds it, or the folder cannot be written.
+    """
+    try:
+        handle = os.open(lock_of(path), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"the database {path} cannot be opened: {error}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise StorageError(f"the database {path} is in use by another process: end that one first") from error
+    return handle
+
+
+def make_file(path: Path) -> None:
+    """Make the database's file, if it is not there, for its owner alone; SQLite gives the files beside it its mode.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StorageError(f"the database {path} cannot be opened: {error}") from error
 
 
 def require_database(path: Path, lock: int) -> None:

@@ -10,6 +10,7 @@ Schema 1 kept bodies as plain JSON; schema 2 keeps them in envelopes (`envelope`
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +61,7 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
         apsw.Error: it cannot be read or written.
     """
     guards.require_database(path, lock)
+    guards.make_file(path)
     had_log = guards.size_of(guards.wal_of(path)) > 0
     connection = apsw.Connection(str(path), statementcachesize=STATEMENTS)
     try:
@@ -93,6 +95,22 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
         connection.close()
         raise
     return connection, Envelope(ring)
+
+
+def encrypt_again(path: Path, keys: KeyFile) -> None:
+    """Encrypt with the first key of a file whatever is not, and leave the database closed in order.
+
+    Raises:
+        StorageError: another process uses the database, or as `open_database`.
+        apsw.Error: it cannot be read or written.
+    """
+    lock = guards.hold(path)
+    try:
+        connection, _ = open_database(path, lock, keys)
+        mark_closed(connection)
+        connection.close()
+    finally:
+        os.close(lock)
 
 
 def mark_closed(connection: apsw.Connection) -> None:

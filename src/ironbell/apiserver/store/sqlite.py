@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import queue
 import threading
@@ -25,7 +24,7 @@ from typing import Any
 import apsw
 
 from ironbell.apiserver.store import faults, schema
-from ironbell.apiserver.store.guards import lock_of
+from ironbell.apiserver.store.guards import hold
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import Done, Loaded, Mark, Row, StorageError
 
@@ -247,27 +246,6 @@ def require_sqlite(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:3]) < LEAST_SQLITE:
         least = ".".join(str(part) for part in LEAST_SQLITE)
         raise StorageError(f"SQLite {version} is too old: at least {least} is needed; install a newer apsw")
-
-
-def hold(path: Path) -> int:
-    """Make the database's file, for its owner alone, and keep other processes from it as long as the handle is open.
-
-    The lock is on a file beside it: SQLite's own locks on the database would be lost when that handle is closed.
-
-    Raises:
-        StorageError: another process holds it, or the folder cannot be written.
-    """
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        handle = os.open(lock_of(path), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StorageError(f"the database {path} cannot be opened: {error}") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        raise StorageError(f"the database {path} is in use by another process: end that one first") from error
-    return handle
 
 
 def _row(revision: int, resource: str, namespace: str, name: str, previous: int, deleted: int, body: bytes) -> Row:

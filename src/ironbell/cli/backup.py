@@ -1,0 +1,117 @@
+"""`ironbell backup` and `ironbell restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+_KEY_FILE = click.option(
+    "--encryption-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The site's encryption keys.  [default: storage.key in the data folder]",
+)
+_OUTPUT = click.option(
+    "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
+)
+_DATA_DIR = click.option(
+    "--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="The site's data folder."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_DATA_DIR
+@click.option("--include-key", is_flag=True, help="Put the encryption keys in. Whoever has the file has all Secrets.")
+@click.option(
+    "--include-credentials",
+    is_flag=True,
+    help="Put the API's authority and tokens in. Whoever has the file can become administrator.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@_KEY_FILE
+@_OUTPUT
+def backup(
+    file: Path,
+    *,
+    data_dir: Path,
+    include_key: bool,
+    include_credentials: bool,
+    force: bool,
+    encryption_key_file: Path | None,
+    output: str,
+) -> None:
+    """Write all objects of a site, which may be running, to FILE.
+
+    Secrets in it stay encrypted, and the key is not in it unless asked for: keep storage.key in another place.
+    """
+    from ironbell.app.backup import BackupOptions, make_backup
+    from ironbell.base.clock import SystemClock
+    from ironbell.cli.progress import stages
+    from ironbell.cli.version import ironbell_version
+
+    options = BackupOptions(
+        folder=data_dir,
+        target=file.absolute(),
+        key_file=encryption_key_file,
+        include_key=include_key,
+        include_credentials=include_credentials,
+        overwrite=force,
+    )
+    with stages() as stage:
+        manifest = make_backup(options, release=ironbell_version(), clock=SystemClock(), stage=stage)
+    if output == "json":
+        click.echo(msgspec.json.encode({"file": str(file), **msgspec.to_builtins(manifest)}).decode())
+        return
+    size = sum(item.size for item in manifest.items)
+    click.echo(f"{file}: {manifest.objects} objects at revision {manifest.revision}, {size / 1e6:.1f} MB")
+    if manifest.encryption_keys and not include_key:
+        click.echo(
+            f"Secrets in it need the key {', '.join(manifest.encryption_keys)}, which is not in it: keep a copy of "
+            f"{encryption_key_file or data_dir / 'storage.key'} in another place."
+        )
+    if not include_credentials:
+        click.echo("The API's authority is not in it: restored into an empty folder, clients need the new kubeconfig.")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_DATA_DIR
+@click.option("--force", is_flag=True, help="Replace the site that is there; its files are kept aside.")
+@click.option(
+    "--bump-revision",
+    type=click.IntRange(min=0),
+    default=1_000_000_000,
+    show_default=True,
+    help="How much later resourceVersions go on, so that clients list anew.",
+)
+@_KEY_FILE
+@_OUTPUT
+def restore(
+    file: Path, *, data_dir: Path, force: bool, bump_revision: int, encryption_key_file: Path | None, output: str
+) -> None:
+    """Bring a site back from FILE. The site must not run.
+
+    FILE is checked before anything is changed.
+    """
+    from ironbell.app.restore import RestoreOptions, restore_backup
+    from ironbell.base.clock import SystemClock
+    from ironbell.cli.progress import stages
+
+    options = RestoreOptions(
+        source=file,
+        folder=data_dir,
+        key_file=encryption_key_file,
+        overwrite=force,
+        revision_step=bump_revision,
+    )
+    with stages() as stage:
+        done = restore_backup(options, clock=SystemClock(), stage=stage)
+    if output == "json":
+        facts = {"dataDir": str(data_dir), "objects": done.manifest.objects, "revision": done.revision}
+        click.echo(msgspec.json.encode({**facts, "kept": str(done.kept) if done.kept else None}).decode())
+        return
+    click.echo(f"{data_dir}: {done.manifest.objects} objects of {done.manifest.created}, goes on at {done.revision}")
+    if done.kept is not None:
+        click.echo(f"What was there before is in {done.kept}; remove it when it is not needed any more.")
