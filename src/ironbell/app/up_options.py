@@ -106,16 +106,26 @@ def _checked(options: UpOptions) -> UpOptions:
     if options.lab and options.interface:
         raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
     for name in options.artefacts:
-        if not _WORD.fullmatch(name):
-            raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
-        if name in {"ipxe", "metadata", "nocloud", "reports", "osie"}:
-            raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+        artefact_name(name)
     if options.advertise and not _is_ipv4(options.advertise):
         raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
     for name in ("api_port", "http_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
+
+
+def artefact_name(name: str) -> str:
+    """The same name.
+
+    Raises:
+        OptionsError: it cannot be a URL folder of its own.
+    """
+    if not _WORD.fullmatch(name):
+        raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
+    if name in {"ipxe", "metadata", "nocloud", "reports", "osie"}:
+        raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
+    return name
 
 
 def _expanded(path: str) -> str:

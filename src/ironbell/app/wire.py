@@ -20,10 +20,12 @@ import structlog
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.kept_sockets import hand_up, inherited
 from ironbell.app.privileges import drop_privileges, enter_network_namespace, named_account
-from ironbell.app.wire_config import WireConfig
+from ironbell.app.wire_config import API_SOCKET, TOKEN_FILE, WireConfig
 from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.connection import Connection, FileToken
+from ironbell.kube.http import HttpApi
 from ironbell.services.dhcp.probe import probe_for_servers
 
 _log = structlog.get_logger()
@@ -44,15 +46,20 @@ def prepare() -> Callable[[], Awaitable[None]]:
     sockets = adopted(inherited(), configuration)
     if sockets is None:
         if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
-            _refuse_beside_others(configuration.interface)
+            refuse_beside_others(configuration.interface)
         sockets = open_sockets(configuration)
     hand_up(sockets.by_name())
-    _become_ordinary(configuration)
+    become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())
     return lambda: _serve(configuration, sockets)
 
 
-def _refuse_beside_others(interface: str) -> None:
+def refuse_beside_others(interface: str) -> None:
+    """Look for other DHCP servers.
+
+    Raises:
+        ForeignDhcpServerError: there is one.
+    """
     found = asyncio.run(probe_for_servers(interface))
     if found:
         servers = ", ".join(str(address) for address in found)
@@ -62,7 +69,7 @@ def _refuse_beside_others(interface: str) -> None:
         )
 
 
-def _become_ordinary(configuration: WireConfig) -> None:
+def become_ordinary(configuration: WireConfig) -> None:
     """Enter the own folder and give up root. Relative paths work from there even below folders of root's."""
     account = named_account(configuration.user)
     os.chdir(configuration.folder)
@@ -72,8 +79,10 @@ def _become_ordinary(configuration: WireConfig) -> None:
 
 
 async def _serve(configuration: WireConfig, sockets: WireSockets) -> None:
+    connection = Connection("http://localhost", token=FileToken(Path(TOKEN_FILE)), socket=API_SOCKET)
     try:
-        await serve_wire(configuration, sockets, on_ready=lambda: report("ready", **sockets.ports()))
+        async with HttpApi(connection) as api:
+            await serve_wire(configuration, sockets, api, on_ready=lambda: report("ready", **sockets.ports()))
     finally:
         sockets.close()
 

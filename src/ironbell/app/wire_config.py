@@ -13,11 +13,18 @@ LOGS_FOLDER = "logs"
 ARTEFACTS_FOLDER = "artefacts"
 IPXE_FOLDER = "ipxe"
 
+SMEE, TOOTLES, TINK_SERVER = "smee", "tootles", "tink-server"
+"""The servers toward machines by their names in the field: netboot (DHCP, TFTP, scripts and artefacts over HTTP),
+metadata, and the workflow service that agents speak to."""
+SERVERS = (SMEE, TOOTLES, TINK_SERVER)
+
 
 class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how to serve machines. Everything that `wire` opens later lies below `folder`, its own folder."""
 
     folder: str
+    serves: tuple[str, ...] = SERVERS
+    """Which of the servers run in this process; those over HTTP share a port."""
     interface: str = ""
     """Serve this interface only; empty: all (in the lab, the lab's namespace holds nothing else)."""
     network_namespace: str = ""
@@ -30,6 +37,8 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     http_port: int = 7080
     tftp_port: int = 69
     grpc_port: int = 42113
+    grpc_authority: str = ""
+    """host:port of the workflow service for machines; empty: our address and `grpc_port`."""
     artefacts: tuple[str, ...] = ()
     """Names of published folders; each is also a URL folder."""
     osie_url: str = ""
@@ -39,11 +48,16 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     """Account to run as; empty: `ironbell` if there is one, else `nobody`."""
 
+    @property
+    def serves_http(self) -> bool:
+        """Whether machines are answered over HTTP."""
+        return SMEE in self.serves or TOOTLES in self.serves
+
     def netboot_settings(self) -> NetbootSettings:
         """The site's part of the netboot policy."""
         return NetbootSettings(
             osie_url=self.osie_url or f"http://{{address}}:{self.http_port}/osie",
-            grpc_authority=f"{{address}}:{self.grpc_port}",
+            grpc_authority=self.grpc_authority or f"{{address}}:{self.grpc_port}",
             syslog_host=self.syslog_host,
             consoles=self.consoles,
             extra_kernel_arguments=self.extra_kernel_arguments,

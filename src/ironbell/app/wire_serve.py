@@ -16,12 +16,13 @@ import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from ironbell.api.client import Api
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
 from ironbell.app.http_problems import problem_logger
-from ironbell.app.wire_config import API_SOCKET, ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, WireConfig
+from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
 from ironbell.app.wire_sockets import WireSockets
 from ironbell.app.wire_workflows import Workflows
 from ironbell.base.clock import Clock, SystemClock
@@ -29,9 +30,7 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.kube.client import Client
-from ironbell.kube.connection import Connection, FileToken
 from ironbell.kube.events import EventRecorder
-from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
 from ironbell.services.boot.binaries import DISTRIBUTION_FOLDER, IpxeBinaries
 from ironbell.services.boot.http import BootHttp
@@ -67,29 +66,36 @@ class _Wire:
         return body
 
 
-async def serve_wire(config: WireConfig, sockets: WireSockets, *, on_ready: Callable[[], None]) -> None:
+async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
     """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
     clock = SystemClock()
-    connection = Connection("http://localhost", token=FileToken(Path(TOKEN_FILE), clock=clock), socket=API_SOCKET)
-    async with HttpApi(connection) as api, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
         directory = HardwareDirectory()
         events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())
         recorder = BootRecorder(directory, events, Client(api), clock)
-        hardware, workflows = Informer(api, HARDWARE), Informer(api, WORKFLOW)
+        hardware = Informer(api, HARDWARE)
         hardware.add_handler(_follow(directory))
+        for step in (hardware.run(), events.run(), recorder.run()):
+            group.create_task(step)
+        flows = Workflows(api, directory, clock=clock) if sockets.grpc is not None else None
+        if flows is not None:
+            workflows = Informer(api, WORKFLOW)
+            workflows.add_handler(flows.follow)
+            group.create_task(workflows.run())
+            await workflows.wait_synced()
+        await hardware.wait_synced()
+        if flows is not None and sockets.grpc is not None:
+            group.create_task(flows.run(sockets.grpc), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
         wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock)
-        flows = Workflows(api, directory, clock=clock)
-        workflows.add_handler(flows.follow)
-        for step in (hardware.run(), workflows.run(), events.run(), recorder.run()):
-            group.create_task(step)
-        await hardware.wait_synced()
-        await workflows.wait_synced()
-        group.create_task(flows.run(sockets.grpc), name="workflows")
         for sock in sockets.dhcp:
             group.create_task(_dhcp(wire, sock).run(), name="dhcp")
-        group.create_task(TftpServer(sockets.tftp, fetch=wire.fetch).run(), name="tftp")
-        await _serve_http(wire, sockets, on_ready)
+        if sockets.tftp is not None:
+            group.create_task(TftpServer(sockets.tftp, fetch=wire.fetch).run(), name="tftp")
+        if sockets.http is None:
+            on_ready()
+        else:
+            await _serve_http(wire, sockets.http, on_ready)
 
 
 def _follow(directory: HardwareDirectory) -> Callable[[Hardware | None, Hardware | None], None]:
@@ -124,19 +130,12 @@ def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
     )
 
 
-async def _serve_http(wire: _Wire, sockets: WireSockets, on_ready: Callable[[], None]) -> None:
-    artefacts = {name: Path(ARTEFACTS_FOLDER) / name for name in wire.config.artefacts}
-    boot = BootHttp(
-        wire.directory,
-        lambda: wire.settings,
-        wire.binaries,
-        artefacts,
-        advertise=wire.config.advertise,
-        observer=wire.recorder,
-        serve_unknown=Mode.parse(wire.config.dhcp_mode) is Mode.AUTO_PROXY if wire.config.dhcp_mode != "off" else False,
-    )
+async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], None]) -> None:
     application = web.Application()
-    application.add_routes([*boot.routes(), *MetadataHttp(wire.directory, wire.recorder).routes()])
+    if SMEE in wire.config.serves:
+        application.add_routes(_boot(wire).routes())
+    if TOOTLES in wire.config.serves:
+        application.add_routes(MetadataHttp(wire.directory, wire.recorder).routes())
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
     runner = web.AppRunner(
         application,
@@ -147,11 +146,24 @@ async def _serve_http(wire: _Wire, sockets: WireSockets, on_ready: Callable[[], 
     )
     await runner.setup()
     try:
-        await web.SockSite(runner, sockets.http).start()
+        await web.SockSite(runner, sock).start()
         on_ready()
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
+
+
+def _boot(wire: _Wire) -> BootHttp:
+    artefacts = {name: Path(ARTEFACTS_FOLDER) / name for name in wire.config.artefacts}
+    return BootHttp(
+        wire.directory,
+        lambda: wire.settings,
+        wire.binaries,
+        artefacts,
+        advertise=wire.config.advertise,
+        observer=wire.recorder,
+        serve_unknown=Mode.parse(wire.config.dhcp_mode) is Mode.AUTO_PROXY if wire.config.dhcp_mode != "off" else False,
+    )
 
 
 async def _healthy(_request: web.Request) -> web.Response:

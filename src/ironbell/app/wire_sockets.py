@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ironbell.app.wire_config import WireConfig
+from ironbell.app.wire_config import SMEE, TINK_SERVER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.dhcp.sockets import open_dhcp_socket
@@ -26,29 +26,26 @@ class WireSocketError(IronbellError):
 
 @dataclass(frozen=True)
 class WireSockets:
-    """Bound, not yet served."""
+    """Bound, not yet served; None for what this process does not serve."""
 
-    dhcp: tuple[socket.socket, ...]
-    tftp: socket.socket
-    http: socket.socket
-    grpc: socket.socket
+    dhcp: tuple[socket.socket, ...] = ()
+    tftp: socket.socket | None = None
+    http: socket.socket | None = None
+    grpc: socket.socket | None = None
 
     def ports(self) -> dict[str, int]:
         """Port by protocol, as really bound."""
-        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc}
-        ports = {name: sock.getsockname()[1] for name, sock in found.items()}
-        return ports | ({"dhcp": self.dhcp[0].getsockname()[1]} if self.dhcp else {})
+        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc, "dhcp": next(iter(self.dhcp), None)}
+        return {name: sock.getsockname()[1] for name, sock in found.items() if sock is not None}
 
     def by_name(self) -> dict[str, socket.socket]:
         """All of them; `adopted` makes the same of it again."""
-        return {f"dhcp{number}": sock for number, sock in enumerate(self.dhcp)} | {
-            "tftp": self.tftp,
-            "http": self.http,
-            "grpc": self.grpc,
-        }
+        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc}
+        dhcp = {f"dhcp{number}": sock for number, sock in enumerate(self.dhcp)}
+        return dhcp | {name: sock for name, sock in found.items() if sock is not None}
 
     def close(self) -> None:
-        for sock in (*self.dhcp, self.tftp, self.http, self.grpc):
+        for sock in self.by_name().values():
             sock.close()
 
 
@@ -58,12 +55,15 @@ def open_sockets(config: WireConfig) -> WireSockets:
     Raises:
         WireSocketError, SocketError: a port is taken, the interface does not exist, or the privilege is missing.
     """
-    dhcp_ports = () if config.dhcp_mode == "off" else DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports
+    netboots = SMEE in config.serves
+    wants_dhcp = netboots and config.dhcp_mode != "off"
+    dhcp_ports = DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports if wants_dhcp else ()
+    interface = config.interface
     return WireSockets(
-        dhcp=tuple(open_dhcp_socket(config.interface, port) for port in dhcp_ports),
-        tftp=open_tftp_socket(ANY, config.tftp_port, interface=config.interface),
-        http=_listening(config.http_port, config.interface, "HTTP"),
-        grpc=_listening(config.grpc_port, config.interface, "gRPC"),
+        dhcp=tuple(open_dhcp_socket(interface, port) for port in dhcp_ports),
+        tftp=open_tftp_socket(ANY, config.tftp_port, interface=interface) if netboots else None,
+        http=_listening(config.http_port, interface, "HTTP") if config.serves_http else None,
+        grpc=_listening(config.grpc_port, interface, "gRPC") if TINK_SERVER in config.serves else None,
     )
 
 

@@ -16,6 +16,7 @@ from ironbell.base.errors import IronbellError
 # name -> (module, attribute, one line of help): listing the commands imports none of them
 COMMANDS = {
     "up": ("ironbell.cli.up", "up", "Start the Kubernetes API, the controllers and the servers toward machines."),
+    "run": ("ironbell.cli.run", "run", "Run components against any Kubernetes API."),
     "demo": ("ironbell.cli.demo", "demo", "Install a virtual machine from power-off to login, and show each stage."),
     "get": ("ironbell.cli.get", "get", "Show objects as a table."),
     "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,25 @@ import click
 from ironbell.api.kind import Kind
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.http import HttpApi
+
+
+class _Seconds(click.ParamType[float]):
+    """A duration such as 15s or 500ms."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{value!r} is no duration; write it as 15s or 500ms", param, ctx)
+        return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+SECONDS = _Seconds()
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

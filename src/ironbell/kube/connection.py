@@ -153,6 +153,8 @@ def from_kubeconfig(
         ConnectionConfigError: a file or one of its references is unusable.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else list(path)
+    # the working directory may be another one when rotated files are read again
+    paths = [path.absolute() for path in paths]
     return _connection(choose(paths, context), os.environ if environment is None else environment)
 
 

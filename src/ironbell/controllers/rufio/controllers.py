@@ -34,6 +34,13 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
 }
 """PolicyRules by the controller's name. `jobs/finalizers` is for owner references that block deletion."""
 
+_READ: Final = ["get", "list", "watch"]
+READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": _BMC, "resources": ["jobs", "machines", "tasks"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ},
+]
+"""PolicyRules for what all of them watch: of Secrets, that one has changed."""
+
 ACCESS_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
 ]

@@ -33,6 +33,13 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
 }
 """PolicyRules by the controller's name. `workflows/finalizers` is for owner references that block deletion."""
 
+_READ: Final = ["get", "list", "watch"]
+READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
+    {"apiGroups": _BMC, "resources": ["jobs"], "verbs": _READ},
+]
+"""PolicyRules for what all of them watch."""
+
 
 def controllers(
     renderer: Renderer, parse: Callable[[str], None], api_of: Callable[[str], Api | None]

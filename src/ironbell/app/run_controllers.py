@@ -1,0 +1,143 @@
+"""Controllers as `ironbell run` runs them: over HTTP, under one identity, with a Lease per component.
+
+Each component has a Lease of its own, so that whatever processes the components are spread over, one replica of each
+works at a time. A replica that waits keeps its caches filled. One that loses the Lease ends the process: who starts
+anew cannot have anything half done in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ironbell.api.client import Api
+from ironbell.app import roles
+from ironbell.app.components import RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.rendering import TemplateEngine
+from ironbell.app.run_options import ElectionOptions
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.controllers.rufio import controllers as rufio
+from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.controllers.rufio.connect import connect
+from ironbell.controllers.tink import controllers as tink
+from ironbell.kube.connection import POD_FILES
+from ironbell.kube.controller import Controller
+from ironbell.kube.leader import LeaderElection, LeaseSettings
+from ironbell.kube.runtime import Manager
+
+
+class LeaseLostError(IronbellError):
+    """Another replica may work now."""
+
+    reason = "LeaseLost"
+
+
+@dataclass
+class Controllers:
+    """The controllers of one component. `run` returns after `stop`."""
+
+    name: str
+    manager: Manager
+    election: LeaderElection | None
+    access: BmcAccess | None
+
+    async def run(self) -> None:
+        """Run until stopped or cancelled.
+
+        Raises:
+            LeaseLostError: the Lease could not be renewed in time.
+        """
+        try:
+            await self.manager.run(self.election)
+        finally:
+            if self.access is not None:
+                await self.access.close()
+        if self.election is not None and self.election.was_lost:
+            raise LeaseLostError(
+                f"{self.name} lost its lease {self.election.settings.name}; another replica takes over"
+            )
+
+    def stop(self) -> None:
+        """Let it end: what is being written is finished, then the Lease is handed back."""
+        self.manager.stop()
+
+    async def check(self) -> str:
+        """Ready when the caches are filled: a replica that waits for the Lease is ready to take over."""
+        return "" if self.manager.has_synced else "caches are being filled"
+
+
+def make_controllers(
+    component: Component,
+    api: Api,
+    *,
+    namespace: str,
+    election: ElectionOptions,
+    workers: Mapping[str, int],
+    clock: Clock,
+    randomness: Randomness,
+) -> Controllers:
+    """Put a component together."""
+    manager = Manager(
+        api, component=f"ironbell-{component.name}", namespace=namespace, clock=clock, randomness=randomness
+    )
+    access = BmcAccess(api, connect) if component is RUFIO else None
+    for controller in _with_workers(_CONTROLLERS[component.name](access, clock), workers):
+        manager.add(controller)
+    settings = LeaseSettings(
+        election.namespace or own_namespace(),
+        f"ironbell-{component.name}",
+        f"{socket.gethostname()}_{randomness.token_bytes(8).hex()}",
+        election.duration_s,
+        election.renew_s,
+        election.retry_s,
+    )
+    return Controllers(
+        component.name,
+        manager,
+        LeaderElection(api, settings, clock, randomness) if election.is_on else None,
+        access,
+    )
+
+
+def controller_names() -> list[str]:
+    """Names of all controllers, as metrics and `--workers` have them."""
+    return [*tink.WRITES, *rufio.WRITES]
+
+
+def own_namespace() -> str:
+    """The namespace of the pod that this is, else the one that `ironbell install` makes."""
+    try:
+        return (POD_FILES / "namespace").read_text().strip()
+    except OSError:
+        return os.environ.get("POD_NAMESPACE") or roles.NAMESPACE
+
+
+def _with_workers(controllers: Iterable[Controller], workers: Mapping[str, int]) -> Iterable[Controller]:
+    for controller in controllers:
+        count = workers.get(controller.reconciler.name) or workers.get("") or controller.workers
+        yield replace(controller, workers=count)
+
+
+def _nobody_else(_controller: str) -> Api | None:
+    """All write as the process's own ServiceAccount."""
+    return None
+
+
+def _tink(_access: BmcAccess | None, _clock: Clock) -> list[Controller]:
+    engine = TemplateEngine()
+    return tink.controllers(engine, engine.parse, _nobody_else)
+
+
+def _rufio(access: BmcAccess | None, clock: Clock) -> list[Controller]:
+    assert access is not None  # noqa: S101
+    return rufio.controllers(access, clock, _nobody_else)
+
+
+_CONTROLLERS: Mapping[str, Callable[[BmcAccess | None, Clock], list[Controller]]] = {
+    TINK_CONTROLLER.name: _tink,
+    RUFIO.name: _rufio,
+}

@@ -1,0 +1,155 @@
+"""`ironbell run`: components against any Kubernetes API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ironbell.cli.session import SECONDS, api_options
+
+
+def _list_components() -> str:
+    from ironbell.app.components import COMPONENTS, GROUPS
+
+    lines = []
+    for component in COMPONENTS:
+        older = f" (also: {', '.join(component.aliases)})" if component.aliases else ""
+        lines.append(f"  {component.name:<16}{component.summary}{older}")
+    for group, role in GROUPS.items():
+        lines.append(f"  {group:<16}All of: {', '.join(c.name for c in COMPONENTS if c.role is role)}.")
+    return "\n".join(lines)
+
+
+class _Listing(click.Command):
+    """Shows the components in its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Components"):
+            formatter.write(_list_components() + "\n")
+
+
+@click.command(cls=_Listing)
+@click.argument("components", nargs=-1, required=True, metavar="COMPONENT...")
+@api_options
+@click.option("--namespace", "-n", default="", help="Look at this namespace only.  [default: all]")
+@click.option("--health-address", default="", help="Serve /healthz, /readyz and /metrics here, as ADDRESS:PORT.")
+@click.option("--grace", "grace_s", type=SECONDS, default="20s", show_default=True, help="Time to end in.")
+@click.option("--workers", multiple=True, metavar="[CONTROLLER=]N", help="Reconciles at a time.")
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Let one replica work.")
+@click.option(
+    "--lease-namespace", default="", help="Namespace of the Leases.  [default: the pod's, else ironbell-system]"
+)
+@click.option(
+    "--lease-duration", type=SECONDS, default="15s", show_default=True, help="After it a dead leader is replaced."
+)
+@click.option("--renew-deadline", type=SECONDS, default="10s", show_default=True, help="After it a leader gives up.")
+@click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between tries.")
+@click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
+@click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
+@click.option("--advertise", default="", help="Servers: our address for machines.")
+@click.option(
+    "--dhcp",
+    type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]),
+    default="reservation",
+    show_default=True,
+    help="Servers: who gives addresses.",
+)
+@click.option("--force", is_flag=True, help="Servers: give addresses even where another DHCP server answers.")
+@click.option("--http-port", type=int, default=7080, show_default=True, help="Servers: scripts, artefacts, metadata.")
+@click.option("--tftp-port", type=int, default=69, show_default=True, help="Servers: TFTP.")
+@click.option("--grpc-port", type=int, default=42113, show_default=True, help="Servers: the workflow service.")
+@click.option("--grpc-authority", default="", help="Servers: HOST:PORT of the workflow service, where it is elsewhere.")
+@click.option("--osie-dir", default="", help="Servers: folder of the in-memory OS.")
+@click.option("--osie-url", default="", help="Servers: where machines fetch the in-memory OS instead of from us.")
+@click.option("--ipxe-dir", default="", help="Servers: folder of own iPXE binaries.")
+@click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Servers: serve a folder as /NAME/.")
+@click.option("--console", "consoles", multiple=True, help="Servers: console of the in-memory OS.")
+@click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Servers: argument of the in-memory OS.")
+@click.option("--syslog-host", default="", help="Servers: where the in-memory OS sends its log.")
+@click.option("--user", default="", help="Servers: account to become.  [default: ironbell, else nobody]")
+def run(components: tuple[str, ...], **given: Any) -> None:
+    """Run components against any Kubernetes API: this pod's, or a kubeconfig's.
+
+    Controllers elect a leader per component; servers toward machines run on every replica. SIGTERM lets work in
+    progress finish and hands the leases over; a second one ends the process at once.
+    """
+    from ironbell.app.logs import configure_logging
+    from ironbell.app.run import find_connection, run_components
+    from ironbell.app.run_wire import prepare_wire
+
+    options = _options(components, given)
+    configure_logging(process="-".join(component.name for component in options.components))
+    connection = find_connection(options.kubeconfig, options.context)
+    sockets = None
+    if options.wire is not None:
+        published = dict(_pair(text) for text in given["artefacts"])
+        if given["osie_dir"]:
+            published["osie"] = given["osie_dir"]
+        sockets = prepare_wire(options.wire, published=published, ipxe_dir=given["ipxe_dir"])
+    run_components(options, connection, sockets)
+
+
+def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
+    from ironbell.app.components import Role, components_named
+    from ironbell.app.health import read_address
+    from ironbell.app.run_controllers import controller_names
+    from ironbell.app.run_options import ElectionOptions, RunOptions, read_workers
+
+    components = components_named(words)
+    servers = tuple(component.name for component in components if component.role is Role.SERVER)
+    if given["health_address"]:
+        read_address(given["health_address"])
+    election = ElectionOptions(
+        given["leader_elect"],
+        given["lease_namespace"],
+        given["lease_duration"],
+        given["renew_deadline"],
+        given["retry_period"],
+    )
+    kubeconfig: Path | None = given["kubeconfig"]
+    return RunOptions(
+        components,
+        kubeconfig=kubeconfig,
+        context=given["context"],
+        namespace=given["namespace"],
+        election=election.checked(),
+        workers=read_workers(given["workers"], controller_names()),
+        health_address=given["health_address"],
+        grace_s=given["grace_s"],
+        wire=_wire(servers, given) if servers else None,
+    )
+
+
+def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
+    from ironbell.app.up_options import artefact_name
+    from ironbell.app.wire_config import WireConfig
+    from ironbell.contract.netboot import CONSOLES
+
+    names = tuple(artefact_name(_pair(text)[0]) for text in given["artefacts"])
+    return WireConfig(
+        folder=str(Path(given["data_dir"]).absolute()),
+        serves=servers,
+        interface=given["interface"],
+        advertise=given["advertise"],
+        dhcp_mode=given["dhcp"],
+        force=given["force"],
+        http_port=given["http_port"],
+        tftp_port=given["tftp_port"],
+        grpc_port=given["grpc_port"],
+        grpc_authority=given["grpc_authority"],
+        artefacts=("osie", *names) if given["osie_dir"] else names,
+        osie_url=given["osie_url"],
+        consoles=given["consoles"] or CONSOLES,
+        extra_kernel_arguments=given["kernel_arguments"],
+        syslog_host=given["syslog_host"],
+        user=given["user"],
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, folder = text.partition("=")
+    if not equals or not name or not folder:
+        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
+    return name, folder
