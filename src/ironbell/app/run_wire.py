@@ -35,11 +35,9 @@ def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: 
     folder = Path(config.folder)
     folder.mkdir(parents=True, exist_ok=True)
     account = named_account(config.user)
-    for made in (folder, folder / LOGS_FOLDER):
-        made.mkdir(exist_ok=True)
-        if os.geteuid() == 0 and made.stat().st_uid != account.uid and not _is_writable(made, account.gid):
-            os.chown(made, account.uid, account.gid)
-            made.chmod(0o700)
+    if os.geteuid() == 0 and folder.stat().st_uid != account.uid and not _is_writable(folder, account.gid):
+        os.chown(folder, account.uid, account.gid)
+        folder.chmod(0o700)
     for name, source in published.items():
         count = publish(Path(source), folder / ARTEFACTS_FOLDER / name)
         _log.info("artefacts published", name=name, source=source, files=count)
@@ -49,6 +47,7 @@ def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: 
         refuse_beside_others(config.interface)
     sockets = open_sockets(config)
     become_ordinary(config)
+    Path(LOGS_FOLDER).mkdir(exist_ok=True)
     return sockets
 
 

@@ -17,6 +17,8 @@ from ironbell.base.errors import IronbellError
 COMMANDS = {
     "up": ("ironbell.cli.up", "up", "Start the Kubernetes API, the controllers and the servers toward machines."),
     "run": ("ironbell.cli.run", "run", "Run components against any Kubernetes API."),
+    "install": ("ironbell.cli.install", "install", "Install Ironbell on a cluster."),
+    "uninstall": ("ironbell.cli.install", "uninstall", "Remove Ironbell from a cluster."),
     "demo": ("ironbell.cli.demo", "demo", "Install a virtual machine from power-off to login, and show each stage."),
     "get": ("ironbell.cli.get", "get", "Show objects as a table."),
     "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),

@@ -1,0 +1,44 @@
+"""All manifests of an installation, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ironbell.api.crd.document import crd_document
+from ironbell.api.registry import KINDS
+from ironbell.app.install.options import InstallOptions, Object, labels, made
+from ironbell.app.install.policies import policies
+from ironbell.app.install.rbac import access
+from ironbell.app.install.workloads import workloads
+from ironbell.codec import goyaml
+
+
+def manifests(options: InstallOptions) -> list[Object]:
+    """Namespace, CustomResourceDefinitions, accounts and roles, policies, Services and Deployments.
+
+    Raises:
+        UnknownComponentError: a Deployment is asked for that runs no component.
+    """
+    return [_namespace(options), *definitions(), *access(options), *policies(options), *workloads(options)]
+
+
+def definitions() -> list[Object]:
+    """The definitions of our kinds."""
+    found = []
+    for kind in KINDS:
+        document = crd_document(kind)
+        metadata = document["metadata"]
+        found.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})
+    return found
+
+
+def manifests_yaml(objects: Iterable[Object]) -> str:
+    """As one YAML stream, fit for `kubectl apply`."""
+    return "".join(f"---\n{goyaml.dump(document)}" for document in objects)
+
+
+def _namespace(options: InstallOptions) -> Object:
+    namespace = made("v1", "Namespace", options.namespace)
+    # the servers toward machines need the node's network and a few capabilities
+    namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
+    return namespace

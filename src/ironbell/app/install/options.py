@@ -1,0 +1,71 @@
+"""What an installation on a cluster can be told, and the names that everything in it shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ironbell.app import roles
+from ironbell.app.components import Component, members
+
+Object: TypeAlias = dict[str, Any]
+
+PART_OF = "app.kubernetes.io/part-of"
+COMPONENT = "app.kubernetes.io/component"
+DEFAULT_COMPONENTS = ("tink-controller", "rufio", "wire")
+DEFAULT_IMAGE = "ironbell"
+DEFAULT_REPLICAS = 2
+HEALTH_PORT = 8081
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one Deployment runs: a component, or a group of them in one process."""
+
+    word: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its Deployment, ServiceAccount and roles."""
+        return f"ironbell-{self.word}"
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Those that run in it.
+
+        Raises:
+            UnknownComponentError: the word names none.
+        """
+        return members(self.word)
+
+
+@dataclass(frozen=True)
+class InstallOptions:
+    """Everything that shapes the manifests."""
+
+    namespace: str = roles.NAMESPACE
+    image: str = DEFAULT_IMAGE
+    words: tuple[str, ...] = DEFAULT_COMPONENTS
+    replicas: int = DEFAULT_REPLICAS
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further arguments of `ironbell run`, by the word of the Deployment."""
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        return tuple(Unit(word, self.arguments.get(word, ())) for word in dict.fromkeys(self.words))
+
+
+def labels(component: str = "") -> dict[str, str]:
+    """Labels of an object of ours."""
+    made = {"app.kubernetes.io/name": "ironbell", PART_OF: "ironbell", "app.kubernetes.io/managed-by": "ironbell"}
+    return made | ({COMPONENT: component} if component else {})
+
+
+def made(api_version: str, kind: str, name: str, *, namespace: str = "", component: str = "", **fields: Any) -> Object:
+    """An object with our labels."""
+    metadata: Object = {"name": name, "labels": labels(component)}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}

@@ -1,0 +1,66 @@
+"""Accounts and roles: for each Deployment what its components may do, and nothing more.
+
+The rules are those that the controllers and servers state themselves and that the embedded API enforces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ironbell.app.components import Role, rules_of
+from ironbell.app.install.options import InstallOptions, Object, Unit, made
+
+_GROUP = "rbac.authorization.k8s.io"
+_API = f"{_GROUP}/v1"
+
+
+def access(options: InstallOptions) -> Iterator[Object]:
+    """ServiceAccounts, roles and bindings of all Deployments."""
+    for unit in options.units:
+        where = {"namespace": options.namespace, "component": unit.word}
+        yield made("v1", "ServiceAccount", unit.name, **where)
+        yield made(_API, "ClusterRole", unit.name, component=unit.word, rules=_plain(rules_of(unit.components)))
+        yield made(
+            _API,
+            "ClusterRoleBinding",
+            unit.name,
+            component=unit.word,
+            roleRef=_role("ClusterRole", unit),
+            subjects=_subjects(unit, options),
+        )
+        rules = lease_rules(unit)
+        if rules:
+            yield made(_API, "Role", unit.name, rules=rules, **where)
+            yield made(
+                _API,
+                "RoleBinding",
+                unit.name,
+                roleRef=_role("Role", unit),
+                subjects=_subjects(unit, options),
+                **where,
+            )
+
+
+def lease_rules(unit: Unit) -> list[Object]:
+    """What leader election needs: its own Leases, by name."""
+    names = [f"ironbell-{component.name}" for component in unit.components if component.role is Role.CONTROLLERS]
+    if not names:
+        return []
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return [
+        {**leases, "verbs": ["create"]},
+        {**leases, "resourceNames": names, "verbs": ["get", "watch", "update"]},
+    ]
+
+
+def _role(kind: str, unit: Unit) -> Object:
+    return {"apiGroup": _GROUP, "kind": kind, "name": unit.name}
+
+
+def _subjects(unit: Unit, options: InstallOptions) -> list[Object]:
+    return [{"kind": "ServiceAccount", "name": unit.name, "namespace": options.namespace}]
+
+
+def _plain(rules: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, Any]]:
+    return [{name: list(values) for name, values in rule.items()} for rule in rules]

@@ -1,0 +1,60 @@
+"""Where the API serves the kinds of an installation, and whether a server has them at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import NotFound
+from ironbell.api.kind import Collection
+from ironbell.app.install.options import Object
+from ironbell.kube.http import HttpApi
+
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+COLLECTIONS = {
+    "Namespace": Collection("", "v1", "namespaces", namespaced=False),
+    "CustomResourceDefinition": Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    "ServiceAccount": Collection("", "v1", "serviceaccounts", namespaced=True),
+    "ClusterRole": Collection(_RBAC, "v1", "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Collection(_RBAC, "v1", "clusterrolebindings", namespaced=False),
+    "Role": Collection(_RBAC, "v1", "roles", namespaced=True),
+    "RoleBinding": Collection(_RBAC, "v1", "rolebindings", namespaced=True),
+    "ValidatingAdmissionPolicy": Collection(_ADMISSION, "v1", "validatingadmissionpolicies", namespaced=False),
+    "ValidatingAdmissionPolicyBinding": Collection(
+        _ADMISSION, "v1", "validatingadmissionpolicybindings", namespaced=False
+    ),
+    "Service": Collection("", "v1", "services", namespaced=True),
+    "Deployment": Collection("apps", "v1", "deployments", namespaced=True),
+}
+"""By kind, in the order in which they are applied."""
+
+
+def collection_of(document: Object) -> Collection:
+    """Where an object of ours lives."""
+    return COLLECTIONS[document["kind"]]
+
+
+@dataclass
+class Served:
+    """Which collections a server has; asked once per group and version."""
+
+    api: HttpApi
+    _plurals: dict[str, set[str]] = field(default_factory=dict)
+
+    async def has(self, where: Collection) -> bool:
+        """Whether the server serves it."""
+        found = self._plurals.get(where.api_version)
+        if found is None:
+            found = self._plurals[where.api_version] = await self._ask(where)
+        return where.plural in found
+
+    async def _ask(self, where: Collection) -> set[str]:
+        try:
+            body = await self.api.raw("GET", where.prefix)
+        except NotFound:
+            return set()
+        resources: list[dict[str, Any]] = msgspec.json.decode(body).get("resources") or []
+        return {str(resource["name"]) for resource in resources}

@@ -1,0 +1,116 @@
+"""Deployments and Services.
+
+Controllers run as nobody with nothing writable. Servers toward machines are on their node's network, because DHCP is
+about that network; they start as root with the few capabilities that binding and becoming an ordinary user take.
+
+Source: kubernetes.io: concepts/security/pod-security-standards (restricted, and what the servers need beyond it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbell.app.components import Role
+from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
+from ironbell.app.wire_config import TINK_SERVER, WireConfig
+
+NOBODY = 65534
+DATA = "/var/lib/ironbell"
+_GRACE_S = 30
+
+
+def workloads(options: InstallOptions) -> Iterator[Object]:
+    """For each unit its Deployment, and a Service where others call it."""
+    for unit in options.units:
+        ports = _ports(unit)
+        where = {"namespace": options.namespace, "component": unit.word}
+        if ports:
+            services = [{"name": name, "port": port, "targetPort": port} for name, port in ports.items()]
+            yield made("v1", "Service", unit.name, spec={"selector": _selector(unit), "ports": services}, **where)
+        yield made("apps/v1", "Deployment", unit.name, spec=_deployment(unit, options), **where)
+
+
+def _deployment(unit: Unit, options: InstallOptions) -> Object:
+    return {
+        "replicas": options.replicas,
+        "selector": {"matchLabels": _selector(unit)},
+        # a server holds its node's ports: the old one must go before the new one can come
+        "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}} if _serves(unit) else {},
+        "template": {"metadata": {"labels": labels(unit.word)}, "spec": _pod(unit, options)},
+    }
+
+
+def _pod(unit: Unit, options: InstallOptions) -> Object:
+    serves = _serves(unit)
+    pod: Object = {
+        "serviceAccountName": unit.name,
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "affinity": {"podAntiAffinity": _apart(unit, required=serves)},
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": NOBODY},
+        "containers": [_container(unit, options, serves=serves)],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    if serves:
+        pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        pod["volumes"].append({"name": "data", "emptyDir": {}})
+    else:
+        pod["securityContext"] |= {"runAsNonRoot": True, "runAsUser": NOBODY, "runAsGroup": NOBODY}
+    return pod
+
+
+def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
+    # on the node's network the port would be everybody's, machines included
+    address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
+    become = ["--user=nobody"] if serves else []
+    mounts = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
+    return {
+        "name": "ironbell",
+        "image": options.image,
+        "args": ["run", unit.word, f"--health-address={address}:{HEALTH_PORT}", *become, *unit.arguments],
+        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [{"name": name, "containerPort": port} for name, port in _ports(unit).items()],
+        "livenessProbe": _probe("/healthz", on_node=serves) | {"initialDelaySeconds": 10, "periodSeconds": 20},
+        "readinessProbe": _probe("/readyz", on_node=serves) | {"periodSeconds": 10},
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {
+                "drop": ["ALL"],
+                **({"add": ["NET_BIND_SERVICE", "NET_RAW", "SETGID", "SETUID"]} if serves else {}),
+            },
+        },
+        "volumeMounts": [*mounts, {"name": "data", "mountPath": DATA}] if serves else mounts,
+    }
+
+
+def _probe(path: str, *, on_node: bool) -> Object:
+    host = {"host": "127.0.0.1"} if on_node else {}
+    return {"httpGet": {"path": path, "port": HEALTH_PORT, **host}, "timeoutSeconds": 5}
+
+
+def _apart(unit: Unit, *, required: bool) -> Object:
+    term = {"labelSelector": {"matchLabels": _selector(unit)}, "topologyKey": "kubernetes.io/hostname"}
+    if required:
+        return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+
+
+def _ports(unit: Unit) -> dict[str, int]:
+    """What others call, by name."""
+    names = {component.name for component in unit.components}
+    defaults = WireConfig(folder=DATA)
+    ports: dict[str, int] = {}
+    if _serves(unit) and names != {TINK_SERVER}:
+        ports["http"] = defaults.http_port
+    if TINK_SERVER in names:
+        ports["grpc"] = defaults.grpc_port
+    return ports or {"metrics": HEALTH_PORT}
+
+
+def _selector(unit: Unit) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "ironbell", COMPONENT: unit.word}
+
+
+def _serves(unit: Unit) -> bool:
+    return any(component.role is Role.SERVER for component in unit.components)
