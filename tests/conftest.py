@@ -22,4 +22,5 @@ pytest_plugins = [
     "support.installation",
     "support.kubectl",
     "support.realcluster",
+    "support.components",
 ]

@@ -71,23 +71,26 @@ def find_connection(kubeconfig: Path | None, context: str) -> Connection:
     return in_cluster()
 
 
-def run_components(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> None:
-    """Run until told to stop.
-
-    Raises:
-        IronbellError: a component could not go on.
-    """
+def run_components(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> int:
+    """Run until told to stop; the exit status. Why a component could not go on is in the log."""
     raise_file_limit()
     tune_gc()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_main(options, connection, sockets))
+    except (IronbellError, OSError) as error:
+        return _failed([error])
     except BaseExceptionGroup as group:
-        found = list(leaves(group))
-        expected = [error for error in found if isinstance(error, IronbellError | OSError)]
-        if len(expected) == len(found):
-            raise expected[0] from None
-        raise
+        expected, defects = group.split((IronbellError, OSError))
+        if defects is not None:
+            _log.exception("defect", exc_info=defects)
+        return _failed(list(leaves(expected or group)))
+    return 0
+
+
+def _failed(errors: Sequence[BaseException]) -> int:
+    _log.error("cannot go on", why="; ".join(dict.fromkeys(str(error) or type(error).__name__ for error in errors)))
+    return 1
 
 
 async def _main(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> None:

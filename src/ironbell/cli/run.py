@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def run(components: tuple[str, ...], **given: Any) -> None:
         if given["osie_dir"]:
             published["osie"] = given["osie_dir"]
         sockets = prepare_wire(options.wire, published=published, ipxe_dir=given["ipxe_dir"])
-    run_components(options, connection, sockets)
+    sys.exit(run_components(options, connection, sockets))
 
 
 def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:

@@ -1,0 +1,107 @@
+"""`ironbell install` and `uninstall` on a real API server, and what it grants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from support.components import NAMESPACE, OnCluster, ironbell
+from support.kubeapi import KubeApi, eventually
+
+HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"
+WORKFLOWS = "/apis/tinkerbell.org/v1alpha1/namespaces/default/workflows"
+
+
+def results(text: str) -> dict[str, str]:
+    """What became of each object, from the JSON answer."""
+    return {f"{found['kind']}/{found['name']}": found["result"] for found in json.loads(text)["objects"]}
+
+
+def test_again_changes_nothing_and_an_option_only_what_it_is_about(on_cluster: OnCluster) -> None:
+    words = ("install", "--kubeconfig", on_cluster.admin, "--output", "json")
+    again = results(ironbell(*words))
+    assert set(again.values()) == {"unchanged"}
+    printed = yaml.safe_load_all(ironbell("install", "--print"))
+    assert [f"{document['kind']}/{document['metadata']['name']}" for document in printed] == list(again)
+    changed = {name for name, result in results(ironbell(*words, "--replicas", "3")).items() if result != "unchanged"}
+    assert changed == {f"Deployment/ironbell-{name}" for name in ("tink-controller", "rufio", "wire")}
+    dry = results(ironbell(*words, "--dry-run"))
+    assert {name for name, result in dry.items() if result == "configured"} == changed
+    assert results(ironbell(*words)) == dry
+
+
+def test_what_others_have_set_is_a_conflict_that_says_what_to_do(on_cluster: OnCluster) -> None:
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/ironbell-rufio"
+    other = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 5}}
+    answer = on_cluster.api.apply(path, other, manager="someone", force=True)
+    assert answer.status == 200, answer.body
+    said = ironbell("install", "--kubeconfig", on_cluster.admin, status=1)
+    assert "Deployment ironbell-rufio" in said
+    assert "spec.replicas" in said
+    assert "--force-conflicts" in said
+    ironbell("install", "--kubeconfig", on_cluster.admin, "--force-conflicts")
+    assert on_cluster.api.get(path).json["spec"]["replicas"] == 2
+
+
+@pytest.fixture
+def hardware(on_cluster: OnCluster) -> Iterator[str]:
+    name = f"m-{uuid4().hex[:8]}"
+    body = {
+        "apiVersion": "tinkerbell.org/v1alpha1",
+        "kind": "Hardware",
+        "metadata": {"name": name, "labels": {"a": "b"}},
+        "spec": {"metadata": {"instance": {"id": "x"}}},
+    }
+    on_cluster.api.made(HARDWARE, body)
+    yield f"{HARDWARE}/{name}"
+    on_cluster.api.delete(f"{HARDWARE}/{name}")
+
+
+@pytest.fixture(scope="module")
+def wire(on_cluster: OnCluster) -> KubeApi:
+    """The API as the servers toward machines see it."""
+    token = yaml.safe_load(on_cluster.token("ironbell-wire").read_text())["users"][0]["user"]["token"]
+    return on_cluster.api.with_token(token)
+
+
+def test_servers_may_change_annotations(wire: KubeApi, hardware: str) -> None:
+    answer = wire.patch(hardware, {"metadata": {"annotations": {"ironbell.dev/x": "y"}}})
+    assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"metadata": {"instance": {"id": "other"}}}},
+        {"spec": {"interfaces": [{"netboot": {"allowPXE": True}}]}},
+        {"spec": None},
+        {"metadata": {"labels": {"a": "c"}}},
+        {"metadata": {"labels": None}},
+        {"metadata": {"finalizers": ["x.example/y"]}},
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}},
+        {"metadata": {"annotations": {"ironbell.dev/x": "y"}, "labels": {"new": "label"}}},
+    ],
+)
+def test_servers_may_change_nothing_else(
+    on_cluster: OnCluster, wire: KubeApi, hardware: str, change: dict[str, Any]
+) -> None:
+    def refused() -> bool:
+        answer = wire.patch(hardware, change, dryRun="All")
+        assert answer.status in {200, 403}, answer.body
+        return answer.status == 403 and "may change annotations of hardware only" in answer.message
+
+    eventually(refused)  # a new policy takes the server a moment
+    assert on_cluster.api.patch(hardware, change, dryRun="All").status == 200
+
+
+def test_servers_may_not_touch_what_their_role_does_not_name(wire: KubeApi, hardware: str) -> None:
+    assert wire.delete(hardware).status == 403
+    assert wire.get("/api/v1/secrets").status == 403
+    assert wire.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps").status == 403
+    assert wire.get("/apis/bmc.tinkerbell.org/v1alpha1/machines").status == 403
+    assert wire.post(HARDWARE, {"metadata": {"name": "x"}}).status == 403

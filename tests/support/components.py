@@ -1,0 +1,208 @@
+"""`ironbell install` and `ironbell run` as processes, each with its own ServiceAccount's token."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support.kubeapi import KubeApi, connect, eventually
+from support.realcluster import RealCluster
+
+IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
+NAMESPACE = "ironbell-system"
+USER_AGENT = "ironbell"
+READY_S = 60.0
+FAST_LEASE = ("--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms")
+
+
+def ironbell(*words: str | Path, status: int = 0) -> str:
+    """What a command prints."""
+    done = subprocess.run([*IRONBELL, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout if status == 0 else done.stderr
+
+
+@dataclass
+class Process:
+    """One `ironbell run`."""
+
+    kubeconfig: Path
+    log: Path
+    arguments: tuple[str, ...]
+    prefix: tuple[str, ...] = ()
+    health: str = ""
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; it has its port for health once it says so."""
+        command = [*IRONBELL, "run", *self.arguments, "--kubeconfig", str(self.kubeconfig)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *self.prefix, *command, "--health-address", "127.0.0.1:0"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        found = eventually(lambda: self.said("health served") or not self.is_running, timeout=READY_S)
+        assert isinstance(found, list), f"ended: {self.end_of_log()}"
+        self.health = f"http://127.0.0.1:{found[0]['port']}"
+
+    def wait_ready(self) -> None:
+        """Until it is ready."""
+        eventually(lambda: self.ready() == 200, timeout=READY_S)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def ready(self) -> int:
+        """The status of /readyz; 0 where nobody answers."""
+        return self.get("/readyz")[0]
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of the health port."""
+        try:
+            with urllib.request.urlopen(f"{self.health}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, family: str, /, **labels: str) -> float:
+        """A sample; zero where it is not there."""
+        wanted = {f'{key}="{value}"' for key, value in labels.items()}
+        for line in self.get("/metrics")[1].splitlines():
+            series, _, value = line.rpartition(" ")
+            name, _, given = series.partition("{")
+            if name == family and wanted <= set(given.rstrip("}").split(",")):
+                return float(value)
+        return 0.0
+
+    @property
+    def leads(self) -> bool:
+        """Whether it holds a Lease."""
+        return "leader_election_master_status" in (text := self.get("/metrics")[1]) and any(
+            line.endswith(" 1.0") for line in text.splitlines() if line.startswith("leader_election_master_status{")
+        )
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """Its log's lines of one kind."""
+        found = []
+        for line in self.log.read_bytes().splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                if (entry := json.loads(line)).get("event") == event:
+                    found.append(entry)
+        return found
+
+    def stop(self, within_s: float = 20) -> int:
+        """SIGTERM, and its exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(within_s)
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def end_of_log(self) -> str:
+        return self.log.read_text(errors="replace")[-3000:]
+
+
+@dataclass
+class OnCluster:
+    """Ironbell on one API server."""
+
+    folder: Path
+    admin: Path
+    api: KubeApi
+    processes: list[Process] = field(default_factory=list)
+
+    def token(self, account: str) -> Path:
+        """A kubeconfig with a token of one ServiceAccount, asked for as kubelet does, and with nothing else."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600},
+        }
+        token = self.api.made(path, request)["status"]["token"]
+        config = yaml.safe_load(self.admin.read_text())
+        config["users"][0]["user"] = {"token": token}
+        file = self.folder / f"{account}.kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(yaml.safe_dump(config))
+        return file
+
+    def run(self, word: str, *arguments: str, name: str = "", prefix: Sequence[str] = ()) -> Process:
+        """Start a component as its Deployment's pod would, and wait until it is ready."""
+        log = self.folder / f"{name or word}-{len(self.processes)}.log"
+        made = Process(self.token(f"ironbell-{word}"), log, (word, *arguments), tuple(prefix))
+        self.processes.append(made)
+        made.start()
+        made.wait_ready()
+        return made
+
+    def stop(self) -> None:
+        """End everything that runs."""
+        for process in self.processes:
+            if process.is_running:
+                process.stop()
+
+    def refused(self) -> list[str]:
+        """What our processes asked for and were not allowed, as the server's audit log says."""
+        users = f"system:serviceaccount:{NAMESPACE}:"
+        return [
+            f"{event['user']['username'].removeprefix(users)}: {event['verb']} {event['requestURI']}"
+            for event in _audit(self.folder)
+            if event["user"]["username"].startswith(users)
+            and event.get("userAgent") == USER_AGENT  # tests ask for what must be refused
+            and event.get("responseStatus", {}).get("code") == 403
+        ]
+
+
+def _audit(folder: Path) -> list[Mapping[str, Any]]:
+    log = folder / "audit.log"
+    lines = log.read_bytes().splitlines() if log.exists() else []
+    return [json.loads(line) for line in lines if line.endswith(b"}")]
+
+
+@contextmanager
+def installed(cluster: RealCluster) -> Iterator[OnCluster]:
+    """Ironbell on a real API server; ends the processes, and fails where one of them asked for more than its role."""
+    admin = cluster.kubeconfig()
+    made = OnCluster(cluster.folder, admin, connect("real", admin))
+    ironbell("install", "--kubeconfig", admin)
+    try:
+        yield made
+        made.stop()
+        assert made.refused() == []
+    finally:
+        for process in made.processes:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def on_cluster(real_cluster: RealCluster) -> Iterator[OnCluster]:
+    """Ironbell on the real API server of this run."""
+    with installed(real_cluster) as made:
+        yield made

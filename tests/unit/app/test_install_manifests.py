@@ -1,0 +1,120 @@
+"""Manifests say what the code needs, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.app.components import COMPONENTS, UnknownComponentError, components_named, members, rules_of
+from ironbell.app.install.manifests import manifests
+from ironbell.app.install.options import InstallOptions
+from ironbell.app.install.resources import COLLECTIONS
+from ironbell.app.run_controllers import _CONTROLLERS, controller_names
+from ironbell.base.clock import ManualClock
+from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.kube.testing import MemoryApi
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {document["metadata"]["name"]: document for document in objects if document["kind"] == kind}
+
+
+def allowed(rules: Any) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+async def test_what_controllers_watch_is_what_their_component_may_read() -> None:
+    access = BmcAccess(MemoryApi(), lambda *_: None)  # type: ignore[arg-type, return-value]
+    for component in members("controllers"):
+        kinds = set()
+        for controller in _CONTROLLERS[component.name](access, ManualClock()):
+            reconciler = controller.reconciler
+            kinds |= {reconciler.kind.collection, *(watch.kind.collection for watch in reconciler.watches)}
+        may = allowed(component.rules)
+        listed = {(group, resource) for group, resource, verb in may if verb == "list"}
+        assert listed == {(where.group, where.plural) for where in kinds}
+
+
+def test_no_rule_is_wider_than_names() -> None:
+    for component in COMPONENTS:
+        for group, resource, verb in allowed(component.rules):
+            assert "*" not in {group, resource, verb}
+            assert (resource, verb) not in {("secrets", "create"), ("secrets", "update"), ("secrets", "delete")}
+    assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}
+
+
+def test_a_word_means_a_component_by_its_newer_or_older_name_or_a_group() -> None:
+    assert [component.name for component in components_named(["hegel", "boots", "smee"])] == ["smee", "tootles"]
+    assert components_named(["controllers", "wire"]) == COMPONENTS
+    with pytest.raises(UnknownComponentError, match="known are: tink-controller"):
+        members("ironic")
+
+
+def test_every_deployment_has_an_account_of_its_own_and_is_bound_to_its_roles_only() -> None:
+    objects = manifests(InstallOptions())
+    deployments = of_kind(objects, "Deployment")
+    assert set(deployments) == {"ironbell-tink-controller", "ironbell-rufio", "ironbell-wire"}
+    for name, deployment in deployments.items():
+        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == name
+        assert name in of_kind(objects, "ServiceAccount")
+        binding = of_kind(objects, "ClusterRoleBinding")[name]
+        assert binding["roleRef"]["name"] == name
+        assert [(s["kind"], s["name"], s["namespace"]) for s in binding["subjects"]] == [
+            ("ServiceAccount", name, "ironbell-system")
+        ]
+    leases = [rule for role in of_kind(objects, "Role").values() for rule in role["rules"] if "resourceNames" in rule]
+    assert [rule["resourceNames"] for rule in leases] == [["ironbell-tink-controller"], ["ironbell-rufio"]]
+
+
+def test_only_servers_toward_machines_are_on_the_nodes_network_with_capabilities() -> None:
+    objects = manifests(InstallOptions(words=("controllers", "smee", "tootles", "tink-server")))
+    pods = {name: found["spec"]["template"]["spec"] for name, found in of_kind(objects, "Deployment").items()}
+    for name, pod in pods.items():
+        (container,) = pod["containers"]
+        security = container["securityContext"]
+        assert security["capabilities"]["drop"] == ["ALL"]
+        assert security["readOnlyRootFilesystem"]
+        assert not security["allowPrivilegeEscalation"]
+        serves = name != "ironbell-controllers"
+        assert pod.get("hostNetwork", False) is serves
+        assert ("add" in security["capabilities"]) is serves
+        assert pod["securityContext"].get("runAsNonRoot", False) is not serves
+        assert container["args"][:2] == ["run", name.removeprefix("ironbell-")]
+        assert {"livenessProbe", "readinessProbe", "resources"} <= set(container)
+
+
+def test_options_reach_the_manifests() -> None:
+    options = InstallOptions(
+        namespace="metal", image="registry.example/ironbell:1", words=("wire",), replicas=3,
+        arguments={"wire": ("--interface=eth1",)},
+    )  # fmt: skip
+    objects = manifests(options)
+    assert {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]} == {"metal"}
+    spec = of_kind(objects, "Deployment")["ironbell-wire"]["spec"]
+    assert spec["replicas"] == 3
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/ironbell:1"
+    assert container["args"][-1] == "--interface=eth1"
+    policy = of_kind(objects, "ValidatingAdmissionPolicy")["ironbell-limit-servers"]
+    assert "system:serviceaccount:metal:ironbell-wire" in policy["spec"]["matchConditions"][0]["expression"]
+
+
+def test_everything_can_be_applied_and_comes_after_what_it_needs() -> None:
+    order = list(COLLECTIONS)
+    kinds = [document["kind"] for document in manifests(InstallOptions())]
+    assert set(kinds) <= set(order)
+    assert kinds[0] == "Namespace"
+    assert kinds.index("Deployment") > max(
+        number for number, kind in enumerate(kinds) if kind in {"CustomResourceDefinition", "ClusterRoleBinding"}
+    )
+
+
+def test_workers_can_be_set_for_every_controller() -> None:
+    assert len(controller_names()) == len(set(controller_names())) == 6
