@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required
-from ironbell.apiserver.schema.patterns import compile_pattern
+from ironbell.codec.re2 import PatternError, compile_pattern
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _COMBINED = ("allOf", "anyOf", "oneOf")
@@ -110,7 +110,7 @@ def _pattern_faults(schema: Mapping[str, Any], path: str) -> Iterator[FieldError
         return
     try:
         compile_pattern(pattern)
-    except (ValueError, TypeError) as error:
+    except PatternError as error:
         yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {error}")
 
 

@@ -12,15 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError
+from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.schema.defaults import Default, compile_defaults
 from ironbell.apiserver.schema.prune import Prune, compile_prune
 from ironbell.apiserver.schema.rules import CheckRules, CompileRule, compile_rules
 from ironbell.apiserver.schema.validate import Check, compile_check
+from ironbell.codec import effort
+from ironbell.codec.effort import TooMuchEffort
 
 Decode = Callable[[Any, str, str], str]
 """Gives the first misfit of a value as text, or nothing; takes the struct's name and the field's path."""
 
+ALLOWANCE_S = 0.5
+"""Of processor time, for all patterns and rules that one object is checked with."""
+_EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -53,10 +58,14 @@ class CompiledSchema:
     def validate(self, value: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
         """Faults of an object; rules are asked only if its structure is sound."""
         errors: list[FieldError] = []
-        if self._check is not None:
-            self._check(value, None, errors)
-        if self._rules is not None and not errors:
-            self._rules(value, old, None, errors)
+        try:
+            with effort.limited(ALLOWANCE_S):
+                if self._check is not None:
+                    self._check(value, None, errors)
+                if self._rules is not None and not errors:
+                    self._rules(value, old, None, errors)
+        except TooMuchEffort:
+            errors.append(invalid("", "object", _EXHAUSTED))
         return errors
 
 

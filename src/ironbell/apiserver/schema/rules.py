@@ -16,6 +16,7 @@ from typing import Any
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from ironbell.apiserver.schema.paths import Path, render
 from ironbell.base.errors import IronbellError
+from ironbell.codec.effort import TooMuchEffort
 
 Rule = Callable[[Any, Any], Any]
 """A compiled expression over (self, oldSelf); oldSelf is None where there is no old value."""
@@ -88,6 +89,8 @@ def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldEr
         if rule.message_rule is not None:
             composed = rule.message_rule(value, old)
             message = composed if isinstance(composed, str) and composed.strip() else message
+    except TooMuchEffort:
+        raise
     except (IronbellError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         message = f"rule evaluation error: {error}; failed rule: {rule.text}"
     errors.append(_fault(rule.reason, where, value, message))

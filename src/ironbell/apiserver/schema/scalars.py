@@ -11,7 +11,7 @@ from typing import Any
 from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, quoted, shown, too_long, type_invalid
 from ironbell.apiserver.schema.formats import format_check, integer_range
 from ironbell.apiserver.schema.paths import Path, render
-from ironbell.apiserver.schema.patterns import compile_pattern
+from ironbell.codec.re2 import compile_pattern
 
 Check = Callable[[Any, Path, list[FieldError]], None]
 
@@ -69,10 +69,10 @@ def _compile_pattern(schema: Mapping[str, Any]) -> Check | None:
     pattern = schema.get("pattern")
     if not pattern:
         return None
-    search = compile_pattern(pattern).search
+    matches = compile_pattern(pattern).matches
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
-        if search(value) is None:
+        if not matches(value):
             where = render(path)
             errors.append(invalid(where, value, f"{where} in body should match '{pattern}'"))
 

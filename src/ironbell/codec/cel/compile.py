@@ -1,7 +1,8 @@
 """Trees to closures.
 
 `&&` and `||` forgive an error on one side when the other decides, as CEL demands; `all` and `exists` likewise. Every
-step of a comprehension is counted, so that a rule over a large list ends with an error instead of holding the process.
+element of a comprehension, every call and everything that grows is paid for out of the allowance in `codec.effort`, so
+that a rule over a large list ends with an error instead of holding the process.
 
 Source: google/cel-spec: doc/langdef.md, "Evaluation", "Logical Operators", "Macros".
 """
@@ -11,17 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ironbell.codec import effort
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.errors import CelError, CelSyntaxError
-from ironbell.codec.cel.functions import FUNCTIONS, METHODS
+from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.values import arithmetic, equal, less, number_of, type_name
+from ironbell.codec.cel.values import arithmetic, equal, less, number_of, pay_for, type_name
 
 Scope = dict[str, Any]
 Step = Callable[[Scope], Any]
 
-MAX_STEPS = 1_000_000
-_STEPS = "\0steps"
+ALLOWANCE_S = 0.5
+"""Of processor time, for one evaluation."""
+_CALL_S = 0.5e-6
+_ELEMENT_S = 1e-6
 _MACROS = {"all", "exists", "exists_one", "existsOne", "map", "filter"}
 _ESCAPES = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
 _KEYWORDS = {
@@ -43,7 +47,8 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mappi
 
     def evaluate(values: Mapping[str, Any]) -> Any:
         try:
-            return step({**values, _STEPS: [0]})
+            with effort.limited(ALLOWANCE_S):
+                return step({**values})
         except RecursionError:
             raise CelError("the expression is too long a chain") from None
 
@@ -105,9 +110,15 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
 
 
 def _applied(function: Callable[..., Any], steps: list[Step]) -> Step:
+    is_free = function in CONSTANT_TIME
+
     def apply(scope: Scope) -> Any:
+        arguments = [step(scope) for step in steps]
+        effort.spend(_CALL_S)
+        if not is_free:
+            pay_for(*arguments)
         try:
-            return function(*(step(scope) for step in steps))
+            return function(*arguments)
         except TypeError as error:
             raise CelError(f"no such overload: {error}") from error
 
@@ -169,6 +180,7 @@ def _macro(node: syntax.Call, known: frozenset[str]) -> Step:
         values = target(scope)
         if not isinstance(values, list | dict):
             raise CelError(f"no such overload: {type_name(values)}.{node.function}()")
+        effort.spend(_ELEMENT_S * len(values))
         return run([_Element(scope, name, value) for value in values], steps)
 
     return comprehend
@@ -184,10 +196,7 @@ class _Element:
         self._scope = {**scope, name: value}
 
     def ask(self, step: Step) -> Any:
-        counter = self._scope[_STEPS]
-        counter[0] += 1
-        if counter[0] > MAX_STEPS:
-            raise CelError("the rule takes too many steps for this object")
+        effort.spend(_ELEMENT_S)
         return step(self._scope)
 
 
@@ -271,6 +280,7 @@ def _index(value: Any, index: Any) -> Any:
 
 def _contains(values: Any, wanted: Any) -> bool:
     if isinstance(values, list):
+        pay_for(values)
         return any(equal(value, wanted) for value in values)
     if isinstance(values, dict):
         return _key(wanted) in values

@@ -1,7 +1,7 @@
 """Functions and methods, by name: CEL's standard ones, and those of Kubernetes that schemas use.
 
-A method gets its target as the first argument. Regular expressions have RE2's syntax in Kubernetes; what Python knows
-beyond it (look-around, back-references) is refused.
+A method gets its target as the first argument, and its arguments are paid for; what makes more of them than they are
+pays for that itself.
 
 Source: google/cel-spec: doc/langdef.md, "List of Standard Definitions"; kubernetes/apiserver: pkg/cel/library;
 google/cel-go: ext/strings.go.
@@ -12,16 +12,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from ironbell.codec import re2
 from ironbell.codec.cel.errors import CelError
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.values import equal, less, number_of, type_name
+from ironbell.codec.cel.values import equal, less, number_of, pay_for_characters, type_name
 
 Function = Callable[..., Any]
-_NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|\(\?P=")
 
 
 def _typed(name: str, *types: type) -> Callable[[Function], Function]:
@@ -47,14 +46,35 @@ def _size(value: Any) -> int:
     raise CelError(f"no such overload: size({type_name(value)})")
 
 
-@lru_cache(maxsize=1000)
-def _regex(pattern: str) -> re.Pattern[str]:
-    if _NOT_RE2.search(pattern):
-        raise CelError(f"regular expression {pattern!r} uses what RE2 does not know")
+def _matches(text: str, pattern: str) -> bool:
+    return _regex(pattern).matches(text)
+
+
+def _find(text: str, pattern: str) -> str:
+    return next(_regex(pattern).find_all(text), "")
+
+
+def _find_all(text: str, pattern: str) -> list[str]:
+    return list(_regex(pattern).find_all(text))
+
+
+def _regex(pattern: str) -> re2.Pattern:
     try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise CelError(f"regular expression {pattern!r}: {error}") from error
+        return re2.compile_pattern(pattern)
+    except re2.PatternError as error:
+        raise CelError(str(error)) from error
+
+
+def _replace(text: str, old: str, new: str) -> str:
+    # Ten replacements of one letter by ten make a gigabyte of a letter.
+    pay_for_characters(text.count(old) * len(new))
+    return text.replace(old, new)
+
+
+def _join(values: Any, by: str = "") -> str:
+    parts = [_string(value) for value in values]
+    pay_for_characters(sum(map(len, parts)) + len(by) * len(parts))
+    return by.join(parts)
 
 
 def _int(value: Any) -> int:
@@ -197,15 +217,15 @@ METHODS: dict[str, Function] = {
     "contains": _typed("contains", str, str)(lambda text, part: part in text),
     "startsWith": _typed("startsWith", str, str)(lambda text, part: text.startswith(part)),
     "endsWith": _typed("endsWith", str, str)(lambda text, part: text.endswith(part)),
-    "matches": _typed("matches", str, str)(lambda text, pattern: _regex(pattern).search(text) is not None),
-    "find": _typed("find", str, str)(lambda text, pattern: ((m := _regex(pattern).search(text)) and m.group()) or ""),
-    "findAll": _typed("findAll", str, str)(lambda text, pattern: [m.group() for m in _regex(pattern).finditer(text)]),
+    "matches": _typed("matches", str, str)(_matches),
+    "find": _typed("find", str, str)(_find),
+    "findAll": _typed("findAll", str, str)(_find_all),
     "lowerAscii": _typed("lowerAscii", str)(str.lower),
     "upperAscii": _typed("upperAscii", str)(str.upper),
     "trim": _typed("trim", str)(str.strip),
-    "replace": _typed("replace", str, str, str)(lambda text, old, new: text.replace(old, new)),
+    "replace": _typed("replace", str, str, str)(_replace),
     "split": _typed("split", str, str)(lambda text, by: text.split(by) if by else list(text)),
-    "join": lambda values, by="": by.join(_string(value) for value in values),
+    "join": _join,
     "substring": _substring,
     "charAt": _typed("charAt", str, int)(lambda text, place: text[place : place + 1]),
     "indexOf": _index_of,
@@ -215,3 +235,6 @@ METHODS: dict[str, Function] = {
     "sum": _sum,
     **{name: _url_part(name) for name in ("getScheme", "getHost", "getHostname", "getPort", "getEscapedPath")},
 }
+
+CONSTANT_TIME = frozenset({FUNCTIONS["size"], FUNCTIONS["type"], FUNCTIONS["dyn"]})
+"""What does not go through its arguments."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbell.codec import effort
 from ironbell.codec.cel.errors import CelError
 from ironbell.codec.cel.tokens import Uint
 
@@ -23,6 +24,28 @@ _NAMES = {
     dict: "map",
     Uint: "uint",
 }
+
+
+# More for characters than reading them takes: what an expression makes also needs memory.
+_CHARACTER_S, _ITEM_S = 20e-9, 0.5e-6
+
+
+def pay_for(*values: Any) -> None:
+    """Spend what it takes to go through strings, lists and maps once, not into what is in them.
+
+    Raises:
+        TooMuchEffort: see `codec.effort`.
+    """
+    for value in values:
+        if isinstance(value, str | bytes):
+            pay_for_characters(len(value))
+        elif isinstance(value, list | dict):
+            effort.spend(len(value) * _ITEM_S)
+
+
+def pay_for_characters(count: int) -> None:
+    """Spend what it takes to make so many characters."""
+    effort.spend(count * _CHARACTER_S)
 
 
 def type_name(value: Any) -> str:
@@ -45,9 +68,13 @@ def equal(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, list):
+        pay_for(left)
         return len(left) == len(right) and all(equal(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):
+        pay_for(left)
         return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    if left is not right:
+        pay_for(left)
     return bool(left == right)
 
 
@@ -61,6 +88,7 @@ def less(left: Any, right: Any) -> bool:
     if one is not None and other is not None:
         return one < other
     if type(left) is type(right) and isinstance(left, str | bytes | bool):
+        pay_for(left)
         return bool(left < right)
     raise CelError(f"no such overload: {type_name(left)} < {type_name(right)}")
 
@@ -72,6 +100,7 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
         CelError: wrong types, overflow, or division by zero.
     """
     if operator == "+" and type(left) is type(right) and isinstance(left, str | bytes | list):
+        pay_for(left, right)
         return left + right
     if isinstance(left, Uint) and isinstance(right, Uint):
         return Uint(_checked(_integer(operator, left.value, right.value), 0, _HIGHEST_UNSIGNED))

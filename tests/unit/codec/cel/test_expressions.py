@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.codec import goyaml
+from ironbell.codec import effort, goyaml
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, compile_rule
 from ironbell.codec.cel.tokens import Uint
+from ironbell.codec.effort import TooMuchEffort
 
 
 def evaluate(text: str, **variables: Any) -> Any:
@@ -129,8 +131,45 @@ def test_transition_rule() -> None:
 
 def test_runaway_rule_ends() -> None:
     rule = compile_rule("self.all(a, self.all(b, self.all(c, a + b + c >= 0)))", {})
-    with pytest.raises(CelError, match="too many steps"):
+    with pytest.raises(TooMuchEffort):
         rule(list(range(200)), None)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[self.text]" + ".map(x, x + x)" * 40 + "[0].size() > 0",
+        "[self.list]" + ".map(x, x + x)" * 40 + "[0].size() > 0",
+        "[self.text]" + ".map(x, x.replace('a', 'aaaaaaaaaa'))" * 9 + "[0].size() > 0",
+        "[self.text]" + ".map(x, x.replace('', 'aaaaaaaaaa'))" * 9 + "[0].size() > 0",
+        "[self.list]" + ".map(x, [x.map(y, y).join(self.text)])" * 30 + "[0].size() > 0",
+        "[self.text]" + ".map(x, [x, x, x, x, x, x, x, x].join())" * 12 + "[0].size() > 0",
+        "self.list.all(x, self.list == self.list + [])",
+        "self.list.all(x, !(-1 in self.list))",
+        "self.list.all(x, self.list.indexOf(-1) == -1)",
+        "self.list.all(x, self.list.sum() != self.list.min())",
+        "self.list.all(x, (self.text + self.text).contains('b') && self.list.all(y, y != x + 100000))",
+        "self.list.all(x, self.text.findAll('').size() > 0)",
+        "self.list.all(x, self.list.map(y, self.list).size() > 0 || self.list.exists_one(y, y == x))",
+    ],
+)
+def test_growth_and_repetition_end(expression: str) -> None:
+    # The error must not be forgiven by the other side either.
+    for shape in (expression, f"{expression} || true" if "||" not in expression else expression):
+        rule = compile_rule(shape, {})
+        text = "".join(random.Random(1).choices("ab", k=2000))
+        with pytest.raises(TooMuchEffort):
+            rule({"text": text, "list": list(range(3000))}, None)
+
+
+def test_one_allowance_holds_for_all_rules_of_an_object() -> None:
+    rule = compile_rule("self.all(a, self.exists(b, b == a))", {})
+    values = list(range(250))
+    assert rule(values, None) is True
+    with pytest.raises(TooMuchEffort), effort.limited(0.5):  # noqa: PT012 - which call overdraws does not matter
+        for _ in range(100):
+            rule(values, None)
+    assert rule(values, None) is True
 
 
 def test_deep_nesting_is_refused() -> None:

@@ -1,0 +1,55 @@
+"""How much work foreign expressions may cause while one value is judged.
+
+Patterns and rules come with definitions and run over values that others send. Each alone may be harmless and still be
+asked for every element of a list of a hundred thousand. So there is one allowance for all that is evaluated within one
+`limited` block, and whoever evaluates spends of it. Outside of such a block nothing is limited.
+
+Failure modes: `TooMuchEffort`, from the expression that overdraws on; whatever is asked afterwards within the block
+fails as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ironbell.base.errors import IronbellError, Retry
+
+
+class TooMuchEffort(IronbellError, ValueError):  # noqa: N818 - what happened
+    """The allowance is used up."""
+
+    reason, retry = "TooMuchEffort", Retry.NEVER
+
+
+class _Allowance(threading.local):
+    left_s = float("inf")
+
+
+_allowance = _Allowance()
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Allow so much processor time for what is evaluated in the block, in this thread.
+
+    A block within another spends of both.
+    """
+    before = _allowance.left_s
+    allowed = _allowance.left_s = min(seconds, before)
+    try:
+        yield
+    finally:
+        _allowance.left_s += before - allowed
+
+
+def spend(seconds: float) -> None:
+    """Take from the allowance.
+
+    Raises:
+        TooMuchEffort: it does not suffice.
+    """
+    _allowance.left_s -= seconds
+    if _allowance.left_s < 0:
+        raise TooMuchEffort("expressions take too much time for this object: the allowance for them is used up")
