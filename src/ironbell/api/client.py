@@ -50,6 +50,13 @@ class WatchEvent:
     resource_version: str
 
 
+class Match(Enum):
+    """How a list's version relates to the one asked for."""
+
+    EXACT = "Exact"
+    NOT_OLDER_THAN = "NotOlderThan"
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A list's answer: encoded items and the version that the whole list stands for."""
@@ -57,6 +64,8 @@ class Page:
     items: list[bytes]
     resource_version: str
     continue_token: str = ""
+    remaining: int | None = None
+    """How many items follow, where that is known."""
 
 
 class ApiError(IronbellError):
@@ -106,6 +115,8 @@ class Expired(ApiError):  # noqa: N818
     """The resourceVersion asked for is gone: list again."""
 
     code, reason = 410, "Expired"
+    continue_token = ""
+    """With this a list goes on behind its last page, with the items as they are now."""
 
 
 class UnsupportedMediaType(ApiError):  # noqa: N818
@@ -120,6 +131,12 @@ class TooManyRequests(ApiError):  # noqa: N818
     code, reason = 429, "TooManyRequests"
 
 
+class TimedOut(ApiError):  # noqa: N818
+    """The server did not get there in time; `details` say when to ask again."""
+
+    code, reason = 504, "Timeout"
+
+
 class Unavailable(ApiError):  # noqa: N818
     """The server cannot be reached or cannot answer now."""
 
@@ -130,7 +147,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
     error.reason: error
     for error in (
         BadRequest, Unauthorized, Forbidden, NotFound, MethodNotAllowed, AlreadyExists, Conflict, Expired,
-        UnsupportedMediaType, Invalid, TooManyRequests, Unavailable,
+        UnsupportedMediaType, Invalid, TooManyRequests, TimedOut, Unavailable,
     )
 }  # fmt: skip
 _BY_CODE = {error.code: error for error in _BY_REASON.values() if error is not AlreadyExists}
@@ -184,6 +201,7 @@ class ListOptions:
     limit: int = 0
     continue_token: str = ""
     resource_version: str = ""
+    match: Match | None = None
 
 
 class Api(Protocol):

@@ -6,7 +6,7 @@ is looked at.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from ironbell.api.client import (
     EVERYTHING,
@@ -29,7 +29,8 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.apiserver.selectors import selected_name
-from ironbell.apiserver.verbs import create, delete, patch, read, scale, update
+from ironbell.apiserver.surface import Stored
+from ironbell.apiserver.verbs import create, delete, lists, patch, read, scale, update
 
 _NO_PRECONDITIONS = Preconditions()
 _ALL = ListOptions()
@@ -50,7 +51,7 @@ class DirectApi:
 
     async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
         request = self._request("list", where, namespace, name=selected_name(options.selector))
-        return await read.list_objects(self._context, request, options)
+        return await lists.list_objects(self._context, request, options)
 
     async def watch(
         self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
@@ -92,9 +93,30 @@ class DirectApi:
         request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
         if subresource == "scale":
             return await scale.patch_scale(self._context, request, body, patch_type)
-        if patch_type is PatchType.APPLY and self._context.store.latest(request.info.store_key, request.key) is None:
-            self._authorize("create", request)
+        if patch_type is PatchType.APPLY:
+            return (await self._apply(request, body)).body
         return await patch.patch(self._context, request, body, patch_type)
+
+    async def apply(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Stored:
+        request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
+        if subresource == "scale":
+            return Stored(await scale.patch_scale(self._context, request, body, PatchType.APPLY), created=False)
+        return await self._apply(request, body)
+
+    async def _apply(self, request: Request, body: bytes) -> Stored:
+        is_new = self._context.store.latest(request.info.store_key, request.key) is None
+        if is_new:
+            self._authorize("create", request)
+        return Stored(await patch.patch(self._context, request, body, PatchType.APPLY), created=is_new)
 
     async def delete(
         self,
@@ -114,12 +136,15 @@ class DirectApi:
         where: Collection,
         namespace: str,
         *,
-        selector: Selector = EVERYTHING,
+        what: ListOptions = _ALL,
+        preconditions: Preconditions = _NO_PRECONDITIONS,
         propagation: Propagation = Propagation.BACKGROUND,
         options: WriteOptions = NO_OPTIONS,
-    ) -> Sequence[bytes]:
+    ) -> Page:
         request = self._request("deletecollection", where, namespace, options=options)
-        return await delete.delete_collection(self._context, request, selector=selector, propagation=propagation)
+        return await delete.delete_collection(
+            self._context, request, options=what, preconditions=preconditions, propagation=propagation
+        )
 
     async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:
         info = self._context.resources.find(where)

@@ -96,7 +96,8 @@ def clean(value: dict[str, Any]) -> list[str]:
         raise BadRequest(f"metadata is malformed: {error}") from error
     unknown = [f"metadata.{name}" for name in meta if name not in _KNOWN]
     for name in [name for name, part in meta.items() if name not in _KNOWN or part in (None, "", {}, [])]:
-        del meta[name]
+        if name != "managedFields" or meta[name] is None:  # an empty record asks for what is there to be forgotten
+            del meta[name]
     meta.pop("selfLink", None)
     for name in ("labels", "annotations"):
         if name in meta and None in meta[name].values():

@@ -8,8 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ironbell.api.client import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
+from ironbell.api.client import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TimedOut,
+)
 from ironbell.apiserver.fielderrors import FieldError
+from ironbell.apiserver.fielderrors import invalid as field_invalid
 from ironbell.apiserver.resources import ResourceInfo
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -17,10 +28,12 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 def status_object(error: ApiError) -> dict[str, Any]:
     """The `Status` object that an HTTP answer carries for an error."""
+    meta = {"continue": error.continue_token} if isinstance(error, Expired) and error.continue_token else {}
     status: dict[str, Any] = {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": error.message, "reason": error.reason,
+        "kind": "Status", "apiVersion": "v1", "metadata": meta, "status": "Failure", "message": error.message,
     }  # fmt: skip
+    if error.reason:
+        status["reason"] = error.reason
     if error.details:
         status["details"] = error.details
     status["code"] = error.code
@@ -43,12 +56,21 @@ def not_found(info: ResourceInfo, name: str) -> NotFound:
     return NotFound(f'{info.resource} "{name}" not found', details=_details(info, name))
 
 
-def already_exists(info: ResourceInfo, name: str) -> AlreadyExists:
-    return AlreadyExists(f'{info.resource} "{name}" already exists', details=_details(info, name))
+def already_exists(info: ResourceInfo, name: str, *, deleting: bool = False) -> AlreadyExists:
+    text = f'{info.resource} "{name}" already exists'
+    return AlreadyExists(f"object is being deleted: {text}" if deleting else text, details=_details(info, name))
 
 
 def conflict(info: ResourceInfo, name: str, *, why: str = MODIFIED) -> Conflict:
     return Conflict(f'Operation cannot be fulfilled on {info.resource} "{name}": {why}', details=_details(info, name))
+
+
+def stale(info: ResourceInfo, name: str, *, why: str) -> Conflict:
+    """A precondition that does not hold, which names the kind where other conflicts name the resource."""
+    return Conflict(
+        f'Operation cannot be fulfilled on {info.qualified_kind} "{name}": {why}',
+        details=_details(info, name) | {"kind": info.kind},
+    )
 
 
 def forbidden(info: ResourceInfo, name: str, *, why: str, causes: Sequence[dict[str, str]] = ()) -> Forbidden:
@@ -61,14 +83,42 @@ def forbidden(info: ResourceInfo, name: str, *, why: str, causes: Sequence[dict[
 
 def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> Invalid:
     """All faults found in one object; several are put in brackets, repeated ones once."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    listed = _listed(errors)
     details: dict[str, Any] = {"name": name} if name else {}
     if info.group:
         details["group"] = info.group
     details["kind"] = info.kind
     details["causes"] = [error.cause for error in errors]
     return Invalid(f'{info.qualified_kind} "{name}" is invalid: {listed}', details=details)
+
+
+def _listed(errors: Sequence[FieldError]) -> str:
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def invalid_options(kind: str, errors: Sequence[FieldError]) -> Invalid:
+    """Faults in the options of a request, such as `ListOptions`."""
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": [error.cause for error in errors]}
+    return Invalid(f'{kind}.meta.k8s.io "" is invalid: {_listed(errors)}', details=details)
+
+
+def invalid_patch(result: str, why: str) -> Invalid:
+    """A patch whose result is none of its kind."""
+    error = field_invalid("patch", result, why)
+    return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause]})
+
+
+def rejected_patch() -> Invalid:
+    """A patch that cannot be carried out on this object."""
+    return Invalid("the server rejected our request due to an error in our request")
+
+
+def future_version(wanted: int, current: int) -> TimedOut:
+    """A version that the server has not got to."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    details = {"causes": [cause], "retryAfterSeconds": 1}
+    return TimedOut(f"Timeout: Too large resource version: {wanted}, current: {current}", details=details)
 
 
 def unknown_fields(paths: Sequence[str]) -> BadRequest:

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from ironbell.api.client import (
     EVERYTHING,
     NO_OPTIONS,
     Api,
+    ListOptions,
+    Page,
     Preconditions,
     Propagation,
     Selector,
@@ -20,6 +23,14 @@ from ironbell.api.client import (
 )
 from ironbell.api.kind import Collection
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a write answers that may create."""
+
+    body: bytes
+    created: bool
 
 
 class ServerApi(Api, Protocol):
@@ -40,6 +51,19 @@ class ServerApi(Api, Protocol):
         """
         ...
 
+    async def apply(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Stored:
+        """As `Api.patch` with an apply configuration, telling whether that made the object."""
+        ...
+
     async def delete(
         self,
         where: Collection,
@@ -56,11 +80,12 @@ class ServerApi(Api, Protocol):
         where: Collection,
         namespace: str,
         *,
-        selector: Selector = EVERYTHING,
+        what: ListOptions = ...,
+        preconditions: Preconditions = ...,
         propagation: Propagation = Propagation.BACKGROUND,
         options: WriteOptions = NO_OPTIONS,
-    ) -> Sequence[bytes]:
-        """Delete what the selector finds, and give the objects as they were."""
+    ) -> Page:
+        """Delete what a list finds, and give the list: the objects as they were."""
         ...
 
     async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:

@@ -72,7 +72,7 @@ async def _answers(
 def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) -> str:
     """Names, or one JSON or YAML document: a list, unless it is one object that was named."""
     items = [
-        (kind, {"apiVersion": kind.api_version, "kind": kind.kind, **item})
+        (kind, {"apiVersion": kind.api_version, "kind": kind.kind, **_readable(item)})
         for kind, answers in found
         for answer in answers
         for item in answer.get("items", [answer])
@@ -88,6 +88,12 @@ def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) ->
     from ironbell.codec import goyaml
 
     return goyaml.dump(whole)
+
+
+def _readable(item: Answer) -> Answer:
+    """An object without the record of who owns its fields, which is longer than all else and not for people."""
+    meta = {name: value for name, value in item.get("metadata", {}).items() if name != "managedFields"}
+    return {**item, "metadata": meta}
 
 
 def _qualified(kind: Kind[Any]) -> str:

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ironbell.api.client import Conflict, EventType, Forbidden, NotFound, Preconditions, Propagation, Selector
+from ironbell.api.client import (
+    Conflict,
+    EventType,
+    Forbidden,
+    ListOptions,
+    NotFound,
+    Preconditions,
+    Propagation,
+    Selector,
+)
 from ironbell.api.core import CONFIG_MAP
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
@@ -77,8 +86,8 @@ async def test_delete_collection_deletes_what_is_selected(admin: Any, config_map
     for name in ("a", "b", "c"):
         label = "y" if name == "b" else "x"
         await admin.create(config_maps, {"metadata": {"name": name, "labels": {"l": label}}})
-    gone = await admin.api.delete_collection(config_maps, "default", selector=Selector(labels="l=x"))
-    assert len(gone) == 2
+    gone = await admin.api.delete_collection(config_maps, "default", what=ListOptions(Selector(labels="l=x")))
+    assert len(gone.items) == 2
     assert await admin.names(config_maps) == ["b"]
 
 

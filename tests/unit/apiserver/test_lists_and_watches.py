@@ -168,7 +168,7 @@ async def test_bookmarks_come_when_nothing_happens(admin: Any, widgets: Any, mon
 async def test_versions_that_never_were_are_refused(admin: Any, widgets: Any) -> None:
     with pytest.raises(Expired):
         await admin.watch(widgets, after="999999", count=1)
-    with pytest.raises(BadRequest, match="invalid resource version"):
+    with pytest.raises(BadRequest, match='resourceVersion: Invalid value: "now"'):
         await admin.watch(widgets, after="now", count=1)
 
 

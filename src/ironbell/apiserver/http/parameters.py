@@ -1,22 +1,27 @@
-"""Query parameters and delete options as values, checked.
+"""Query parameters as values, in the way of Kubernetes: what is malformed, and what does not go together.
 
-Source: kubernetes/apimachinery: pkg/apis/meta/v1/validation/validation.go, pkg/apis/meta/internalversion/validation.
+Source: kubernetes/apimachinery: pkg/runtime/conversion.go, pkg/apis/meta/v1/validation/validation.go,
+pkg/apis/meta/internalversion/validation/validation.go.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-import msgspec
+from ironbell.api.client import BadRequest, ListOptions, Match, Selector, WriteOptions
+from ironbell.apiserver import status
+from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
 
-from ironbell.api.client import BadRequest, Invalid, ListOptions, Preconditions, Propagation, Selector, WriteOptions
-
-_TRUE = {"1", "true", "t", "True", "TRUE", "T", ""}
-_FALSE = {"0", "false", "f", "False", "FALSE", "F"}
-_VALIDATIONS = {"", "Ignore", "Warn", "Strict"}
-_MATCHES = {"", "Exact", "NotOlderThan"}
-_MANAGER_LENGTH = 128
+_FALSE = {"0", "false"}
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_MATCH = "resourceVersionMatch"
+_INITIAL = "sendInitialEvents"
+_MANAGER_BYTES = 128
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 Query = Mapping[str, str]
 
@@ -34,31 +39,24 @@ class WatchParameters:
     """Whether present objects come first; None leaves it to the resource version."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteParameters:
-    """How to delete."""
-
-    preconditions: Preconditions
-    propagation: Propagation
-    dry_run: bool
-
-
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter; given without a value it is true."""
+    """A boolean parameter: anything but `0` and `false` is true, nothing as well."""
     value = query.get(name)
-    if value is None or value in _FALSE:
-        return False
-    if value in _TRUE:
-        return True
-    raise BadRequest(f"query parameter {name}={value!r} is neither true nor false")
+    return value is not None and value.lower() not in _FALSE
 
 
 def number(query: Query, name: str) -> int:
-    """A parameter that counts something; zero if it is not given."""
+    """A parameter that counts something; zero if it is not given or negative.
+
+    Raises:
+        BadRequest: it is no number.
+    """
     value = query.get(name, "") or "0"
-    if not value.isdecimal() or len(value) > 18:
-        raise BadRequest(f"query parameter {name}={value!r} is no number")
-    return int(value)
+    if not _INTEGER.fullmatch(value):
+        raise BadRequest(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+    if len(value) > 20 or not _LEAST <= int(value) <= _MOST:
+        raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
+    return max(0, int(value))
 
 
 def selector(query: Query) -> Selector:
@@ -66,43 +64,76 @@ def selector(query: Query) -> Selector:
     return Selector(labels=query.get("labelSelector", ""), fields=query.get("fieldSelector", ""))
 
 
-def _version(query: Query) -> str:
-    version = query.get("resourceVersion", "")
-    if version and not version.isdecimal():
-        raise BadRequest(f'resourceVersion: Invalid value: "{version}": must be a number')
-    return version
-
-
 def list_options(query: Query) -> ListOptions:
-    """How to list."""
-    version, token = _version(query), query.get("continue", "")
-    match = query.get("resourceVersionMatch", "")
-    if match not in _MATCHES:
-        raise BadRequest(f"resourceVersionMatch={match!r} is unknown: use Exact or NotOlderThan")
-    if match and not version:
-        raise BadRequest("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    if match and token:
-        raise BadRequest("resourceVersionMatch is forbidden when continue is provided")
-    if match == "Exact" and version == "0":
-        raise BadRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
-    return ListOptions(selector(query), number(query, "limit"), token, version)
+    """How to list.
+
+    Raises:
+        Invalid: parameters do not go together.
+        BadRequest: one is malformed.
+    """
+    number(query, "timeoutSeconds")
+    limit, version, token = number(query, "limit"), query.get("resourceVersion", ""), query.get("continue", "")
+    match = query.get(_MATCH, "")
+    errors: list[FieldError] = []
+    if match:
+        errors += _check_match(match, version, token)
+    if _INITIAL in query:
+        errors.append(forbidden(_INITIAL, "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise status.invalid_options("ListOptions", errors)
+    _require_version(version, "invalid resource version: ")
+    return ListOptions(selector(query), limit, token, version, Match(match) if match else None)
+
+
+def _check_match(match: str, version: str, token: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not version:
+        errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if token:
+        errors.append(forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+    if match not in {one.value for one in Match}:
+        errors.append(not_supported(_MATCH, match, [*(one.value for one in Match), ""]))
+    if match == Match.EXACT.value and version == "0":
+        errors.append(forbidden(_MATCH, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    return errors
 
 
 def watch_parameters(query: Query) -> WatchParameters:
-    """How to watch."""
-    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
-    match = query.get("resourceVersionMatch", "")
+    """How to watch.
+
+    Raises:
+        Invalid: parameters do not go together.
+        BadRequest: one is malformed.
+    """
+    number(query, "limit")
+    timeout_s = number(query, "timeoutSeconds")
+    initial = flag(query, _INITIAL) if _INITIAL in query else None
+    match, errors = query.get(_MATCH, ""), []
     if initial is None and match:
-        raise BadRequest("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-    if initial is not None and match != "NotOlderThan":
-        raise BadRequest("sendInitialEvents requires resourceVersionMatch=NotOlderThan")
-    return WatchParameters(
-        resource_version=_version(query),
-        selector=selector(query),
-        bookmarks=flag(query, "allowWatchBookmarks"),
-        timeout_s=number(query, "timeoutSeconds"),
-        initial_events=initial,
-    )
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        errors.append(forbidden(_MATCH, why))
+    if initial is not None:
+        errors += _check_initial(match)
+    if errors:
+        raise status.invalid_options("ListOptions", errors)
+    version = query.get("resourceVersion", "")
+    _require_version(version)
+    return WatchParameters(version, selector(query), flag(query, "allowWatchBookmarks"), timeout_s, initial)
+
+
+def _check_initial(match: str) -> list[FieldError]:
+    if match == Match.NOT_OLDER_THAN.value:
+        return []
+    errors = [forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")]
+    if match:
+        errors.append(not_supported(_MATCH, match, [Match.NOT_OLDER_THAN.value]))
+    return errors
+
+
+def _require_version(version: str, prefix: str = "") -> None:
+    if version and not (version.isascii() and version.isdecimal() and int(version[:20]) < 1 << 64):
+        fault = invalid("resourceVersion", version, f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise BadRequest(f"{prefix}{fault}")
 
 
 def named(chosen: Selector, name: str) -> Selector:
@@ -111,72 +142,56 @@ def named(chosen: Selector, name: str) -> Selector:
     return Selector(labels=chosen.labels, fields=f"{chosen.fields},{fields}" if chosen.fields else fields)
 
 
-def write_options(query: Query, user_agent: str) -> WriteOptions:
-    """Options of create, update and patch; without a field manager the client program's name stands for it."""
-    validation = query.get("fieldValidation", "")
-    if validation not in _VALIDATIONS:
-        raise BadRequest(f"fieldValidation={validation!r} is unknown: use Ignore, Warn or Strict")
-    manager = query.get("fieldManager", "")
-    if len(manager) > _MANAGER_LENGTH or not manager.isprintable():
-        raise Invalid(f"fieldManager: must be printable and no longer than {_MANAGER_LENGTH} characters")
+def write_options(query: Query, user_agent: str, *, kind: str, applies: bool = False) -> WriteOptions:
+    """Options of create, update and patch (`kind` says which); without a field manager the client program's name
+    stands for it, but for an apply.
+
+    Raises:
+        Invalid: an option is unknown, or not for this kind of write.
+    """
+    validation, manager = query.get("fieldValidation", ""), query.get("fieldManager", "")
+    errors: list[FieldError] = []
+    if kind == "PatchOptions" and not applies and flag(query, "force"):
+        errors.append(forbidden("force", "may not be specified for non-apply patch"))
+    if applies and not manager:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    errors += manager_faults(manager) + dry_run_faults(all_values(query, "dryRun"))
+    if validation and validation not in _VALIDATIONS:
+        errors.append(not_supported("fieldValidation", validation, ["", *_VALIDATIONS]))
+    if errors:
+        raise status.invalid_options(kind, errors)
     return WriteOptions(
-        field_manager=manager or user_agent.partition("/")[0][:_MANAGER_LENGTH],
-        dry_run=_is_dry_run(query.get("dryRun", "")),
+        field_manager=manager or default_manager(user_agent),
+        dry_run="dryRun" in query and "All" in all_values(query, "dryRun"),
         force=flag(query, "force"),
-        field_validation=validation,
+        field_validation=validation or "Warn",
     )
 
 
-class _Preconditions(msgspec.Struct, rename="camel"):
-    uid: str | None = None
-    resource_version: str | None = None
+def all_values(query: Query, name: str) -> list[str]:
+    """All values of a parameter."""
+    several: Any = getattr(query, "getall", None)
+    return list(several(name, ())) if several is not None else [query[name]] if name in query else []
 
 
-class _DeleteOptions(msgspec.Struct, rename="camel"):
-    preconditions: _Preconditions | None = None
-    propagation_policy: str | None = None
-    orphan_dependents: bool | None = None
-    dry_run: list[str] | None = None
+def default_manager(user_agent: str) -> str:
+    """The manager that a client's program stands for: its name, without its version."""
+    name = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
+    return name.encode()[:_MANAGER_BYTES].decode(errors="ignore")
 
 
-def delete_parameters(query: Query, body: bytes) -> DeleteParameters:
-    """How to delete: by the body's DeleteOptions, else by the query."""
-    try:
-        given = msgspec.json.decode(body, type=_DeleteOptions) if body.strip() else _from_query(query)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is no DeleteOptions object: {error}") from error
-    required = given.preconditions or _Preconditions()
-    return DeleteParameters(
-        preconditions=Preconditions(uid=required.uid or "", resource_version=required.resource_version or ""),
-        propagation=_propagation(given),
-        dry_run=_is_dry_run(*given.dry_run or ()),
-    )
+def manager_faults(manager: str) -> list[FieldError]:
+    """Why a name is none for a field manager."""
+    errors = [too_long("fieldManager", _MANAGER_BYTES)] if len(manager.encode()) > _MANAGER_BYTES else []
+    for position, character in enumerate(manager):
+        if not character.isprintable():
+            at = len(manager[:position].encode())
+            why = f"invalid character U+{ord(character):04X} (at position {at})"
+            errors.append(invalid("fieldManager", manager, why))
+            break
+    return errors
 
 
-def _from_query(query: Query) -> _DeleteOptions:
-    return _DeleteOptions(
-        propagation_policy=query.get("propagationPolicy"),
-        orphan_dependents=flag(query, "orphanDependents") if "orphanDependents" in query else None,
-        dry_run=[query["dryRun"]] if "dryRun" in query else None,
-    )
-
-
-def _propagation(given: _DeleteOptions) -> Propagation:
-    if given.orphan_dependents is not None and given.propagation_policy:
-        raise Invalid("orphanDependents and propagationPolicy cannot be set both")
-    if given.orphan_dependents is not None:
-        return Propagation.ORPHAN if given.orphan_dependents else Propagation.BACKGROUND
-    try:
-        return Propagation(given.propagation_policy or Propagation.BACKGROUND.value)
-    except ValueError as error:
-        policy = given.propagation_policy
-        raise Invalid(
-            f'propagationPolicy: Unsupported value: "{policy}": use Background, Foreground or Orphan'
-        ) from error
-
-
-def _is_dry_run(*values: str) -> bool:
-    unknown = [value for value in values if value not in {"", "All"}]
-    if unknown:
-        raise Invalid(f'dryRun: Unsupported value: "{unknown[0]}": supported values: "All"')
-    return "All" in values
+def dry_run_faults(values: list[str]) -> list[FieldError]:
+    """Why values are none for `dryRun`."""
+    return [] if all(value == "All" for value in values) else [not_supported("dryRun", values, ["All"])]

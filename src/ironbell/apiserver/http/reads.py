@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ironbell.api.client import Expired
 from ironbell.apiserver.http.answers import answer
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.parameters import list_options
@@ -25,6 +24,4 @@ async def list_(call: Call) -> web.StreamResponse:
     """One page of a collection."""
     shown, options = call.format(), list_options(call.query)
     page = await call.api.list(call.info.collection, call.target.namespace, options)
-    if call.query.get("resourceVersionMatch") == "Exact" and page.resource_version != options.resource_version:
-        raise Expired(f"The provided resource version {options.resource_version} is not available for an exact list")
     return await answer(call.request, await list_body(call, page, shown), media_type=shown.media_type)

@@ -38,6 +38,8 @@ async def list_body(call: Call, page: Page, shown: Format) -> bytes:
     meta: dict[str, Any] = {"resourceVersion": page.resource_version}
     if page.continue_token:
         meta["continue"] = page.continue_token
+    if page.remaining is not None:
+        meta["remainingItemCount"] = page.remaining
     if shown.view is View.OBJECT:
         return plain_list(call.info, page.items, meta)
     if shown.view is View.METADATA:

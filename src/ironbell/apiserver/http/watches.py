@@ -9,7 +9,6 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/watch.go; KEP-3157 (sendIni
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -17,16 +16,18 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ironbell.api.client import ApiError, EventType, ListOptions, WatchEvent
+from ironbell.api.client import ApiError, EventType, Expired, ListOptions, TimedOut, WatchEvent
 from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
 from ironbell.apiserver.http.sending import open_stream, send
-from ironbell.apiserver.http.views import include, plain_list, table_printer
+from ironbell.apiserver.http.views import include, table_printer
 from ironbell.apiserver.status import status_object
 
 _SHORTEST_S = 1800
+_END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-events-end": "true"}})
+"""Metadata of the bookmark after the present objects."""
 
 
 async def watch(call: Call) -> web.StreamResponse:
@@ -38,7 +39,7 @@ async def watch(call: Call) -> web.StreamResponse:
         try:
             # One turn of the loop: a refusal raises before the first suspension and so becomes an HTTP error.
             await asyncio.sleep(0)
-            if first.done():
+            if first.done() and not isinstance(first.exception(), Expired | TimedOut):
                 first.result()
             return await _stream(call, writer, first, events, wanted)
         finally:
@@ -77,22 +78,15 @@ async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEv
     """Changes, after the present objects and their end mark when the client asked for those."""
     chosen = named(wanted.selector, call.target.name) if call.target.name else wanted.selector
     where, namespace, version = call.info.collection, call.target.namespace, wanted.resource_version
-    if wanted.initial_events is not None and version in {"", "0"}:
-        page = await call.api.list(where, namespace, ListOptions(chosen))
+    if wanted.initial_events or (wanted.initial_events is not None and version in {"", "0"}):
+        page = await call.api.list(where, namespace, ListOptions(chosen, resource_version=version))
         version = page.resource_version
         if wanted.initial_events:
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
-            yield WatchEvent(EventType.BOOKMARK, _end_of_initial_events(call), version)
+            yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
     async for event in call.api.watch(where, namespace, resource_version=version, selector=chosen):
         yield event
-
-
-def _end_of_initial_events(call: Call) -> bytes:
-    """Metadata of the bookmark after the present objects, with an empty list for clients to fill."""
-    empty = base64.b64encode(plain_list(call.info, [], {})).decode()
-    annotations = {"k8s.io/initial-events-end": "true", "kubernetes.io/initial-events-list-blueprint": empty}
-    return msgspec.json.encode({"annotations": annotations})
 
 
 def _lifetime_s(call: Call, wanted: WatchParameters) -> float:
@@ -107,7 +101,7 @@ class _Writer:
 
     def __init__(self, call: Call, shown: Format, wanted: WatchParameters) -> None:
         self._call, self._shown = call, shown
-        self._bookmarks = wanted.bookmarks or wanted.initial_events is True
+        self._bookmarks = wanted.bookmarks
         self._printer = table_printer(call.info)
         self._include = include(call.query)
         self._headers = True
@@ -125,7 +119,7 @@ class _Writer:
 
     def _bookmark(self, event: WatchEvent) -> bytes:
         more: dict[str, Any] = msgspec.json.decode(event.body) if event.body else {}
-        meta = {"resourceVersion": event.resource_version, "creationTimestamp": None, **more}
+        meta = {"resourceVersion": event.resource_version, **more}
         if self._shown.view is View.TABLE:
             return self._table([], {"resourceVersion": event.resource_version})
         kind, api_version = self._call.info.kind, self._call.info.api_version

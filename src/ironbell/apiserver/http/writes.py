@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ironbell.api.client import WriteOptions
+from ironbell.api.client import PatchType, WriteOptions
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.answers import answer
 from ironbell.apiserver.http.call import Call
-from ironbell.apiserver.http.parameters import DeleteParameters, delete_parameters, selector, write_options
-from ironbell.apiserver.http.views import object_body, plain_list
+from ironbell.apiserver.http.deletions import DeleteParameters, delete_parameters
+from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
+from ironbell.apiserver.http.views import list_body, object_body
 from ironbell.apiserver.http.warnings import warnings
+from ironbell.apiserver.surface import Stored
 
 
 async def create(call: Call) -> web.StreamResponse:
     """Store a new object."""
-    shown, options = call.format(), write_options(call.query, call.user_agent)
+    shown, options = call.format(), write_options(call.query, call.user_agent, kind="CreateOptions")
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
     made = await call.api.create(call.info.collection, call.target.namespace, body, options)
     headers = warnings(call.info, body, options, creates=True)
@@ -28,7 +30,8 @@ async def create(call: Call) -> web.StreamResponse:
 
 async def replace(call: Call) -> web.StreamResponse:
     """Store an object in place of the present one."""
-    shown, options, target = call.format(), write_options(call.query, call.user_agent), call.target
+    shown, target = call.format(), call.target
+    options = write_options(call.query, call.user_agent, kind="UpdateOptions")
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
     stored = await call.api.replace(
         call.info.collection,
@@ -44,18 +47,18 @@ async def replace(call: Call) -> web.StreamResponse:
 
 async def patch(call: Call) -> web.StreamResponse:
     """Change parts of an object."""
-    shown, options, target = call.format(), write_options(call.query, call.user_agent), call.target
+    shown, target = call.format(), call.target
     body, patch_type = await bodies.read_patch(call.request)
-    stored = await call.api.patch(
-        call.info.collection,
-        target.namespace,
-        target.name,
-        body,
-        patch_type=patch_type,
-        subresource=target.subresource,
-        options=options,
-    )
-    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type)
+    applies = patch_type is PatchType.APPLY
+    options = write_options(call.query, call.user_agent, kind="PatchOptions", applies=applies)
+    place = (call.info.collection, target.namespace, target.name, body)
+    if applies:
+        stored = await call.api.apply(*place, subresource=target.subresource, options=options)
+    else:
+        patched = await call.api.patch(*place, patch_type=patch_type, subresource=target.subresource, options=options)
+        stored = Stored(patched, created=False)
+    status = 201 if stored.created else 200
+    return await answer(call.request, object_body(call, stored.body, shown), status=status, media_type=shown.media_type)
 
 
 async def delete(call: Call) -> web.StreamResponse:
@@ -74,18 +77,19 @@ async def delete(call: Call) -> web.StreamResponse:
 
 
 async def delete_collection(call: Call) -> web.StreamResponse:
-    """Delete what the selectors find."""
-    shown = call.format()
+    """Delete what a list finds."""
+    shown, what = call.format(), list_options(call.query)
     given = delete_parameters(call.query, await bodies.read_object(call.request))
-    deleted = await call.api.delete_collection(
+    page = await call.api.delete_collection(
         call.info.collection,
         call.target.namespace,
-        selector=selector(call.query),
+        what=what,
+        preconditions=given.preconditions,
         propagation=given.propagation,
         options=_delete_options(call, given),
     )
-    return await answer(call.request, plain_list(call.info, deleted, {}), media_type=shown.media_type)
+    return await answer(call.request, await list_body(call, page, shown), media_type=shown.media_type)
 
 
 def _delete_options(call: Call, given: DeleteParameters) -> WriteOptions:
-    return WriteOptions(field_manager=call.user_agent.partition("/")[0], dry_run=given.dry_run)
+    return WriteOptions(field_manager=default_manager(call.user_agent), dry_run=given.dry_run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ironbell.api.client import EVERYTHING, AlreadyExists, Conflict, NotFound, Propagation, WriteOptions
+from ironbell.api.client import AlreadyExists, Conflict, NotFound, WriteOptions
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.crds.install import CRDS
 from ironbell.apiserver.crds.rules import CLEANUP_FINALIZER
@@ -109,7 +109,7 @@ class Scopes:
         left = list(objects.entries(namespace))
         if any(not entry.deleting for entry in left):
             request = Request(SYSTEM, info, namespace, "", "", _OPTIONS)
-            await delete_collection(self._context, request, selector=EVERYTHING, propagation=Propagation.BACKGROUND)
+            await delete_collection(self._context, request)
             left = list(objects.entries(namespace))
         return not left
 

@@ -1,9 +1,10 @@
-"""Sets of field paths, from values and to their wire form.
+"""Sets of field paths, in the form that they have on the wire.
 
-A path is a tuple of elements in the form they have on the wire: `f:NAME` a field, `k:{...}` an item of a list that
-is a map, `v:VALUE` an item of a set. Sets hold leaves and the items of maps themselves.
+A set is a tree of dictionaries by path element: `f:NAME` a field, `k:{...}` an item of a list that is a map, `v:VALUE`
+an item of a set. A node without children is a member; one with children is a member if it also has `.`. The functions
+here never change their arguments; results share parts with them.
 
-Source: kubernetes-sigs/structured-merge-diff: fieldpath/serialize-pe.go, typed/tofieldset.go.
+Source: kubernetes-sigs/structured-merge-diff: fieldpath/set.go, fieldpath/serialize.go, fieldpath/serialize-pe.go.
 """
 
 from __future__ import annotations
@@ -13,125 +14,140 @@ from typing import Any
 
 import msgspec
 
+from ironbell.apiserver.managedfields.schemas import declared_schema, sub_schema
+
+Fields = dict[str, Any]
+"""A set; the empty dictionary at the root is the empty set."""
+
 Path = tuple[str, ...]
-Paths = frozenset[Path]
 
 SELF = "."
-_NO_SCHEMA: dict[str, Any] = {}
-
-_STRIPPED = frozenset(
-    {("f:apiVersion",), ("f:kind",)}
-    | {
-        ("f:metadata", f"f:{name}")
-        for name in (
-            "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink",
-            "managedFields", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds",
-        )
-    }
-)  # fmt: skip
 
 
-def is_atomic(schema: Mapping[str, Any], value: Any) -> bool:
-    """Whether a value is owned as one piece."""
-    if isinstance(value, dict):
-        return schema.get("x-kubernetes-map-type") == "atomic"
-    if isinstance(value, list):
-        return list_type(schema) == "atomic"
-    return True
+def is_member(node: Mapping[str, Any]) -> bool:
+    """Whether a node (not the root) is in the set itself."""
+    return not node or SELF in node
 
 
-def list_type(schema: Mapping[str, Any]) -> str:
-    found: str = schema.get("x-kubernetes-list-type", "atomic")
-    return found
+def _node(children: Fields, *, member: bool) -> Fields | None:
+    """A node of these children; None if it holds nothing."""
+    if not children:
+        return {} if member else None
+    return {SELF: {}, **children} if member else children
 
 
-def child_schema(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The schema of a field, or the empty one."""
-    found = schema.get("properties", _NO_SCHEMA).get(name)
-    if found is None:
-        found = schema.get("additionalProperties")
-    return found if isinstance(found, Mapping) else _NO_SCHEMA
+def _children(node: Mapping[str, Any]) -> Iterator[tuple[str, Fields]]:
+    return ((element, sub) for element, sub in node.items() if element != SELF)
 
 
-def item_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("items")
-    return found if isinstance(found, Mapping) else _NO_SCHEMA
+def union(one: Fields, other: Fields) -> Fields:
+    """What is in either set."""
+    if not one or not other:
+        return one or other
+    return _union(one, other, member=False)
 
 
-def item_element(schema: Mapping[str, Any], item: Any) -> str:
-    """The path element of an item of a map or set.
-
-    Raises:
-        KeyError: an item of a map lacks a key that has no default.
-    """
-    if list_type(schema) == "map" and isinstance(item, dict):
-        properties = item_schema(schema).get("properties", _NO_SCHEMA)
-        keys = {}
-        for key in schema.get("x-kubernetes-list-map-keys", ()):
-            if key in item:
-                keys[key] = item[key]
-            elif "default" in properties.get(key, _NO_SCHEMA):
-                keys[key] = properties[key]["default"]
-            else:
-                raise KeyError(key)
-        return "k:" + msgspec.json.encode(keys, order="sorted").decode()
-    return "v:" + msgspec.json.encode(item, order="sorted").decode()
+def _union(one: Fields, other: Fields, *, member: bool) -> Fields:
+    merged = {element: sub for element, sub in one.items() if element != SELF}
+    for element, sub in _children(other):
+        mine = merged.get(element)
+        if mine is None:
+            merged[element] = sub
+        elif mine != sub:
+            merged[element] = _union(mine, sub, member=is_member(mine) or is_member(sub))
+    return {SELF: {}, **merged} if member and merged else merged
 
 
-def leaves(value: Any, schema: Mapping[str, Any]) -> dict[Path, Any]:
-    """Paths of what a value says, with the values there; without the fields that identify the object."""
-    found: dict[Path, Any] = {}
-    _collect(value, schema, (), found)
-    return {path: leaf for path, leaf in found.items() if path not in _STRIPPED and path[:2] not in _STRIPPED}
+def difference(one: Fields, other: Fields) -> Fields:
+    """What is in the first set and not in the second."""
+    if not one or not other:
+        return one
+    return _difference(one, other, member=False) or {}
 
 
-def _collect(value: Any, schema: Mapping[str, Any], path: Path, found: dict[Path, Any]) -> None:
-    if not value or is_atomic(schema, value):
-        found[path] = value
-    elif isinstance(value, dict):
-        for name, sub in value.items():
-            _collect(sub, child_schema(schema, name), (*path, f"f:{name}"), found)
-    else:
-        for item in value:
-            place = (*path, item_element(schema, item))
-            if isinstance(item, dict):
-                found[place] = None
-                _collect(item, item_schema(schema), place, found)
-            else:
-                found[place] = item
+def _difference(one: Fields, other: Fields, *, member: bool) -> Fields | None:
+    kept: Fields = {}
+    for element, sub in _children(one):
+        theirs = other.get(element)
+        if theirs is None:
+            kept[element] = sub
+            continue
+        rest = _difference(sub, theirs, member=is_member(sub) and not is_member(theirs))
+        if rest is not None:
+            kept[element] = rest
+    return _node(kept, member=member)
 
 
-def to_fields(paths: Paths) -> dict[str, Any]:
-    """A set in the form of `fieldsV1`."""
-    root: dict[str, Any] = {}
-    for path in sorted(paths):
-        node = root
-        for element in path:
-            node = node.setdefault(element, {})
-        node[SELF] = {}
-    return _compact(root)
+def intersection(one: Fields, other: Fields) -> Fields:
+    """What is in both sets."""
+    return _intersection(one, other, member=False) or {}
 
 
-def _compact(node: dict[str, Any]) -> dict[str, Any]:
-    """A leaf is an empty object; only an inner node that is a member itself says so."""
-    if len(node) == 1 and SELF in node:
-        return {}
-    return {name: sub if name == SELF else _compact(sub) for name, sub in node.items()}
+def _intersection(one: Fields, other: Fields, *, member: bool) -> Fields | None:
+    kept: Fields = {}
+    for element, sub in _children(one):
+        theirs = other.get(element)
+        if theirs is None:
+            continue
+        common = _intersection(sub, theirs, member=is_member(sub) and is_member(theirs))
+        if common is not None:
+            kept[element] = common
+    return _node(kept, member=member)
 
 
-def from_fields(fields: Mapping[str, Any]) -> Paths:
-    """A set from the form of `fieldsV1`."""
-    return frozenset(_walk(fields, ()))
+def without(fields: Fields, path: Path) -> Fields:
+    """The set without a path and all below it."""
+    element, rest = path[0], path[1:]
+    if element not in fields:
+        return fields
+    kept = {name: sub for name, sub in fields.items() if name != element}
+    if rest:
+        sub = without(fields[element], rest)
+        if sub or not fields[element]:
+            kept[element] = sub
+    return kept
 
 
-def _walk(node: Mapping[str, Any], path: Path) -> Iterator[Path]:
-    if not node and path:
-        yield path
-    for name, sub in node.items():
-        if name == SELF:
-            yield path
-        elif isinstance(sub, Mapping):
-            yield from _walk(sub, (*path, name))
+def with_named(fields: Fields, schema: Mapping[str, Any]) -> Fields:
+    """The set with each field that is declared, and of which something is in the set, as a member itself."""
+    return {element: _with_named(element, sub, schema) for element, sub in _children(fields)}
+
+
+def _with_named(element: str, node: Fields, schema: Mapping[str, Any]) -> Fields:
+    children = with_named(node, sub_schema(schema, element))
+    member = is_member(node) or declared_schema(schema, element) is not None
+    return _node(children, member=member) or {}
+
+
+def contains(fields: Fields, path: Path) -> bool:
+    """Whether a path is in a set."""
+    node = fields
+    for element in path:
+        found = node.get(element)
+        if found is None:
+            return False
+        node = found
+    return is_member(node)
+
+
+def paths(fields: Fields, before: Path = ()) -> Iterator[Path]:
+    """All members in order."""
+    for element, sub in sorted(_children(fields)):
+        place = (*before, element)
+        if is_member(sub):
+            yield place
+        yield from paths(sub, place)
+
+
+def is_fields(value: Any, *, root: bool = True) -> bool:
+    """Whether a value has the form of a set."""
+    if not isinstance(value, dict):
+        return False
+    return all(
+        (element == SELF and not root and sub == {})
+        or (element[:2] in {"f:", "k:", "v:", "i:"} and is_fields(sub, root=False))
+        for element, sub in value.items()
+    )
 
 
 def show(path: Path) -> str:
@@ -143,8 +159,10 @@ def show(path: Path) -> str:
             parts.append(f".{text}")
         elif kind == "k:":
             keys = msgspec.json.decode(text)
-            listed = ",".join(f"{name}={msgspec.json.encode(keys[name]).decode()}" for name in keys)
+            listed = ",".join(f"{name}={msgspec.json.encode(keys[name]).decode()}" for name in sorted(keys))
             parts.append(f"[{listed}]")
-        else:
+        elif kind == "v:":
             parts.append(f"[={text}]")
+        else:
+            parts.append(f"[{text}]")
     return "".join(parts)

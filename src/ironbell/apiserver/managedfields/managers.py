@@ -1,6 +1,7 @@
 """Who owns which fields: `metadata.managedFields` read and written.
 
-Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go, pkg/util/managedfields/internal/managedfields.go.
+Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go, pkg/util/managedfields/internal (managedfields.go,
+capmanagers.go).
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbell.apiserver.managedfields.fieldset import Paths, from_fields, to_fields
+from ironbell.apiserver.managedfields.fieldset import Fields, is_fields, union
 
 APPLY, UPDATE = "Apply", "Update"
-_MAX_UPDATE_ENTRIES = 10
+MAX_UPDATE_ENTRIES = 10
 _ANCIENT = "ancient-changes"
+
+Identity = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,37 +25,43 @@ class Manager:
 
     name: str
     operation: str
-    paths: Paths
+    fields: Fields
     api_version: str = ""
     subresource: str = ""
     time: str = ""
 
     @property
-    def identity(self) -> tuple[str, str, str]:
-        return (self.name, self.operation, self.subresource)
+    def identity(self) -> Identity:
+        """What tells entries apart: who applies has one for all versions."""
+        return (self.name, self.operation, self.subresource, self.api_version if self.operation == UPDATE else "")
 
 
-def read_managers(meta: dict[str, Any]) -> list[Manager]:
-    """The managers of an object; entries that are malformed or of another form are left out."""
-    return [
-        Manager(
-            name=str(entry.get("manager", "")),
-            operation=str(entry.get("operation", UPDATE)),
-            paths=from_fields(entry["fieldsV1"]),
-            api_version=str(entry.get("apiVersion", "")),
-            subresource=str(entry.get("subresource", "")),
-            time=str(entry.get("time", "")),
+def read_managers(entries: Iterable[dict[str, Any]] | None) -> list[Manager]:
+    """The managers in `managedFields`; none at all if one entry is malformed."""
+    found: list[Manager] = []
+    for entry in entries or ():
+        fields = entry.get("fieldsV1") or {}
+        known = entry.get("operation") in (APPLY, UPDATE) and entry.get("fieldsType") == "FieldsV1"
+        if not known or not entry.get("apiVersion") or not is_fields(fields):
+            return []
+        found.append(
+            Manager(
+                name=str(entry.get("manager") or ""),
+                operation=entry["operation"],
+                fields=fields,
+                api_version=str(entry["apiVersion"]),
+                subresource=str(entry.get("subresource") or ""),
+                time=str(entry.get("time") or ""),
+            )
         )
-        for entry in meta.get("managedFields", ())
-        if isinstance(entry.get("fieldsV1"), dict)
-    ]
+    return found
 
 
 def write_managers(meta: dict[str, Any], managers: Iterable[Manager]) -> None:
-    """Set the managers of an object; those without fields are dropped."""
-    entries = [_entry(manager) for manager in bounded([manager for manager in managers if manager.paths])]
-    if entries:
-        meta["managedFields"] = entries
+    """Set the managers of an object, in order; none is left out."""
+    ordered = sorted(managers, key=lambda one: (one.operation, one.time, one.name, one.api_version, one.subresource))
+    if ordered:
+        meta["managedFields"] = [_entry(manager) for manager in ordered]
     else:
         meta.pop("managedFields", None)
 
@@ -64,20 +73,34 @@ def _entry(manager: Manager) -> dict[str, Any]:
         "apiVersion": manager.api_version,
         "time": manager.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": to_fields(manager.paths),
+        "fieldsV1": manager.fields,
     }
+    if not manager.time:
+        del entry["time"]
     if manager.subresource:
         entry["subresource"] = manager.subresource
     return entry
 
 
 def bounded(managers: list[Manager]) -> list[Manager]:
-    """At most ten managers by update: the oldest are put together."""
-    updates = sorted((manager for manager in managers if manager.operation == UPDATE), key=lambda one: one.time)
-    surplus = updates[: max(0, len(updates) - _MAX_UPDATE_ENTRIES + 1)] if len(updates) > _MAX_UPDATE_ENTRIES else []
-    if not surplus:
+    """At most ten managers by update: the oldest of each version are put together."""
+    updates = sorted((one for one in managers if one.operation == UPDATE), key=lambda one: (one.time, one.name))
+    surplus = len(updates) - MAX_UPDATE_ENTRIES
+    if surplus <= 0:
         return managers
-    gone = {manager.identity for manager in surplus}
-    paths = frozenset().union(*(manager.paths for manager in surplus))
-    merged = replace(surplus[-1], name=_ANCIENT, subresource="", paths=paths)
-    return [manager for manager in managers if manager.identity not in gone] + [merged]
+    first: dict[str, Manager] = {}
+    buckets: dict[str, Manager] = {}
+    gone: set[Identity] = set()
+    for manager in updates:
+        if surplus <= 0:
+            break
+        version = manager.api_version
+        if version not in first:
+            first[version] = manager
+            continue
+        before = buckets.get(version) or first[version]
+        fields = union(before.fields, manager.fields)
+        buckets[version] = replace(manager, name=_ANCIENT, subresource="", fields=fields)
+        gone |= {first[version].identity, manager.identity}
+        surplus -= 1
+    return [one for one in managers if one.identity not in gone] + list(buckets.values())

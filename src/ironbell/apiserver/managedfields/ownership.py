@@ -1,63 +1,122 @@
-"""Ownership through updates: who changes a field owns it from then on.
+"""Ownership through creates and updates: who changes a field owns it from then on.
 
-An object's owners are followed from its first apply on; before that, nobody asks for them. The first apply finds
-everything that is there owned by one manager, as Kubernetes does for objects without a record.
+An object whose record was taken away by its client (`managedFields: [{}]`) has none until it is applied again; the
+first apply then finds everything that is there owned by one manager.
 
-Source: kubernetes/apimachinery: pkg/util/managedfields/internal (skipnonapplied.go, structuredmerge.go).
+Source: kubernetes/apimachinery: pkg/util/managedfields/internal (fieldmanager.go, skipnonapplied.go, stripmeta.go,
+managedfieldsupdater.go); kubernetes-sigs/structured-merge-diff: merge/update.go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from ironbell.apiserver.context import Request
-from ironbell.apiserver.managedfields.fieldset import Path, leaves
-from ironbell.apiserver.managedfields.managers import UPDATE, Manager, read_managers, write_managers
+from ironbell.apiserver.managedfields.compare import Comparison, compare
+from ironbell.apiserver.managedfields.fieldset import SELF, Fields, difference, union, without
+from ironbell.apiserver.managedfields.managers import UPDATE, Manager, bounded, read_managers, write_managers
+from ironbell.apiserver.managedfields.schemas import MissingKey
+from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.base.clock import rfc3339
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 DEFAULT_MANAGER = "unknown"
 
-_MISSING = object()
+_SERVERS = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+    "resourceVersion",
+)  # fmt: skip
+# What the server's own rules for a kind set on creation, which its client does not own.
+_SET_ON_CREATION = {"namespaces": ("f:spec", "f:finalizers")}
+# Typed objects have these fields even when they are new; what is in them was added, but not they.
+_ALWAYS_THERE: dict[str, Any] = {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {}}}, "status": {}}
+
+
+def track_created(request: Request, new: dict[str, Any], *, now: datetime) -> None:
+    """Make the manager who creates an object owner of what it says, in place."""
+    meta = new["metadata"]
+    given = read_managers(meta.pop("managedFields", None))
+    manager = updater(request, {}, rfc3339(now))
+    try:
+        found = compare(_blank(request.info), new, with_metadata(request.info.schema))
+    except MissingKey:
+        return
+    changed = owned(request, found.changed)
+    if request.info.resource in _SET_ON_CREATION:
+        changed = without(changed, _SET_ON_CREATION[request.info.resource])
+    write_managers(meta, moved(given, manager, Comparison(changed, {})))
+
+
+def _blank(info: ResourceInfo) -> dict[str, Any]:
+    return {"metadata": {}, "kind": info.kind} if info.custom else _ALWAYS_THERE
 
 
 def track(request: Request, new: dict[str, Any], old: dict[str, Any], *, now: datetime) -> None:
     """Move ownership of what an update changed to its manager, in place."""
-    meta, before = new["metadata"], old["metadata"]
-    if meta.get("managedFields") == [{}]:
-        del meta["managedFields"]
+    meta = new["metadata"]
+    wanted = meta.pop("managedFields", None)
+    if request.subresource:
+        wanted = None  # the record cannot be written through a subresource
+    if is_reset(wanted):
         return
-    if "managedFields" not in before and "managedFields" not in meta:
+    managers = read_managers(wanted) or read_managers(old["metadata"].get("managedFields"))
+    if not managers:
         return
-    if meta.get("managedFields", before.get("managedFields")) != before.get("managedFields"):
-        return
-    meta["managedFields"] = before["managedFields"]
-    schema = with_metadata(request.info.schema)
     try:
-        was, is_now = leaves(old, schema), leaves(new, schema)
-    except KeyError:
-        # A list item without its key cannot be owned; ownership stays as it was.
+        found = compare(_without_record(old), new, with_metadata(request.info.schema))
+    except MissingKey:
+        # A list item without its key cannot be owned, nor anything in this object told from something else.
         return
-    changed = {path for path, value in is_now.items() if was.get(path, _MISSING) != value}
-    gone = was.keys() - is_now.keys()
-    if changed or gone:
-        write_managers(meta, _moved(request, read_managers(meta), changed, gone, time=rfc3339(now)))
+    found = Comparison(owned(request, found.changed), found.removed)
+    write_managers(meta, bounded(moved(managers, updater(request, {}, rfc3339(now)), found)))
 
 
-def _moved(
-    request: Request, managers: list[Manager], changed: set[Path], gone: set[Path], *, time: str
-) -> list[Manager]:
-    mine = Manager(
-        request.options.field_manager or DEFAULT_MANAGER, UPDATE, frozenset(changed), request.info.api_version,
-        request.subresource, time,
-    )  # fmt: skip
-    others: list[Manager] = []
+def _without_record(old: dict[str, Any]) -> dict[str, Any]:
+    meta = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+    return {**old, "metadata": meta}
+
+
+def is_reset(entries: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether a client asks for the record to be taken away: by an empty list, or by one empty entry."""
+    return entries is not None and (len(entries) == 0 or (len(entries) == 1 and not entries[0]))
+
+
+def updater(request: Request, fields: Fields, time: str) -> Manager:
+    """The entry of who makes a request that is no apply."""
+    name = request.options.field_manager or DEFAULT_MANAGER
+    return Manager(name, UPDATE, fields, request.info.api_version, request.subresource, time)
+
+
+def owned(request: Request, fields: Fields) -> Fields:
+    """Of what changed, what its manager owns: not what identifies the object, nor what the request cannot write."""
+    kept = {element: sub for element, sub in fields.items() if element not in ("f:apiVersion", "f:kind", "f:metadata")}
+    meta = {
+        element: sub
+        for element, sub in fields.get("f:metadata", {}).items()
+        if element[2:] not in _SERVERS and element != SELF
+    }
+    if meta:
+        kept["f:metadata"] = meta
+    if request.subresource == "status":
+        return {"f:status": kept["f:status"]} if "f:status" in kept else {}
+    if request.info.has_status and not request.subresource:
+        kept.pop("f:status", None)
+    return kept
+
+
+def moved(managers: list[Manager], mine: Manager, found: Comparison) -> list[Manager]:
+    """The managers once one of them has made these changes: it owns them, and nobody what was removed."""
+    changed, removed = found
+    rest: list[Manager] = []
+    previous: Fields = {}
     for manager in managers:
-        if manager.identity == mine.identity:
-            mine = replace(mine, paths=frozenset(mine.paths | (manager.paths - gone)))
-        else:
-            others.append(replace(manager, paths=manager.paths - changed - gone))
-    return [*others, mine]
+        kept = difference(difference(manager.fields, changed), removed)
+        if changed and manager.identity == mine.identity:
+            previous = kept
+        elif kept:
+            rest.append(replace(manager, fields=kept))
+    return [*rest, replace(mine, fields=union(previous, changed))] if changed else rest

@@ -1,26 +1,24 @@
-"""Merging an applied configuration into an object, by the schema's list and map types.
+"""Merging an applied configuration into an object, by the schema's list and map types; taking fields out of one.
 
-Source: kubernetes-sigs/structured-merge-diff: typed/merge.go, merge/update.go.
+Source: kubernetes-sigs/structured-merge-diff: typed/merge.go, typed/remove.go.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from ironbell.apiserver.managedfields.fieldset import (
-    Path,
-    Paths,
-    child_schema,
-    is_atomic,
-    item_element,
-    item_schema,
-    list_type,
-)
+from ironbell.apiserver.managedfields.fieldset import Fields, is_member
+from ironbell.apiserver.managedfields.schemas import by_element, child_schema, is_atomic, item_element, item_schema
 
 
 def merge_applied(live: Any, applied: Any, schema: Mapping[str, Any]) -> Any:
-    """The live value with what is applied put over it; shares parts with both."""
+    """The live value with what is applied put over it; shares parts with both.
+
+    Raises:
+        MissingKey: an item of a list lacks its key.
+    """
     if is_atomic(schema, applied) or type(live) is not type(applied):
         return applied
     if isinstance(applied, dict):
@@ -33,42 +31,65 @@ def merge_applied(live: Any, applied: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _merge_list(live: list[Any], applied: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    wanted = {item_element(schema, item): item for item in applied}
+    """Items that the configuration names in its order; the others stay where they are among them."""
+    wanted, before, sub = by_element(schema, applied), by_element(schema, live), item_schema(schema)
+    waiting = deque(wanted)
+    shared = deque(element for element in wanted if element in before)
     merged: list[Any] = []
-    for item in live:
-        element = item_element(schema, item)
-        if element in wanted:
-            merged.append(merge_applied(item, wanted.pop(element), item_schema(schema)))
-        else:
+
+    def take() -> str:
+        element = waiting.popleft()
+        item = wanted[element]
+        merged.append(merge_applied(before[element], item, sub) if element in before else item)
+        return element
+
+    for element, item in before.items():
+        if element not in wanted:
             merged.append(item)
-    return merged + list(wanted.values())
+        elif shared and shared[0] == element:
+            while take() != element:
+                pass
+            shared.popleft()
+    while waiting:
+        take()
+    return merged
 
 
-def remove_paths(value: Any, gone: Paths, schema: Mapping[str, Any]) -> Any:
-    """The value without what the paths name; containers that they empty go as well."""
-    return _remove(value, gone, schema, ())
-
-
-def _remove(value: Any, gone: Paths, schema: Mapping[str, Any], path: Path) -> Any:
-    if is_atomic(schema, value) or not any(path == one[: len(path)] for one in gone):
+def remove_fields(value: Any, gone: Fields, schema: Mapping[str, Any]) -> Any:
+    """The value without what a set names; of a container that this empties, None is left."""
+    if not gone or value is None or is_atomic(schema, value):
         return value
-    if isinstance(value, dict):
-        kept = {}
-        for name, sub in value.items():
-            place = (*path, f"f:{name}")
-            if place in gone:
-                continue
-            rest = _remove(sub, gone, child_schema(schema, name), place)
-            if rest or not sub or rest is sub:
-                kept[name] = rest
-        return kept
-    return _remove_items(value, gone, schema, path)
+    return _without_keys(value, gone, schema) if isinstance(value, dict) else _without_items(value, gone, schema)
 
 
-def _remove_items(items: list[Any], gone: Paths, schema: Mapping[str, Any], path: Path) -> list[Any]:
+def _without_keys(value: dict[str, Any], gone: Fields, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    kept = {}
+    for name, sub in value.items():
+        node = gone.get(f"f:{name}")
+        if node is None:
+            kept[name] = sub
+        elif not is_member(node):
+            kept[name] = remove_fields(sub, node, child_schema(schema, name))
+    return kept or None
+
+
+def _without_items(value: list[Any], gone: Fields, schema: Mapping[str, Any]) -> list[Any] | None:
     kept = []
-    for item in items:
-        place = (*path, item_element(schema, item))
-        if place not in gone:
-            kept.append(_remove(item, gone, item_schema(schema), place) if list_type(schema) == "map" else item)
-    return kept
+    for item in value:
+        node = gone.get(item_element(schema, item))
+        if node is None:
+            kept.append(item)
+        elif not is_member(node):
+            kept.append(remove_fields(item, node, item_schema(schema)))
+    return kept or None
+
+
+def drop_emptied(value: Any, before: Any) -> Any:
+    """The value without the None that `remove_fields` left where there was something before."""
+    if isinstance(value, dict) and isinstance(before, dict) and value is not before:
+        return {
+            name: drop_emptied(sub, before.get(name))
+            for name, sub in value.items()
+            if sub is not None or before.get(name) is None
+        }
+    return value

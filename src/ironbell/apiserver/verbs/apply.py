@@ -1,12 +1,12 @@
 """Server-side apply: a manager says what it wants, and owns that.
 
-Source: kubernetes-sigs/structured-merge-diff: merge/update.go, merge/conflict.go;
-kubernetes/apimachinery: pkg/util/managedfields/internal (messages).
+Source: kubernetes/apiserver: pkg/endpoints/handlers/patch.go (applyPatcher); kubernetes/apimachinery:
+pkg/util/managedfields/internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go; messages).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -14,28 +14,37 @@ import msgspec
 from ironbell.api.client import BadRequest, Conflict
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.managedfields.fieldset import Path, Paths, leaves, show
+from ironbell.apiserver.fielderrors import required
+from ironbell.apiserver.managedfields.applying import Applied, Contest, apply_configuration, last_applied_fields
+from ironbell.apiserver.managedfields.compare import compare, said
+from ironbell.apiserver.managedfields.fieldset import contains, show
 from ironbell.apiserver.managedfields.managers import APPLY, UPDATE, Manager, read_managers, write_managers
-from ironbell.apiserver.managedfields.ownership import BEFORE_FIRST_APPLY
-from ironbell.apiserver.patches.apply import merge_applied, remove_paths
+from ironbell.apiserver.managedfields.ownership import BEFORE_FIRST_APPLY, owned
+from ironbell.apiserver.managedfields.schemas import MissingKey
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.verbs.bodies import check_address
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.apiserver.verbs.update import Object, update
 from ironbell.base.clock import rfc3339
 
-_MISSING = object()
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
+_KUBECTL = "kubectl"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 async def apply(context: Context, request: Request, config: Object) -> bytes:
-    """Apply a configuration; makes the object if there is none."""
+    """Apply a configuration; makes the object if there is none.
+
+    Raises:
+        Invalid: the manager has no name.
+        BadRequest: it is of another kind, version or name, or holds a record of managers.
+        Conflict: it would change what others own, and is not forced; or the object it means is gone.
+    """
     if not request.options.field_manager:
-        raise BadRequest(
-            "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch"
-        )
+        raise status.invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+    _check_type(request, config)
     check_address(request, config)
-    if config["metadata"].get("managedFields"):
+    if config["metadata"].get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
     _check_declared(request, config)
     config = _part(request, config)
@@ -43,16 +52,21 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
     time = rfc3339(context.clock.now())
 
     def change(old: Object, scratch: Object) -> Object:
-        try:
-            return _applied(request, old, scratch, config=msgspec.json.decode(encoded), time=time)
-        except KeyError as error:
-            raise BadRequest(f"an item of a list lacks its key {error}: every item needs it") from error
+        return _applied(request, scratch, msgspec.json.decode(encoded), time=time)
 
     if context.store.latest(request.info.store_key, request.key) is None:
         if request.subresource:
             raise status.not_found(request.info, request.name)
-        return await create_value(context, request, _first(request, config, time=time))
-    return await update(context, request, change)
+        return await create_value(context, request, _first(request, config, time=time), applied=True)
+    return await update(context, request, change, tracked=True)
+
+
+def _check_type(request: Request, config: Object) -> None:
+    info = request.info
+    api_version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    if (api_version, kind) != (info.api_version, info.kind):
+        shown = api_version if "/" in str(api_version) else f"/{api_version}"
+        raise BadRequest(f"invalid object type: {shown}, Kind={kind}")
 
 
 def _part(request: Request, config: Object) -> Object:
@@ -69,80 +83,113 @@ def _part(request: Request, config: Object) -> Object:
 def _check_declared(request: Request, config: Object) -> None:
     unknown = request.info.compiled.prune(config)
     if unknown:
-        listed = ", ".join(f".{path}: field not declared in schema" for path in unknown)
-        info = request.info
-        raise BadRequest(
-            f"failed to create typed patch object ({request.namespace}/{request.name}; {info.api_version}, "
-            f"Kind={info.kind}): {listed}"
-        )
+        raise _untyped(request, ", ".join(f".{path}: field not declared in schema" for path in unknown))
 
 
-def _mine(request: Request, config: Object, *, time: str) -> tuple[Manager, dict[Path, Any]]:
-    wanted = leaves(config, with_metadata(request.info.schema))
-    name, info = request.options.field_manager, request.info
-    paths = frozenset(wanted)
-    return Manager(name, APPLY, paths, info.api_version, request.subresource, time), wanted
+def _untyped(request: Request, why: str) -> BadRequest:
+    info = request.info
+    version = info.api_version if info.group else f"/{info.api_version}"
+    place = f"{request.namespace if info.custom else ''}/{request.name}"
+    return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {why}")
+
+
+def _keyless(request: Request, error: MissingKey) -> BadRequest:
+    why = f'associative list with keys has an element that omits key field "{error}" (and doesn\'t have default value)'
+    return _untyped(request, why)
+
+
+def _mine(request: Request, config: Object, *, time: str) -> Manager:
+    info = request.info
+    fields = owned(request, said(config, with_metadata(info.schema)))
+    return Manager(request.options.field_manager, APPLY, fields, info.api_version, request.subresource, time)
 
 
 def _first(request: Request, config: Object, *, time: str) -> Object:
+    uid = config["metadata"].get("uid")
+    if uid:
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise status.conflict(request.info, request.name, why=why)
     try:
-        manager, _ = _mine(request, config, time=time)
-    except KeyError as error:
-        raise BadRequest(f"an item of a list lacks its key {error}: every item needs it") from error
-    value = {**config, "metadata": dict(config["metadata"])}
-    write_managers(value["metadata"], [manager])
+        manager = _mine(request, config, time=time)
+    except MissingKey as error:
+        raise _keyless(request, error) from error
+    meta = {name: value for name, value in config["metadata"].items() if name != "resourceVersion"}
+    value = {**config, "metadata": meta}
+    write_managers(meta, [manager] if manager.fields else [])
     return value
 
 
-def _applied(request: Request, old: Object, scratch: Object, *, config: Object, time: str) -> Object:
-    schema = with_metadata(request.info.schema)
-    mine, wanted = _mine(request, config, time=time)
-    was = leaves(old, schema)
-    managers = read_managers(old["metadata"])
-    if not managers:
-        managers = [Manager(BEFORE_FIRST_APPLY, UPDATE, frozenset(was), request.info.api_version, "", time)]
-    previous = next((manager for manager in managers if manager.identity == mine.identity), None)
-    others = [manager for manager in managers if manager.identity != mine.identity]
-    changed = frozenset(path for path, value in wanted.items() if was.get(path, _MISSING) != value)
-    others = _yield_fields(request, others, changed)
-    given_up = (previous.paths if previous is not None else frozenset()) - mine.paths
-    orphaned = frozenset(path for path in given_up if not any(path in other.paths for other in others))
-    merged: Object = merge_applied(remove_paths(scratch, orphaned, schema), config, schema)
-    merged["metadata"] = dict(merged["metadata"])
-    if previous is not None and previous.paths == mine.paths and not changed and not orphaned:
-        mine = replace(mine, time=previous.time)
-    write_managers(merged["metadata"], [*others, mine])
+def _applied(request: Request, live: Object, config: Object, *, time: str) -> Object:
+    schema, options = with_metadata(request.info.schema), request.options
+    managers = read_managers(live["metadata"].pop("managedFields", None))
+    try:
+        if not managers:
+            managers = _before(request, live, time=time)
+        done = apply_configuration(live, config, managers, _mine(request, config, time=time), schema=schema)
+        contests = [] if options.force else _left_to_ask(request, live, done)
+    except MissingKey as error:
+        raise _keyless(request, error) from error
+    if contests:
+        raise _conflict(contests)
+    merged = {**done.value, "metadata": dict(done.value["metadata"])}
+    if options.field_manager == _KUBECTL:
+        _keep_last_applied(merged["metadata"], config)
+    write_managers(merged["metadata"], done.managers)
     return merged
 
 
-def _yield_fields(request: Request, others: list[Manager], changed: Paths) -> list[Manager]:
-    """Take changed fields from their owners, who must agree or be forced.
-
-    Raises:
-        Conflict: somebody else owns what would change.
-    """
-    taken = [(manager, manager.paths & changed) for manager in others]
-    conflicts = [(manager, paths) for manager, paths in taken if paths]
-    if conflicts and not request.options.force:
-        raise _conflict(conflicts)
-    return [replace(manager, paths=manager.paths - paths) for manager, paths in taken]
+def _before(request: Request, live: Object, *, time: str) -> list[Manager]:
+    """One owner for all that is in an object without a record."""
+    info = request.info
+    found = compare({"metadata": {}}, live, with_metadata(info.schema))
+    fields = owned(request, found.changed)
+    return [Manager(BEFORE_FIRST_APPLY, UPDATE, fields, info.api_version, request.subresource, time)] if fields else []
 
 
-def _conflict(conflicts: list[tuple[Manager, Paths]]) -> Conflict:
-    causes = []
-    for manager, paths in conflicts:
-        by = f'"{manager.name}"'
-        if manager.subresource:
-            by += f' with subresource "{manager.subresource}"'
-        by += f" using {manager.api_version}"
-        if manager.operation == UPDATE and manager.time:
-            by += f" at {manager.time}"
-        causes += [
-            {"reason": "FieldManagerConflict", "message": f"conflict with {by}", "field": show(path)}
-            for path in sorted(paths)
-        ]
-    count = f"{len(causes)} conflict{'' if len(causes) == 1 else 's'}"
-    listed = "\n".join(f"- {cause['message']}: {cause['field']}" for cause in causes)
-    single = f": {causes[0]['message']}: {causes[0]['field']}"
-    text = f"Apply failed with {count}" + (single if len(causes) == 1 else f":\n{listed}")
-    return Conflict(text, details={"causes": causes})
+def _left_to_ask(request: Request, live: Object, done: Applied) -> list[Contest]:
+    """What stands against an apply. Of kubectl's own, nothing that its client-side apply wrote before."""
+    if not done.contests or request.options.field_manager != _KUBECTL:
+        return done.contests
+    try:
+        last = msgspec.json.decode(live["metadata"].get("annotations", {}).get(_LAST_APPLIED, ""), type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return done.contests
+    if last.get("apiVersion") != request.info.api_version:
+        return done.contests
+    allowed = last_applied_fields(last, live, with_metadata(request.info.schema))
+    return [contest for contest in done.contests if not contains(allowed, contest.path)]
+
+
+def _keep_last_applied(meta: Object, config: Object) -> None:
+    """Keep the annotation of client-side apply in step, for kubectl to go back to it."""
+    annotations = meta.get("annotations") or {}
+    if not annotations.get(_LAST_APPLIED):
+        return
+    said_meta = {**config["metadata"]}
+    said_meta["annotations"] = {k: v for k, v in (said_meta.get("annotations") or {}).items() if k != _LAST_APPLIED}
+    if not said_meta["annotations"]:
+        del said_meta["annotations"]
+    text = msgspec.json.encode({**config, "metadata": said_meta}, order="sorted").decode() + "\n"
+    meta["annotations"] = {**annotations, _LAST_APPLIED: text}
+
+
+def _conflict(contests: list[Contest]) -> Conflict:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {_named(one.owner)}", "field": show(one.path)}
+        for one in contests
+    ]
+    if len(contests) == 1:
+        listed = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines: list[str] = []
+        for owner, group in groupby(contests, key=lambda one: one.owner):
+            lines += [f"conflicts with {_named(owner)}:", *(f"- {show(one.path)}" for one in group)]
+        listed = f"{len(contests)} conflicts: " + "\n".join(lines)
+    return Conflict(f"Apply failed with {listed}", details={"causes": causes})
+
+
+def _named(owner: Manager) -> str:
+    name = f'"{owner.name}"'
+    if owner.subresource:
+        name += f' with subresource "{owner.subresource}"'
+    return f"{name} using {owner.api_version}" if owner.operation == UPDATE else name

@@ -14,6 +14,7 @@ from ironbell.api.client import BadRequest, NotFound
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.metadata import MAX_GENERATED_BASE
 from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage
 from ironbell.apiserver.verbs.prepare import shape, validate
@@ -31,8 +32,8 @@ async def create(context: Context, request: Request, body: bytes) -> bytes:
     return await create_value(context, request, value)
 
 
-async def create_value(context: Context, request: Request, value: dict[str, Any]) -> bytes:
-    """Create an object from decoded data, which is taken over."""
+async def create_value(context: Context, request: Request, value: dict[str, Any], *, applied: bool = False) -> bytes:
+    """Create an object from decoded data, which is taken over; one that is `applied` says itself who owns it."""
     value = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value.get("metadata"), **value}
     shape(request, value, wrapped=True)
     if value["metadata"].pop("resourceVersion", None):
@@ -42,6 +43,8 @@ async def create_value(context: Context, request: Request, value: dict[str, Any]
         value = await _admit(context, request, value)
     request = _named(context, request, value)
     request.info.strategy.prepare_create(value)
+    if not applied:
+        ownership.track_created(request, value, now=context.clock.now())
     validate(request, value, None)
     check_namespace(context, request)
     if context.store.latest(request.info.store_key, request.key) is not None:

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from ironbell.api.client import Conflict, NotFound, Preconditions, Propagation, Selector
+from ironbell.api.client import Conflict, ListOptions, NotFound, Page, Preconditions, Propagation
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.selectors import compile_selector
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.verbs.bodies import body_of, to_storage, to_version
+from ironbell.apiserver.verbs.lists import list_entries
 from ironbell.apiserver.verbs.update import ATTEMPTS, is_finished, is_namespace
 from ironbell.base.clock import rfc3339
 
@@ -26,6 +26,8 @@ ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 _COLLECTION_WIDTH = 64
 _LASTING_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+NO_PRECONDITIONS = Preconditions()
+_EVERYTHING = ListOptions()
 _PROPAGATION_FINALIZERS = {Propagation.ORPHAN: ORPHAN_FINALIZER, Propagation.FOREGROUND: FOREGROUND_FINALIZER}
 
 
@@ -69,13 +71,13 @@ def check_preconditions(request: Request, current: Entry, wanted: Preconditions)
             f"the UID in the precondition ({wanted.uid}) does not match the UID in record ({current.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise status.conflict(request.info, request.name, why=why)
+        raise status.stale(request.info, request.name, why=why)
     if wanted.resource_version and wanted.resource_version != str(current.version):
         why = (
             f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match the ResourceVersion "
             f"in record ({current.version}). The object might have been modified"
         )
-        raise status.conflict(request.info, request.name, why=why)
+        raise status.stale(request.info, request.name, why=why)
 
 
 async def _admit(context: Context, request: Request, value: dict[str, Any]) -> None:
@@ -128,22 +130,29 @@ def mark_deleted(context: Context, value: dict[str, Any], *, propagation: Propag
 
 
 async def delete_collection(
-    context: Context, request: Request, *, selector: Selector, propagation: Propagation
-) -> list[bytes]:
-    """Delete what a selector finds; what somebody else deletes meanwhile is left to them."""
-    match = compile_selector(selector, request.info)
-    objects = context.store.objects(request.info.store_key)
-    chosen = [entry for entry in objects.entries(request.namespace) if match is None or match(entry)]
+    context: Context,
+    request: Request,
+    *,
+    options: ListOptions = _EVERYTHING,
+    propagation: Propagation = Propagation.BACKGROUND,
+    preconditions: Preconditions = NO_PRECONDITIONS,
+) -> Page:
+    """Delete what a list finds, and give the list; what somebody else deletes meanwhile is left to them."""
+    page, chosen = await list_entries(context, request, options)
 
     async def delete_one(entry: Entry) -> None:
         one = replace(request, namespace=entry.namespace, name=entry.name)
+        wanted = replace(preconditions, uid=preconditions.uid or entry.uid)
         try:
-            await delete(context, one, preconditions=Preconditions(uid=entry.uid), propagation=propagation)
-        except (NotFound, Conflict):
+            await delete(context, one, preconditions=wanted, propagation=propagation)
+        except NotFound:
             return
+        except Conflict:
+            if preconditions != NO_PRECONDITIONS:
+                raise
 
     for start in range(0, len(chosen), _COLLECTION_WIDTH):
         async with asyncio.TaskGroup() as group:
             for entry in chosen[start : start + _COLLECTION_WIDTH]:
                 group.create_task(delete_one(entry), name=f"delete {entry.resource}/{entry.name}")
-    return [body_of(request.info, entry) for entry in chosen]
+    return page

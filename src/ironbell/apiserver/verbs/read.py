@@ -1,38 +1,25 @@
-"""Get, list and watch: answered from memory.
+"""Get and watch: answered from memory.
 
-A continued list shows the state of its first page: what changed since is undone from the history in memory.
-
-Source: kubernetes/apiserver: pkg/storage/etcd3/store.go (continue), pkg/storage/cacher (bookmarks).
+Source: kubernetes/apiserver: pkg/storage/cacher (bookmarks).
 """
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 
-from ironbell.api.client import BadRequest, EventType, Expired, ListOptions, Page, Selector, WatchEvent
+from ironbell.api.client import BadRequest, EventType, Selector, WatchEvent
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.selectors import Match, compile_selector
-from ironbell.apiserver.store.entry import Change, Entry, Key
-from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.store.entry import Change
 from ironbell.apiserver.store.watch import Feed
 from ironbell.apiserver.verbs.bodies import body_of
 
 BOOKMARK_SECONDS = 60.0
-_TURN = 256
-"""After so many steps of a long answer, others get a turn."""
-
-
-class _Continue(msgspec.Struct, frozen=True, array_like=True):
-    version: int
-    namespace: str
-    name: str
 
 
 def get(context: Context, request: Request) -> bytes:
@@ -43,76 +30,15 @@ def get(context: Context, request: Request) -> bytes:
     return body_of(request.info, entry)
 
 
-async def list_objects(context: Context, request: Request, options: ListOptions) -> Page:
-    """One page of a list, in order of namespace and name."""
-    match = compile_selector(options.selector, request.info)
-    store = context.store
-    version, after = store.revision, None
-    if options.continue_token:
-        version, after = _read_token(options.continue_token)
-    is_costly = bool(options.selector.fields) or not request.info.is_stored_version
-    entries = _entries_at(store, request, version=version, after=after)
-    limit = options.limit or -1
-    found: list[bytes] = []
-    last: Key = ("", "")
-    for count, entry in enumerate(entries, 1):
-        if match is None or match(entry):
-            if len(found) == limit:
-                return Page(found, str(version), _token(version, last))
-            found.append(body_of(request.info, entry))
-            last = entry.key
-        if is_costly and count % _TURN == 0:
-            await asyncio.sleep(0)
-    return Page(found, str(version))
-
-
-def _token(version: int, last: Key) -> str:
-    raw = msgspec.json.encode(_Continue(version, *last))
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _read_token(text: str) -> tuple[int, Key]:
-    try:
-        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        token = msgspec.json.decode(raw, type=_Continue)
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
-        raise BadRequest("continue key is not valid: take the one of the last page unchanged") from error
-    return token.version, (token.namespace, token.name)
-
-
-def _entries_at(store: Store, request: Request, *, version: int, after: Key | None) -> list[Entry]:
-    """Entries behind a key as they were at a revision (a copy: writers go on)."""
-    objects = store.objects(request.info.store_key)
-    if version == store.revision:
-        return list(objects.entries(request.namespace, after=after))
-    before = _states_before(store, request.info.store_key, version=version)
-    keys = set(objects.keys(request.namespace, after=after))
-    keys |= {
-        key
-        for key in before
-        if (not request.namespace or key[0] == request.namespace) and (after is None or key > after)
-    }
-    found = (before[key] if key in before else objects.get(key) for key in sorted(keys))
-    return [entry for entry in found if entry is not None]
-
-
-def _states_before(store: Store, resource: str, *, version: int) -> dict[Key, Entry | None]:
-    history = store.history(resource)
-    if version > store.revision or version < history.complete_after:
-        raise Expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new "
-            "list without the continue parameter."
-        )
-    before: dict[Key, Entry | None] = {}
-    for change in history.since(history.position(version), limit=1 << 30) or ():
-        before.setdefault(change.entry.key, change.previous)
-    return before
-
-
 async def watch(
     context: Context, request: Request, *, resource_version: str, selector: Selector
 ) -> AsyncIterator[WatchEvent]:
-    """Changes behind a version; with an empty one or `0`, the current objects come first."""
+    """Changes behind a version; with an empty one or `0`, the current objects come first.
+
+    Raises:
+        BadRequest: a selector or the version cannot be read.
+        Expired: what changed since that version is no longer known, or that version never was.
+    """
     match = compile_selector(selector, request.info)
     store, info = context.store, request.info
     after = _version(resource_version)
@@ -138,7 +64,8 @@ def _version(text: str) -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit():
-        raise BadRequest(f"invalid resource version {text!r}: it must be one that the server gave")
+        fault = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise BadRequest(str(fault))
     return int(text)
 
 

@@ -55,8 +55,12 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
     return await update(context, request, change, wrapped=True)
 
 
-async def update(context: Context, request: Request, change: Change, *, wrapped: bool = False) -> bytes:
+async def update(
+    context: Context, request: Request, change: Change, *, wrapped: bool = False, tracked: bool = False
+) -> bytes:
     """Change an object; decided again if somebody else was first and the change allows it.
+
+    `tracked` tells that the change says itself who owns what.
 
     Raises:
         NotFound: there is no such object.
@@ -77,7 +81,7 @@ async def update(context: Context, request: Request, change: Change, *, wrapped:
             new = await _admit(context, request, new, old=old)
             if context.store.latest(request.info.store_key, request.key) is not current:
                 continue
-        return await _store(context, request, new, old=old, current=current)
+        return await _store(context, request, new, old=old, current=current, tracked=tracked)
     raise status.conflict(request.info, request.name)
 
 
@@ -129,14 +133,17 @@ async def _admit(context: Context, request: Request, new: Object, *, old: Object
     return new
 
 
-async def _store(context: Context, request: Request, new: Object, *, old: Object, current: Entry) -> bytes:
+async def _store(
+    context: Context, request: Request, new: Object, *, old: Object, current: Entry, tracked: bool
+) -> bytes:
     info = request.info
     if not request.subresource:
         info.strategy.prepare_update(new, old)
     if info.generations and not is_spec_equal(request, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     validate(request, new, old)
-    ownership.track(request, new, old, now=context.clock.now())
+    if not tracked:
+        ownership.track(request, new, old, now=context.clock.now())
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     ends = is_finished(new)
     if new == old and not ends:

@@ -1,0 +1,92 @@
+"""DeleteOptions: from the body of a request, or else from its query.
+
+Source: kubernetes/apiserver: pkg/endpoints/handlers/delete.go; kubernetes/apimachinery:
+pkg/apis/meta/v1/validation/validation.go (ValidateDeleteOptions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from ironbell.api.client import BadRequest, Preconditions, Propagation
+from ironbell.apiserver import status
+from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported
+from ironbell.apiserver.http.parameters import Query, all_values, dry_run_faults, flag, number
+
+_POLICIES = (Propagation.FOREGROUND, Propagation.BACKGROUND, Propagation.ORPHAN)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteParameters:
+    """How to delete."""
+
+    preconditions: Preconditions
+    propagation: Propagation
+    dry_run: bool
+
+
+class _Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteOptions(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    preconditions: _Preconditions | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    dry_run: list[str] | None = None
+    grace_period_seconds: int | None = None
+
+
+def delete_parameters(query: Query, body: bytes) -> DeleteParameters:
+    """How to delete. Nothing that is served here ends gracefully: a period of grace is taken, and not waited for.
+
+    Raises:
+        BadRequest: the body or a parameter cannot be read.
+        Invalid: an option is unknown, or two do not go together.
+    """
+    try:
+        given = msgspec.json.decode(body, type=_DeleteOptions) if body.strip() else _from_query(query)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from error
+    if given.kind not in {"", "DeleteOptions"}:
+        raise BadRequest(f'no kind "{given.kind}" is registered for version "{given.api_version}"')
+    errors = _faults(given)
+    if errors:
+        raise status.invalid_options("DeleteOptions", errors)
+    wanted = given.preconditions or _Preconditions()
+    return DeleteParameters(
+        preconditions=Preconditions(uid=wanted.uid or "", resource_version=wanted.resource_version or ""),
+        propagation=_propagation(given),
+        dry_run=bool(given.dry_run),
+    )
+
+
+def _from_query(query: Query) -> _DeleteOptions:
+    return _DeleteOptions(
+        propagation_policy=query.get("propagationPolicy"),
+        orphan_dependents=flag(query, "orphanDependents") if "orphanDependents" in query else None,
+        dry_run=all_values(query, "dryRun"),
+        grace_period_seconds=number(query, "gracePeriodSeconds"),
+    )
+
+
+def _faults(given: _DeleteOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    policy = given.propagation_policy
+    if given.orphan_dependents is not None and policy is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", policy, why))
+    if policy is not None and policy not in {one.value for one in _POLICIES}:
+        errors.append(not_supported("propagationPolicy", policy, [*(one.value for one in _POLICIES), "nil"]))
+    return errors + dry_run_faults(given.dry_run or [])
+
+
+def _propagation(given: _DeleteOptions) -> Propagation:
+    if given.orphan_dependents is not None:
+        return Propagation.ORPHAN if given.orphan_dependents else Propagation.BACKGROUND
+    return Propagation(given.propagation_policy or Propagation.BACKGROUND.value)

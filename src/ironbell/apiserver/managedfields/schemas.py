@@ -1,0 +1,90 @@
+"""What a schema says about owning: which values are one piece, and how the items of lists are told apart.
+
+Source: kubernetes-sigs/structured-merge-diff: typed/helpers.go; kubernetes/kube-openapi: pkg/schemaconv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+_NO_SCHEMA: dict[str, Any] = {}
+
+
+class MissingKey(Exception):  # noqa: N818 - says what is wrong, as the message does
+    """An item of a list that is a map lacks a key; the text names it."""
+
+
+def is_atomic(schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether a value is owned as one piece."""
+    if isinstance(value, dict):
+        return schema.get("x-kubernetes-map-type") == "atomic"
+    if isinstance(value, list):
+        return list_type(schema) == "atomic"
+    return True
+
+
+def list_type(schema: Mapping[str, Any]) -> str:
+    """`atomic`, `set` or `map`."""
+    found: str = schema.get("x-kubernetes-list-type", "atomic")
+    return found
+
+
+def declared(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """The schema of a declared field; None for any other key of a map."""
+    found = schema.get("properties", _NO_SCHEMA).get(name)
+    return found if isinstance(found, Mapping) else None
+
+
+def child_schema(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The schema of a field or a map's values, or the empty one."""
+    found = declared(schema, name)
+    if found is None:
+        found = schema.get("additionalProperties")
+    return found if isinstance(found, Mapping) else _NO_SCHEMA
+
+
+def item_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a list's items, or the empty one."""
+    found = schema.get("items")
+    return found if isinstance(found, Mapping) else _NO_SCHEMA
+
+
+def declared_schema(schema: Mapping[str, Any], element: str) -> Mapping[str, Any] | None:
+    """The schema of what a path element names if that is a declared field, else None."""
+    return declared(schema, element[2:]) if element.startswith("f:") else None
+
+
+def sub_schema(schema: Mapping[str, Any], element: str) -> Mapping[str, Any]:
+    """The schema of what a path element names."""
+    return child_schema(schema, element[2:]) if element.startswith("f:") else item_schema(schema)
+
+
+def item_element(schema: Mapping[str, Any], item: Any) -> str:
+    """The path element of an item of a map or set.
+
+    Raises:
+        MissingKey: an item of a map lacks a key that has no default.
+    """
+    if list_type(schema) == "map" and isinstance(item, dict):
+        properties = item_schema(schema).get("properties", _NO_SCHEMA)
+        keys = {}
+        for key in schema.get("x-kubernetes-list-map-keys", ()):
+            if item.get(key) is not None:
+                keys[key] = item[key]
+            elif "default" in properties.get(key, _NO_SCHEMA):
+                keys[key] = properties[key]["default"]
+            else:
+                raise MissingKey(key)
+        return "k:" + msgspec.json.encode(keys, order="sorted").decode()
+    return "v:" + msgspec.json.encode(item, order="sorted").decode()
+
+
+def by_element(schema: Mapping[str, Any], items: list[Any]) -> dict[str, Any]:
+    """The items of a map or set by their path elements; of several that are alike the first counts."""
+    found: dict[str, Any] = {}
+    for item in items:
+        found.setdefault(item_element(schema, item), item)
+    return found

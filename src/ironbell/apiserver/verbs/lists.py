@@ -1,0 +1,137 @@
+"""Lists: answered from memory, at the newest version or at an older one that the history in memory reaches back to.
+
+A continued list shows the state of its first page: what changed since is undone. If that is no longer possible, the
+refusal carries a token with which the list goes on with the items as they are now.
+
+Source: kubernetes/apiserver: pkg/storage/etcd3/store.go (GetList), pkg/storage/continue.go, pkg/storage/errors.go,
+pkg/storage/cacher/delegator (which version a list may show).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+
+import msgspec
+
+from ironbell.api.client import BadRequest, Expired, ListOptions, Match, Page
+from ironbell.apiserver import status
+from ironbell.apiserver.context import Context, Request
+from ironbell.apiserver.selectors import compile_selector
+from ironbell.apiserver.store.entry import Entry, Key
+from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.verbs.bodies import body_of
+
+_TURN = 256
+"""After so many steps of a long answer, others get a turn."""
+_LATEST = -1
+"""In a token: the items as they are when it is used."""
+_TOO_OLD = "The resourceVersion for the provided list is too old."
+_PAGES_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class _Continue(msgspec.Struct, frozen=True, array_like=True):
+    version: int
+    namespace: str
+    name: str
+
+
+async def list_objects(context: Context, request: Request, options: ListOptions) -> Page:
+    """One page of a list, in order of namespace and name.
+
+    Raises:
+        BadRequest: a selector or the token cannot be read.
+        Expired: the version asked for is no longer there.
+        TimedOut: the version asked for has not come.
+    """
+    page, _ = await list_entries(context, request, options)
+    return page
+
+
+async def list_entries(context: Context, request: Request, options: ListOptions) -> tuple[Page, list[Entry]]:
+    """One page of a list, with the entries that it shows."""
+    match = compile_selector(options.selector, request.info)
+    store = context.store
+    version, after = _start(store, options)
+    is_costly = bool(options.selector.fields) or not request.info.is_stored_version
+    entries = _entries_at(store, request, version=version, after=after)
+    # From version 0 on, Kubernetes answers from its cache, which has no pages.
+    limit = 0 if options.resource_version == "0" and not options.continue_token else options.limit
+    found: list[Entry] = []
+    token, remaining = "", None
+    for count, entry in enumerate(entries, 1):
+        if match is None or match(entry):
+            if limit and len(found) == limit:
+                token = _token(version, found[-1].key)
+                remaining = len(entries) - count + 1 if match is None else None
+                break
+            found.append(entry)
+        if is_costly and count % _TURN == 0:
+            await asyncio.sleep(0)
+    bodies = [body_of(request.info, entry) for entry in found]
+    return Page(bodies, str(version), token, remaining), found
+
+
+def _start(store: Store, options: ListOptions) -> tuple[int, Key | None]:
+    """The version to show, and behind which item to begin."""
+    wanted = int(options.resource_version or 0)
+    if options.continue_token:
+        version, after = _read_token(options.continue_token)
+        if wanted:
+            raise BadRequest("specifying resource version is not allowed when using continue")
+        return (store.revision if version == _LATEST else version), after
+    if wanted > store.revision:
+        raise status.future_version(wanted, store.revision)
+    # A page of a version without a word on how to match it means that very version.
+    is_exact = options.match is Match.EXACT or (options.match is None and options.limit > 0)
+    return (wanted if wanted and is_exact else store.revision), None
+
+
+def _token(version: int, last: Key) -> str:
+    raw = msgspec.json.encode(_Continue(version, *last))
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _read_token(text: str) -> tuple[int, Key]:
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(raw, type=_Continue)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
+    return token.version, (token.namespace, token.name)
+
+
+def _entries_at(store: Store, request: Request, *, version: int, after: Key | None) -> list[Entry]:
+    """Entries behind a key as they were at a revision (a copy: writers go on)."""
+    objects = store.objects(request.info.store_key)
+    if version == store.revision:
+        return list(objects.entries(request.namespace, after=after))
+    before = _states_before(store, request.info.store_key, version=version, after=after)
+    keys = set(objects.keys(request.namespace, after=after))
+    keys |= {
+        key
+        for key in before
+        if (not request.namespace or key[0] == request.namespace) and (after is None or key > after)
+    }
+    found = (before[key] if key in before else objects.get(key) for key in sorted(keys))
+    return [entry for entry in found if entry is not None]
+
+
+def _states_before(store: Store, resource: str, *, version: int, after: Key | None) -> dict[Key, Entry | None]:
+    history = store.history(resource)
+    if version > store.revision or version < history.complete_after:
+        if after is None:
+            raise Expired(_TOO_OLD)
+        error = Expired(_PAGES_TOO_OLD)
+        error.continue_token = _token(_LATEST, after)
+        raise error
+    before: dict[Key, Entry | None] = {}
+    for change in history.since(history.position(version), limit=1 << 30) or ():
+        before.setdefault(change.entry.key, change.previous)
+    return before
