@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import Unauthorized
+from ironbell.apiserver.identities.bearer import Known
 from ironbell.apiserver.identity import AUTHENTICATED, Identity
 from ironbell.apiserver.pki import PkiError, write_private
 from ironbell.base.randomness import Randomness
@@ -76,7 +77,7 @@ class Tokens:
         self._records = records
 
 
-def authenticate(headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None, tokens: Tokens) -> Identity:
+def authenticate(headers: Mapping[str, str], peer_certificate: Mapping[str, Any] | None, tokens: Known) -> Identity:
     """Who sent a request with these headers over a connection with this verified certificate (`getpeercert()`).
 
     Raises:

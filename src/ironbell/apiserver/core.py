@@ -26,6 +26,7 @@ from ironbell.apiserver.crds.install import Definitions, install
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.lifecycle.accounts import Accounts
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
 from ironbell.apiserver.lifecycle.scopes import Scopes
@@ -59,6 +60,7 @@ class ApiServer:
         self._expiry = EventExpiry(context, seconds=event_seconds)
         self._definitions = Definitions(context)
         self._aggregation = Aggregation(context)
+        self._accounts = Accounts(context)
 
     @classmethod
     @asynccontextmanager
@@ -104,6 +106,7 @@ class ApiServer:
             async with server._working():
                 await server._scopes.start()
                 await bootstrap(context, context.authorizer.granted)
+                server._accounts.start()
                 await install(context, definitions)
                 yield server
         finally:
@@ -138,6 +141,7 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._garbage.work.run(), name="apiserver garbage")
                 group.create_task(self._scopes.work.run(), name="apiserver scopes")
+                group.create_task(self._accounts.work.run(), name="apiserver accounts")
                 group.create_task(self._aggregation.work.run(), name="apiserver role aggregation")
                 group.create_task(self._housekeep(), name="apiserver housekeeping")
         except Exception:
@@ -156,6 +160,16 @@ class ApiServer:
     def client(self, identity: Identity) -> ServerApi:
         """The API as an identity sees it, by direct call."""
         return DirectApi(self._context, identity)
+
+    @property
+    def context(self) -> Context:
+        """The parts, for what is put together with the server: its HTTP face."""
+        return self._context
+
+    @property
+    def accounts(self) -> Accounts:
+        """What gives namespaces their ServiceAccounts."""
+        return self._accounts
 
     @property
     def resources(self) -> Resources:
@@ -189,5 +203,5 @@ class ApiServer:
     @property
     def is_settled(self) -> bool:
         """Whether the server has nothing left to clean up: for tests."""
-        works = (self._garbage.work, self._scopes.work, self._aggregation.work)
+        works = (self._garbage.work, self._scopes.work, self._aggregation.work, self._accounts.work)
         return all(work.is_idle for work in works)

@@ -155,6 +155,24 @@ class DirectApi:
             raise NotFound("the server could not find the requested resource")
         return await handler(request)
 
+    async def act(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        info = self._context.resources.find(where)
+        request = Request(self._identity, info, namespace if info.namespaced else "", name, subresource, options)
+        self._authorize("create", request)
+        action = self._context.actions.find(info.group, info.plural, subresource=subresource)
+        if action is None:
+            raise NotFound("the server could not find the requested resource")
+        return await action.perform(request, body)
+
     def _request(
         self,
         verb: str,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from ironbell.apiserver.actions import Actions
 from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.resources import ResourceInfo
 
@@ -51,22 +52,28 @@ class Entry:
     custom: bool = False
 
 
-def _review(group: str, plural: str, kind: str) -> Entry:
-    return Entry(group, "v1", plural, kind.lower(), kind, namespaced=False, verbs=("create",))
+def _review(group: str, kind: str, *, namespaced: bool = False) -> Entry:
+    singular = kind.lower()
+    return Entry(group, "v1", f"{singular}s", singular, kind, namespaced=namespaced, verbs=("create",))
 
 
 REVIEWS = (
-    _review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
-    _review("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    _review("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+    _review("authentication.k8s.io", "SelfSubjectReview"),
+    _review("authentication.k8s.io", "TokenReview"),
+    _review("authorization.k8s.io", "LocalSubjectAccessReview", namespaced=True),
+    _review("authorization.k8s.io", "SelfSubjectAccessReview"),
+    _review("authorization.k8s.io", "SelfSubjectRulesReview"),
+    _review("authorization.k8s.io", "SubjectAccessReview"),
 )
 """Questions that are answered and not stored."""
 
 
-def entries(infos: Iterable[ResourceInfo], connects: Connects | None = None) -> list[Entry]:
+def entries(
+    infos: Iterable[ResourceInfo], connects: Connects | None = None, actions: Actions | None = None
+) -> list[Entry]:
     """What discovery shows, in its order; with the subresources that handlers answer, if those are given."""
-    handlers = connects or Connects()
-    found = [*(_entry(info, handlers) for info in infos), *REVIEWS]
+    handlers, performed = connects or Connects(), actions or Actions()
+    found = [*(_entry(info, handlers, performed) for info in infos), *REVIEWS]
     custom_groups = {entry.group for entry in found} - {entry.group for entry in found if not entry.custom}
     return sorted(found, key=lambda e: (e.group in custom_groups, e.group, version_order(e.version), e.plural))
 
@@ -122,7 +129,7 @@ def aggregated(found: Sequence[Entry], *, core: bool, version: str) -> dict[str,
     return {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
 
 
-def _entry(info: ResourceInfo, connects: Connects) -> Entry:
+def _entry(info: ResourceInfo, connects: Connects, actions: Actions) -> Entry:
     names = dict.fromkeys([*info.subresources, *connects.subresources(info.group, info.plural)])
     return Entry(
         info.group,
@@ -134,7 +141,13 @@ def _entry(info: ResourceInfo, connects: Connects) -> Entry:
         verbs=info.verbs,
         short_names=info.short_names,
         categories=info.categories,
-        subresources=tuple(_subresource(info, name) for name in names),
+        subresources=(
+            *(_subresource(info, name) for name in names),
+            *(
+                Subresource(name, action.group, action.version, action.kind, ("create",))
+                for name, action in actions.of(info.group, info.plural).items()
+            ),
+        ),
         custom=info.custom,
     )
 

@@ -7,6 +7,7 @@ everything behind it, authorisation and admission included, treats both the same
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 MASTERS = "system:masters"
 """The group whose members may do everything (kubernetes/apiserver: pkg/authentication/user/user.go)."""
@@ -26,6 +27,18 @@ class Identity:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Extra = ()
+
+
+def user_info(identity: Identity) -> dict[str, Any]:
+    """An identity as objects write it (`UserInfo`)."""
+    found: dict[str, Any] = {"username": identity.user}
+    if identity.uid:
+        found["uid"] = identity.uid
+    if identity.groups:
+        found["groups"] = identity.groups
+    if identity.extra:
+        found["extra"] = dict(identity.extra)
+    return found
 
 
 ADMIN = Identity("kubernetes-admin", (MASTERS, AUTHENTICATED))

@@ -98,7 +98,7 @@ class Authority:
         return KeyPair(self._folder / f"{stem}.crt", self._folder / f"{stem}.key")
 
     def _load_or_make_key(self, pair: KeyPair) -> ec.EllipticCurvePrivateKey:
-        raw = _read(pair.key)
+        raw = read_private(pair.key)
         if raw is None:
             key = ec.generate_private_key(ec.SECP256R1())
             encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
@@ -212,7 +212,12 @@ def write_private(path: Path, content: bytes) -> None:
         raise PkiError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _read(path: Path) -> bytes | None:
+def read_private(path: Path) -> bytes | None:
+    """A file's content; None if it is not there.
+
+    Raises:
+        PkiError: it cannot be read.
+    """
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -222,7 +227,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _load_certificate(path: Path) -> x509.Certificate | None:
-    raw = _read(path)
+    raw = read_private(path)
     if raw is None:
         return None
     try:

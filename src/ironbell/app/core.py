@@ -18,6 +18,7 @@ import structlog
 from ironbell.api.crd.document import crd_document
 from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.http.audit import AuditLog
 from ironbell.apiserver.http.serve import ListenError, Running, serve
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.store.keys import KeyFile
@@ -95,6 +96,10 @@ async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreCo
     ports = [configuration.api_port or configuration.preferred_port]
     if not configuration.api_port and configuration.preferred_port:
         ports.append(0)
+    audit: AuditLog | None = None
+    if configuration.audit_log:
+        audit = await asyncio.to_thread(AuditLog, Path(configuration.audit_log))
+        stack.enter_context(audit.writing())
     while True:
         port = ports.pop(0)
         try:
@@ -105,6 +110,8 @@ async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreCo
                     tls_address=(configuration.api_address, port),
                     unix_socket=wire / API_SOCKET if wire else None,
                     unix_socket_mode=SOCKET_MODE,
+                    audit=audit,
+                    token_file=Path(configuration.token_file) if configuration.token_file else None,
                 )
             )
         except ListenError:

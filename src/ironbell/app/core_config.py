@@ -15,6 +15,10 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     api_port: int = 0
     preferred_port: int = 0
     """Where `api_port` is 0: the port of an earlier run, so that kubeconfigs stay right; another one if it is taken."""
+    token_file: str = ""
+    """Tokens that an administrator keeps (`--token-auth-file`)."""
+    audit_log: str = ""
+    """Where requests are recorded; empty: nowhere."""
     wire_folder: str = ""
     """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
     wire_user: str = ""

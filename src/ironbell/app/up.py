@@ -155,6 +155,8 @@ class Site:
                 api_address=options.api_address,
                 api_port=options.api_port,
                 preferred_port=self._earlier_port(),
+                token_file=_absolute(options.token_auth_file),
+                audit_log=_absolute(options.audit_log),
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
                 wire_user=options.user,
             )
@@ -197,6 +199,10 @@ class Site:
     def _lab_process(self) -> ChildSpec:
         arguments = ("--file", str(Path(self.options.lab).absolute()), "--data-dir", str(self.options.folder / "lab"))
         return ChildSpec(LAB, "ironbell.lab.process", dict, arguments)
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).absolute()) if path else ""
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from ironbell.codec import goyaml
 
 # options that may be given several times have a singular name on the command line
 _FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
+_PATHS = ("data_dir", "encryption_key_file", "lab", "osie_dir", "ipxe_dir", "token_auth_file", "audit_log")
 _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
 DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
 
@@ -33,6 +34,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     encryption_key_file: str = ""
     api_address: str = "127.0.0.1"
     api_port: int = 0
+    token_auth_file: str = ""
+    audit_log: str = ""
     lab: str = ""
     interface: str = ""
     advertise: str = ""
@@ -92,10 +95,7 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
 
 def _at_home(options: UpOptions) -> UpOptions:
     """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
-    paths = {
-        name: _expanded(getattr(options, name))
-        for name in ("data_dir", "encryption_key_file", "lab", "osie_dir", "ipxe_dir")
-    }
+    paths = {name: _expanded(getattr(options, name)) for name in _PATHS}
     artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
     return msgspec.structs.replace(options, **paths, artefacts=artefacts)
 

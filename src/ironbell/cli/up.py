@@ -25,6 +25,14 @@ import click
 )
 @click.option("--api-address", help="Address of the Kubernetes API.  [default: 127.0.0.1]")
 @click.option("--api-port", type=int, help="Port of the Kubernetes API; 0 takes a free one.  [default: 0]")
+@click.option(
+    "--token-auth-file",
+    type=click.Path(path_type=str, dir_okay=False),
+    help='File of tokens for the API, lines of TOKEN,USER,UID,"GROUP,GROUP"; mode 0600.',
+)
+@click.option(
+    "--audit-log", type=click.Path(path_type=str, dir_okay=False), help="Record the API's requests in this file."
+)
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
 @click.option("--interface", help="Serve machines on this network interface.")
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")

@@ -202,6 +202,7 @@ def clock() -> ManualClock:
 async def server(clock: ManualClock) -> AsyncIterator[ApiServer]:
     definitions = [widget_definition()]
     async with ApiServer.open(None, clock=clock, randomness=SeededRandomness(1), definitions=definitions) as server:
+        await Caller(server).settle()
         yield server
 
 

@@ -23,12 +23,15 @@ from ironbell.apiserver.http.answers import answer, answer_value, text
 from ironbell.apiserver.http.call import NO_RESOURCE
 from ironbell.apiserver.http.media import JSON, NotAcceptable, discovery_version, ranges, require_json
 from ironbell.apiserver.http.target import Target
+from ironbell.apiserver.identities.accounts import AccountTokens
 from ironbell.apiserver.openapi import OpenApi
 from ironbell.apiserver.openapi_operations import prefix
 from ironbell.apiserver.openapi_v2_protobuf import ASKED_TYPE, MEDIA_TYPE
 
 COMPATIBLE_MAJOR, COMPATIBLE_MINOR = "1", "32"
 """The Kubernetes version whose clients find here what they expect."""
+
+IDENTITY_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
 _JSON = {JSON, "*/*", "application/*", "application/com.github.proto-openapi.spec.v2.v1.0+json"}
 _PROTOBUF = {ASKED_TYPE, MEDIA_TYPE}
@@ -62,8 +65,8 @@ def _architecture() -> str:
 class Documents:
     """Documents about one server."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
+    def __init__(self, server: ApiServer, accounts: AccountTokens) -> None:
+        self._server, self._accounts = server, accounts
         self.address = ""
         """Host and port where clients find the server, once that is known."""
         self._openapi = OpenApi(server.resources, git_version())
@@ -105,8 +108,38 @@ class Documents:
     def index(self) -> dict[str, list[str]]:
         """The answer to `/`."""
         found = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in self._entries())
-        fixed = ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        fixed = [
+            *IDENTITY_PATHS,
+            "/api",
+            "/apis",
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
         return {"paths": sorted([*found, *fixed])}
+
+    async def identity(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """What others need to check the tokens of ServiceAccounts (OpenID Connect Discovery 1.0)."""
+        if path == "/openid/v1/jwks":
+            body, media_type = {"keys": [self._accounts.key.jwk()]}, "application/jwk-set+json"
+        else:
+            body, media_type = self._openid_configuration(), JSON
+        headers = {"Cache-Control": "public, max-age=3600"}
+        encoded = msgspec.json.encode(body)
+        return await answer(request, encoded, media_type=media_type, headers=headers, pretty=False)
+
+    def _openid_configuration(self) -> dict[str, Any]:
+        return {
+            "issuer": self._accounts.issuer,
+            "jwks_uri": f"https://{self.address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
 
     async def metrics(self) -> web.StreamResponse:
         """Prometheus' text exposition of the process."""
@@ -137,7 +170,7 @@ class Documents:
         return await answer(request, body, media_type=media_type, headers=headers)
 
     def _entries(self) -> list[Entry]:
-        return entries(self._server.resources.all(), self._server.connects)
+        return entries(self._server.resources.all(), self._server.connects, self._server.context.actions)
 
 
 def health(request: web.BaseRequest, path: str) -> web.Response:

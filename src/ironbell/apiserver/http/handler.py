@@ -10,25 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import structlog
 from aiohttp import web
 
 from ironbell.api.client import ApiError, NotFound, TooManyRequests, Unauthorized
-from ironbell.apiserver.auth import ANONYMOUS, Tokens, authenticate, is_open
+from ironbell.apiserver.auth import ANONYMOUS, authenticate, is_open
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import bodies, measures, reads, watches, writes
 from ironbell.apiserver.http.answers import answer, answer_value, refuse
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
 from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.connects import connect
-from ironbell.apiserver.http.documents import Documents, health, unknown_path, version_info
+from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, unknown_path, version_info
 from ironbell.apiserver.http.media import require_json
 from ironbell.apiserver.http.parameters import flag
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
 from ironbell.apiserver.http.sending import common_headers, set_common_headers
 from ironbell.apiserver.http.target import Target, parse
+from ironbell.apiserver.identities.bearer import BearerTokens
+from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.base.randomness import uuid4
@@ -59,9 +62,17 @@ class _Progress:
     started: float
     audit_id: str
     identity: Identity = ANONYMOUS
+    """Who sent it."""
+    acting_as: Identity | None = None
+    """Whom the sender acts as, if as somebody else."""
     target: Target | None = None
     verb: str = ""
     resource: tuple[str, str, str, str] = ("", "", "", "")
+
+    @property
+    def effective(self) -> Identity:
+        """Whose rights count."""
+        return self.acting_as or self.identity
 
 
 @dataclass
@@ -69,7 +80,7 @@ class Handler:
     """The server's one request handler."""
 
     server: ApiServer
-    tokens: Tokens
+    tokens: BearerTokens
     documents: Documents
     streams: Streams = field(default_factory=Streams)
     audit: AuditSink | None = None
@@ -110,18 +121,26 @@ class Handler:
     async def _routed(self, request: web.BaseRequest, progress: _Progress) -> web.StreamResponse:
         raw = request.rel_url.raw_path
         path = raw.rstrip("/") or "/"
+        progress.identity = authenticate(request.headers, _peer_certificate(request), self.tokens)
         if is_open(path):
             return await self._open(request, path)
-        progress.identity = authenticate(request.headers, _peer_certificate(request), self.tokens)
         if progress.identity is ANONYMOUS:
             raise Unauthorized("Unauthorized")
+        target = parse(path) if path.startswith(("/api/", "/apis/")) else None
+        self._impersonate(request, target if target is not None and target.plural else None, path, progress)
         if path.startswith(("/api/", "/apis/")):
-            target = parse(path)
             if target is None:
                 raise unknown_path()
             if target.plural:
                 return await self._resource(request, target, progress)
         return await self._document(request, path, progress)
+
+    def _impersonate(self, request: web.BaseRequest, target: Target | None, path: str, progress: _Progress) -> None:
+        wanted = wanted_identity(tuple(request.headers.items()))
+        if wanted is not None:
+            outside = Attributes(request.method.lower(), path=path)
+            what = outside if target is None else _attributes(request, target)
+            progress.acting_as = impersonated(wanted, progress.identity, self.server.authorizer, what=what)
 
     async def _open(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         if request.method not in {"GET", "HEAD"}:
@@ -129,11 +148,13 @@ class Handler:
         return await answer_value(request, version_info()) if path == "/version" else health(request, path)
 
     async def _document(self, request: web.BaseRequest, path: str, progress: _Progress) -> web.StreamResponse:
-        self._authorize(progress.identity, Attributes(request.method.lower(), path=path))
+        self._authorize(progress.effective, Attributes(request.method.lower(), path=path))
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
             return await self.documents.discovery(request, path, parse(path))
+        if path in IDENTITY_PATHS:
+            return await self.documents.identity(request, path)
         if path.startswith("/openapi/"):
             return await self.documents.openapi(request, path)
         if path == "/metrics":
@@ -149,17 +170,23 @@ class Handler:
             if request.method != "POST":
                 raise method_not_allowed()
             require_json(request.headers.get("Accept", ""))
+            progress.verb = "create"
+            self._authorize(progress.effective, _attributes(request, target))
             body = await bodies.read_object(request)
-            return await answer(request, answer_review(review, self.server, progress.identity, body), status=201)
+            answered = answer_review(
+                review, self.server, self.tokens,
+                identity=progress.effective, namespace=target.namespace, body=body,
+            )  # fmt: skip
+            return await answer(request, answered, status=201)
         try:
             info = resource_of(self.server, target)
         except NotFound:
             # who may not ask is not told what there is
-            self._authorize(progress.identity, _attributes(request, target))
+            self._authorize(progress.effective, _attributes(request, target))
             raise
         progress.resource = (info.group, info.version, info.plural, target.subresource)
-        api = self.server.client(progress.identity)
-        call = Call(request, self.server, api, progress.identity, target, info, self.streams)
+        api = self.server.client(progress.effective)
+        call = Call(request, self.server, api, progress.effective, target, info, self.streams)
         progress.verb, verb = _choose(call)
         return await verb(call)
 
@@ -177,8 +204,9 @@ class Handler:
             measures.DURATION.labels(progress.verb).observe(seconds)
         if self.audit is not None:
             record = AuditRecord(
-                progress.audit_id, progress.identity, progress.verb, request.path, progress.target, code, seconds,
-                request.remote or "",
+                progress.audit_id, progress.identity, progress.acting_as, progress.verb, request.raw_path,
+                progress.target, code, self.server.clock.now() - timedelta(seconds=seconds), seconds,
+                request.remote or "", request.headers.get("User-Agent", ""),
             )  # fmt: skip
             self.audit(record)
 
@@ -187,6 +215,10 @@ def _attributes(request: web.BaseRequest, target: Target) -> Attributes:
     """What a request wants of a resource that may not exist."""
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(request.method)
     verb = found[0] if found else request.method.lower()
+    if target.subresource and request.method == "POST":
+        verb = "create"
+    elif request.method == "GET" and not target.subresource and flag(request.query, "watch"):
+        verb = "watch"
     return Attributes(verb, target.group, target.plural, target.namespace, target.name, target.subresource)
 
 
@@ -196,6 +228,8 @@ def _choose(call: Call) -> tuple[str, _Verb]:
     subresource = target.subresource
     if subresource and call.server.connects.find(target.group, target.plural, subresource=subresource):
         return "connect", connect
+    if subresource and method == "POST":
+        return "create", writes.act
     if method == "GET" and not subresource and flag(call.query, "watch"):
         return "watch", watches.watch
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)

@@ -20,21 +20,31 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from ironbell.apiserver.actions import Action
 from ironbell.apiserver.auth import Tokens
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditSink
 from ironbell.apiserver.http.bodies import MAX_BYTES
 from ironbell.apiserver.http.documents import Documents
 from ironbell.apiserver.http.handler import Handler
+from ironbell.apiserver.identities.accounts import AccountTokens, Reference
+from ironbell.apiserver.identities.bearer import BearerTokens
+from ironbell.apiserver.identities.jwt import SigningKey
+from ironbell.apiserver.identities.static_tokens import StaticTokens
+from ironbell.apiserver.identities.token_request import TokenRequests
 from ironbell.apiserver.identity import MASTERS
 from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubeconfig
 from ironbell.apiserver.pki import Authority, KeyPair, make_private_folder
+from ironbell.apiserver.store.entry import Entry
 from ironbell.base.errors import IronbellError, Retry
 
 BACKLOG = 4096
 SHUTDOWN_TIMEOUT_S = 2
 KEEPALIVE_S = 180
 ADMIN_USER = "kubernetes-admin"
+
+_SECRET_TOKEN_S = 20 * 365 * 24 * 3600
+"""Tokens in Secrets last as long as those, which is longer than any server."""
 
 _LOCAL_NAMES = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
@@ -75,6 +85,8 @@ class _Pki:
     authority: Authority
     server: KeyPair
     tokens: Tokens
+    signing_key: SigningKey
+    static_tokens: StaticTokens | None
 
 
 @asynccontextmanager
@@ -87,20 +99,24 @@ async def serve(
     unix_socket_mode: int = 0o600,
     advertise: Sequence[str] = (),
     audit: AuditSink | None = None,
+    token_file: Path | None = None,
 ) -> AsyncIterator[Running]:
     """Answer clients while the block runs; leaving it ends all watches and closes within seconds.
 
     Port zero takes a free one. `advertise` are further host names and addresses that clients use. The files live in
-    `data_dir`: `pki/`, `tokens.json` and `kubeconfig`, all for their owner only.
+    `data_dir`: `pki/`, `tokens.json` and `kubeconfig`, all for their owner only. `token_file` names further tokens.
 
     Raises:
         PkiError: the files are unusable.
         ListenError: an address cannot be taken.
     """
     names = [*_LOCAL_NAMES, socket.gethostname(), *_own_address(tls_address), *advertise]
-    pki = await asyncio.to_thread(_prepare, server, data_dir, names)
-    documents = Documents(server)
-    handler = Handler(server, pki.tokens, documents, audit=audit)
+    pki = await asyncio.to_thread(_prepare, server, data_dir, names, token_file)
+    accounts = AccountTokens(pki.signing_key, server.context.store, clock=server.clock, randomness=server.randomness)
+    _offer_tokens(server, accounts, pki)
+    documents = Documents(server, accounts)
+    static = [pki.static_tokens] if pki.static_tokens is not None else []
+    handler = Handler(server, BearerTokens([pki.tokens, *static], accounts), documents, audit=audit)
     runner = web.ServerRunner(_web_server(handler), shutdown_timeout=SHUTDOWN_TIMEOUT_S)
     await runner.setup()
     try:
@@ -123,10 +139,29 @@ async def serve(
             _remove(unix_socket)
 
 
-def _prepare(server: ApiServer, data_dir: Path, names: Sequence[str]) -> _Pki:
+def _prepare(server: ApiServer, data_dir: Path, names: Sequence[str], token_file: Path | None) -> _Pki:
     make_private_folder(data_dir)
     authority = Authority(data_dir / "pki", server.clock)
-    return _Pki(authority, authority.server(names), Tokens(data_dir / "tokens.json", server.randomness))
+    return _Pki(
+        authority,
+        authority.server(names),
+        Tokens(data_dir / "tokens.json", server.randomness),
+        SigningKey.load(data_dir / "pki" / "sa.key"),
+        StaticTokens(token_file) if token_file is not None else None,
+    )
+
+
+def _offer_tokens(server: ApiServer, accounts: AccountTokens, pki: _Pki) -> None:
+    """Let clients ask for tokens of ServiceAccounts, and give Secrets theirs."""
+
+    def for_secret(account: Entry, secret: Entry) -> str:
+        bound = Reference("secrets", secret.name, secret.uid)
+        return accounts.issue(account, audiences=accounts.audiences, seconds=_SECRET_TOKEN_S, bound=bound)
+
+    requests = TokenRequests(accounts, server.context.store, server.clock)
+    action = Action("authentication.k8s.io", "v1", "TokenRequest", requests)
+    server.context.actions.register("", "serviceaccounts", subresource="token", action=action)
+    server.accounts.publish(pki.authority.certificate_pem, for_secret)
 
 
 def _web_server(handler: Handler) -> web.Server:

@@ -28,6 +28,16 @@ async def create(call: Call) -> web.StreamResponse:
     return await answer(call.request, made, status=201, media_type=shown.media_type, headers=headers)
 
 
+async def act(call: Call) -> web.StreamResponse:
+    """Create a subresource that is not stored."""
+    options, target = write_options(call.query, call.user_agent), call.target
+    body = await bodies.read_object(call.request)
+    answered = await call.api.act(
+        call.info.collection, target.namespace, target.name, body, subresource=target.subresource, options=options
+    )
+    return await answer(call.request, answered, status=201)
+
+
 async def replace(call: Call) -> web.StreamResponse:
     """Store an object in place of the present one."""
     shown, target = call.format(), call.target

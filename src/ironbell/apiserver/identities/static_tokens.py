@@ -1,0 +1,56 @@
+"""Tokens from a file that an administrator keeps: `token,user,uid,"group,group"`, one to a line.
+
+Source: kubernetes/apiserver: pkg/authentication/token/tokenfile/tokenfile.go.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from pathlib import Path
+
+from ironbell.apiserver.identity import AUTHENTICATED, Identity
+from ironbell.apiserver.pki import PkiError
+
+_OTHERS = 0o077
+
+
+class StaticTokens:
+    """The tokens of one file, read once and kept as digests."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            PkiError: it cannot be read, others than its owner may, or a line has too few columns.
+        """
+        self._identities = dict(_records(path))
+
+    def identify(self, token: str) -> Identity | None:
+        """Whose token this is."""
+        return self._identities.get(_digest(token))
+
+
+def _records(path: Path) -> list[tuple[bytes, Identity]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            if path.stat().st_mode & _OTHERS:
+                raise PkiError(f"token-auth-file: others may read {path}; run chmod 600 {path}")
+            lines = [line for line in csv.reader(file) if line]
+    except OSError as error:
+        raise PkiError(f"token-auth-file: cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PkiError(f"token-auth-file: {path} is no text in CSV form") from error
+    return [_record(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _record(path: Path, number: int, line: list[str]) -> tuple[bytes, Identity]:
+    if len(line) < 3 or not line[0].strip() or not line[1].strip():
+        raise PkiError(f"token-auth-file: line {number} of {path} must have at least token, user name and user uid")
+    token, user, uid, *more = (part.strip() for part in line)
+    groups = tuple(group.strip() for group in more[0].split(",") if group.strip()) if more else ()
+    return _digest(token), Identity(user, (*groups, AUTHENTICATED), uid)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

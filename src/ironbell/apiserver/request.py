@@ -1,0 +1,26 @@
+"""Who asks for what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ironbell.api.client import NO_OPTIONS, WriteOptions
+from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.store.entry import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asks for what; a write's options with it."""
+
+    identity: Identity
+    info: ResourceInfo
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+    options: WriteOptions = NO_OPTIONS
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace if self.info.namespaced else "", self.name)
