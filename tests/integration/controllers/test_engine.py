@@ -1,12 +1,14 @@
-"""Workflow, Job, Task and Machine controllers together, under the real runtime, on the embedded API with its roles."""
+"""Workflow, Job, Task and Machine controllers together, under the real runtime, each with its role and nothing more: on
+the embedded API, and on a real kube-apiserver with the tokens of their ServiceAccounts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -15,9 +17,10 @@ from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.job import JOB
 from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
-from ironbell.api.client import Api
+from ironbell.api.client import Api, NotFound
 from ironbell.api.core import EVENT, SECRET
 from ironbell.api.crd.document import crd_document
+from ironbell.api.kind import Kind
 from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.template import TEMPLATE, Template
@@ -35,9 +38,12 @@ from ironbell.controllers.rufio.secret import Credentials
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.controllers.tink import controllers as tink
 from ironbell.controllers.tink.render import Rendered, RenderError
+from ironbell.kube.caches import Informers
 from ironbell.kube.client import Client
-from ironbell.kube.runtime import Manager
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.http import HttpApi
 from ironbell.kube.testing import running, until
+from support.components import OnCluster
 
 BMC_ACCESS = Identity("bmc-access", ("system:authenticated",))
 READER = Identity("reader", ("system:authenticated",))
@@ -123,18 +129,17 @@ class Engine:
     """What a test sees."""
 
     client: Client
-    manager: Manager
+    informers: Informers
     bmc: Bmc
 
     def find(self, name: str = "wf") -> Workflow:
-        found = self.manager.informers.of(WORKFLOW).store.get(("default", name))
+        found = self.informers.of(WORKFLOW).store.get(("default", name))
         assert found is not None
         return found
 
     def is_in(self, state: str) -> Callable[[], bool]:
         return lambda: (
-            self.manager.informers.of(WORKFLOW).store.get(("default", "wf")) is not None
-            and (self.find().status.state == state)
+            self.informers.of(WORKFLOW).store.get(("default", "wf")) is not None and (self.find().status.state == state)
         )
 
     async def add(self, kind: Any, name: str, **parts: Any) -> None:
@@ -170,8 +175,19 @@ class Engine:
         await self.client.merge_patch(WORKFLOW, "default", "wf", body={"status": status}, subresource="status")
 
 
+MakeEngine: TypeAlias = "Callable[..., AbstractAsyncContextManager[Engine]]"
+
+
+@pytest.fixture(params=["embedded", "real"])
+def engine(request: pytest.FixtureRequest) -> MakeEngine:
+    """Makes an engine on one API; options are the manager's."""
+    if request.param == "embedded":
+        return embedded_engine
+    return partial(real_engine, request.getfixturevalue("on_cluster"))
+
+
 @asynccontextmanager
-async def engine(**options: Any) -> AsyncIterator[Engine]:
+async def embedded_engine(**options: Any) -> AsyncIterator[Engine]:
     definitions = [crd_document(kind) for kind in KINDS]
     clock = SystemClock()
     async with ApiServer.open(
@@ -188,9 +204,70 @@ async def engine(**options: Any) -> AsyncIterator[Engine]:
             *rufio.controllers(access, clock, api_of),
         ]
         async with running(server.client(READER), *everything, **options) as manager:
-            yield Engine(Client(server.client(ADMIN)), manager, bmc)
+            yield Engine(Client(server.client(ADMIN)), manager.informers, bmc)
         await access.close()
         assert bmc.sessions == 0
+
+
+@asynccontextmanager
+async def real_engine(cluster: OnCluster, **options: Any) -> AsyncIterator[Engine]:
+    """As in pods: a process per component has one ServiceAccount's token, for reading and for writing."""
+
+    def as_itself(_controller: str) -> None:
+        return None
+
+    bmc = Bmc()
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(HttpApi(from_kubeconfig(cluster.admin)))
+        informers = await stack.enter_async_context(_watching(admin))
+        apis = [
+            await stack.enter_async_context(HttpApi(from_kubeconfig(cluster.token(f"ironbell-{word}"))))
+            for word in ("tink-controller", "rufio")
+        ]
+        access = BmcAccess(apis[1], bmc.connect)
+        stack.push_async_callback(access.close)
+        for api, controllers in zip(
+            apis,
+            (
+                tink.controllers(Lines(), Lines().parse, as_itself),
+                rufio.controllers(access, SystemClock(), as_itself),
+            ),
+            strict=True,
+        ):
+            await stack.enter_async_context(running(api, *controllers, **options))
+        client = Client(admin)
+        try:
+            yield Engine(client, informers, bmc)
+        finally:
+            await _empty(client, informers)
+    assert bmc.sessions == 0
+
+
+@asynccontextmanager
+async def _watching(api: Api) -> AsyncIterator[Informers]:
+    informers = Informers(api, namespace="default")
+    kinds: tuple[Kind[Any], ...] = (WORKFLOW, JOB, TASK, MACHINE, HARDWARE, TEMPLATE, SECRET)
+    tasks = [asyncio.create_task(informers.of(kind).run()) for kind in kinds]
+    try:
+        for kind in kinds:
+            await informers.of(kind).wait_synced()
+        yield informers
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _empty(client: Client, informers: Informers) -> None:
+    """Leave nothing for the next test, while the controllers are there to let go."""
+    for informer in informers:
+        for namespace, name in informer.store.held_keys():
+            with suppress(NotFound):
+                await client.delete(informer.kind, namespace, name)
+        await until(lambda informer=informer: not informer.store.list())  # type: ignore[misc]
+    for event in (await client.list(EVENT, "default")).items:
+        with suppress(NotFound):
+            await client.delete(EVENT, *event.key)
 
 
 async def pxe(engine: Engine) -> list[bool | None]:
@@ -213,10 +290,10 @@ async def install(engine: Engine) -> None:
     assert engine.bmc.booted == ["pxe"]
 
 
-async def test_a_machine_is_booted_installed_and_let_go() -> None:
+async def test_a_machine_is_booted_installed_and_let_go(engine: MakeEngine) -> None:
     async with engine() as made:
         await install(made)
-        machines = made.manager.informers.of(MACHINE).store
+        machines = made.informers.of(MACHINE).store
         await until(lambda: machines.list()[0].status.power_state == "on")
         hardware = await made.client.get(HARDWARE, "default", "m1")
         assert hardware.status.state == "Ready"
@@ -227,55 +304,57 @@ async def test_a_machine_is_booted_installed_and_let_go() -> None:
 
 
 def _annotations(made: Engine) -> dict[str, str]:
-    found = made.manager.informers.of(HARDWARE).store.get(("default", "m1"))
+    found = made.informers.of(HARDWARE).store.get(("default", "m1"))
     assert found is not None
     return found.metadata.annotations
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_caches_that_lag_at_random_change_nothing(seed: int) -> None:
+async def test_caches_that_lag_at_random_change_nothing(engine: MakeEngine, seed: int) -> None:
     source = SeededRandomness(seed)
     async with engine(lag_s=lambda: source.fraction() * 0.02) as made:
         await install(made)
 
 
-async def test_a_wrong_password_is_named_and_its_correction_is_enough() -> None:
+async def test_a_wrong_password_is_named_and_its_correction_is_enough(engine: MakeEngine) -> None:
     async with engine() as made:
         await made.site(password="wrong")
-        store = made.manager.informers.of(MACHINE).store
+        store = made.informers.of(MACHINE).store
         await until(lambda: bool(store.list()) and bool(store.list()[0].status.conditions))
         (condition,) = store.list()[0].status.conditions
         assert (condition.status, condition.message.partition(":")[0]) == ("False", "BMCAuthenticationFailed")
         await made.workflow(bootOptions=NETBOOT)
-        await until(lambda: bool(made.manager.informers.of(TASK).store.list()))
+        await until(lambda: bool(made.informers.of(TASK).store.list()))
         await made.client.merge_patch(SECRET, "default", "s1", body={"stringData": {"password": "secret"}})
         await until(made.is_in("PENDING"))
         await until(lambda: store.list()[0].status.conditions[0].status == "True")
 
 
-async def test_a_template_that_does_not_parse_is_told_and_ends_its_workflow() -> None:
+async def test_a_template_that_does_not_parse_is_told_and_ends_its_workflow(engine: MakeEngine) -> None:
     async with engine() as made:
         await made.site()
         await made.client.merge_patch(TEMPLATE, "default", "t", body={"spec": {"data": "a\n{{"}})
         await made.workflow()
         await until(made.is_in("FAILED"))
         assert "line 2" in made.find().status.conditions[0].message
-        templates = made.manager.informers.of(TEMPLATE).store
+        templates = made.informers.of(TEMPLATE).store
         await until(lambda: templates.list()[0].status.state == "Error")
 
 
-async def test_a_workflow_that_is_deleted_takes_its_jobs_and_tasks_with_it_and_forbids_netboot() -> None:
+async def test_a_workflow_that_is_deleted_takes_its_jobs_and_tasks_along_and_forbids_netboot(
+    engine: MakeEngine,
+) -> None:
     async with engine() as made:
         await made.site()
         await made.workflow(bootOptions=NETBOOT)
         await until(made.is_in("PENDING"))
         await made.client.delete(WORKFLOW, "default", "wf")
-        stores = [made.manager.informers.of(kind).store for kind in (WORKFLOW, JOB, TASK)]
+        stores = [made.informers.of(kind).store for kind in (WORKFLOW, JOB, TASK)]
         await until(lambda: not any(store.list() for store in stores))
         assert await pxe(made) == [False]
 
 
-async def test_transitions_are_told_by_events() -> None:
+async def test_transitions_are_told_by_events(engine: MakeEngine) -> None:
     async with engine() as made:
         await install(made)
         wanted = {"Preparing", "AgentNotSeen", "ActionsRunning", "Finishing", "Complete", "JobCompleted"}
