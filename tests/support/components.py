@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from support.kubeapi import KubeApi, connect, eventually
+from support.network import within
 from support.realcluster import RealCluster
 
 IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
@@ -41,16 +42,18 @@ class Process:
     kubeconfig: Path
     log: Path
     arguments: tuple[str, ...]
-    prefix: tuple[str, ...] = ()
+    namespace: str = ""
+    """The network namespace to run in; empty: this one."""
     health: str = ""
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it; it has its port for health once it says so."""
-        command = [*IRONBELL, "run", *self.arguments, "--kubeconfig", str(self.kubeconfig)]
+        inside = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
+        command = [*inside, *IRONBELL, "run", *self.arguments, "--kubeconfig", str(self.kubeconfig)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *self.prefix, *command, "--health-address", "127.0.0.1:0"],
+                ["setpriv", "--pdeathsig", "KILL", *command, "--health-address", "127.0.0.1:0"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -78,6 +81,9 @@ class Process:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of the health port."""
+        return within(self.namespace, lambda: self._get(path)) if self.namespace else self._get(path)
+
+    def _get(self, path: str) -> tuple[int, str]:
         try:
             with urllib.request.urlopen(f"{self.health}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -153,14 +159,22 @@ class OnCluster:
         file.write_text(yaml.safe_dump(config))
         return file
 
-    def run(self, word: str, *arguments: str, name: str = "", prefix: Sequence[str] = ()) -> Process:
+    def run(self, word: str, *arguments: str, name: str = "", namespace: str = "") -> Process:
         """Start a component as its Deployment's pod would, and wait until it is ready."""
         log = self.folder / f"{name or word}-{len(self.processes)}.log"
-        made = Process(self.token(f"ironbell-{word}"), log, (word, *arguments), tuple(prefix))
+        made = Process(self.token(f"ironbell-{word}"), log, (word, *arguments), namespace)
         self.processes.append(made)
         made.start()
         made.wait_ready()
         return made
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For those who look on."""
+        return self.admin
+
+    def end_of_log(self) -> str:
+        return "\n".join(f"{process.log.name}:\n{process.end_of_log()}" for process in self.processes[-5:])
 
     def stop(self) -> None:
         """End everything that runs."""

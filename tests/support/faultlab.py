@@ -88,15 +88,21 @@ class FaultLab:
         return self._stack.enter_context(made)
 
 
+def make_osie(folder: Path) -> Path:
+    """Something of a realistic size in the place of an in-memory OS."""
+    osie = folder / "osie"
+    osie.mkdir()
+    (osie / "vmlinuz-x86_64").write_bytes(random.Random(1).randbytes(MIB))
+    (osie / "initramfs-x86_64").write_bytes(random.Random(2).randbytes(32 * MIB))
+    return osie
+
+
 @contextmanager
 def fault_lab(folder: Path, *options: str) -> Iterator[FaultLab]:
     """A running site that serves machines; this thread is inside its namespace."""
-    images, osie = folder / "images", folder / "osie"
-    for made in (images, osie):
-        made.mkdir()
+    images, osie = folder / "images", make_osie(folder)
+    images.mkdir()
     image = make_image(images)
-    (osie / "vmlinuz-x86_64").write_bytes(random.Random(1).randbytes(MIB))
-    (osie / "initramfs-x86_64").write_bytes(random.Random(2).randbytes(32 * MIB))
     (images / "cut.raw.zst").write_bytes(image.path.read_bytes()[: image.path.stat().st_size // 2])
     (images / "page.raw").write_text("<!DOCTYPE html>\n<html>no image</html>\n" * 200)
     words = ("--interface", "br0", "--force", "--osie-dir", str(osie), "--artefacts", f"images={images}", *options)

@@ -7,6 +7,7 @@ good, as `wire` does below `ironbell up`. Any number of replicas may run: their 
 from __future__ import annotations
 
 import asyncio
+import encodings.idna  # noqa: F401 - for connections by name: nothing can be imported once we are an ordinary user
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
