@@ -124,8 +124,15 @@ def _field(part: tuple[str, bool, str], info: ResourceInfo) -> Match:
         return lambda entry: (entry.namespace == value) is equal
     path = dict(info.field_labels).get(label)
     if path is None:
-        raise BadRequest(f"field label not supported: {label}")
+        raise BadRequest(_unknown_label(label, info))
     return lambda entry: (_at(entry.decode(), path) == value) is equal
+
+
+def _unknown_label(label: str, info: ResourceInfo) -> str:
+    if info.custom or info.field_labels:
+        return f"field label not supported: {label}"
+    known = '"metadata.name", "metadata.namespace"' if info.namespaced else '"metadata.name"'
+    return f'"{label}" is not a known field selector: only {known}'
 
 
 def _at(value: Any, path: tuple[str, ...]) -> str:

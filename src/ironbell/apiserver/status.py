@@ -121,6 +121,12 @@ def future_version(wanted: int, current: int) -> TimedOut:
     return TimedOut(f"Timeout: Too large resource version: {wanted}, current: {current}", details=details)
 
 
+def invalid_resource(info: ResourceInfo, name: str, *, error: FieldError) -> Invalid:
+    """A fault that is found before the kind is looked at: the message names the resource."""
+    details = {**(invalid(info, name, errors=[error]).details or {}), "kind": info.plural}
+    return Invalid(f'{info.resource} "{name}" is invalid: {error}', details=details)
+
+
 def unknown_fields(paths: Sequence[str]) -> BadRequest:
     """What strict field validation answers."""
     listed = ", ".join(f'unknown field "{path}"' for path in paths)

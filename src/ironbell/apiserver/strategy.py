@@ -21,6 +21,10 @@ class Strategy(Protocol):
         """Put back what a client may not change through the main resource."""
         ...
 
+    def prepare_delete(self, value: dict[str, Any]) -> None:
+        """Set what must be there while the object is being deleted."""
+        ...
+
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         """Faults that a schema cannot say; `old` is None on creation."""
         ...
@@ -33,6 +37,9 @@ class Plain:
         return None
 
     def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
+        return None
+
+    def prepare_delete(self, value: dict[str, Any]) -> None:
         return None
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:

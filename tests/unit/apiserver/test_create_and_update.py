@@ -210,7 +210,7 @@ async def test_scale_reads_and_sets_replicas(admin: Any, widgets: Any, widget: M
     assert (await admin.replace(widgets, scale, sub="scale"))["spec"]["replicas"] == 5
     await admin.patch(widgets, "a", {"spec": {"replicas": 7}}, sub="scale")
     assert (await admin.get(widgets, "a"))["spec"]["replicas"] == 7
-    with pytest.raises(Invalid, match="non-negative"):
+    with pytest.raises(Invalid, match="must be greater than or equal to 0"):
         await admin.patch(widgets, "a", {"spec": {"replicas": -1}}, sub="scale")
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ironbell.api.client import BadRequest, Invalid, PatchType, WriteOptions
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.crds.served import version_rank
 from ironbell.apiserver.identity import ADMIN
@@ -88,7 +89,6 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         gadgets({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
         "must be a valid regular expression",
     ),
-    (gadgets({"type": "object", "required": 5}), 'required: Invalid value: "": must be of type list'),
     (gadgets(conversion={"strategy": "Magic"}), 'Unsupported value: "Magic"'),
 ]
 
@@ -98,6 +98,16 @@ async def test_faulty_definitions_are_refused(admin: Any, crds: Any, change: dic
     with pytest.raises(Invalid) as found:
         await admin.create(crds, {**gadgets(), **change}, namespace="")
     assert text in found.value.message
+
+
+async def test_words_of_another_type_are_refused_undecoded(admin: Any, crds: Any) -> None:
+    with pytest.raises(BadRequest, match=r"JSONSchemaProps\.spec\.versions.*required of type \[\]string"):
+        await admin.create(crds, gadgets({"type": "object", "required": 5}), namespace="")
+
+
+async def test_unknown_words_are_dropped(admin: Any, crds: Any) -> None:
+    made = await admin.create(crds, gadgets({"type": "object", "bogus": 5, "nullable": False}), namespace="")
+    assert made["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {"type": "object"}
 
 
 async def test_what_a_kind_is_never_changes(admin: Any, crds: Any) -> None:
@@ -213,10 +223,14 @@ JUNK = st.recursive(
 @given(st.dictionaries(KEYWORDS, JUNK, max_size=4), JUNK)
 def test_any_schema_is_compiled_or_refused(keywords: dict[str, Any], value: Any) -> None:
     """A schema that passed the check never fails later, whatever object it meets."""
-    schema = {**keywords, "type": "object"}
+    version = {"schema": {"openAPIV3Schema": {**keywords, "type": "object"}}}
     rules = CrdRules(Resources(), ManualClock())
-    if rules._schema_faults(schema, "schema"):
+    if definition_misfit({"spec": {"versions": [version]}}):
         return
+    prune_definition({"spec": {"versions": [version]}})
+    if rules._schema_faults([version]):
+        return
+    schema = version["schema"]["openAPIV3Schema"]
     compiled = compile_schema(schema)
     whole = {"spec": value, **(value if isinstance(value, dict) else {})}
     compiled.prune(whole)

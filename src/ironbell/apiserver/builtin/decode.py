@@ -47,7 +47,7 @@ def _compile(schema: Mapping[str, Any], known: dict[int, Decode]) -> Decode:
         case "array":
             return _list(schema, known)
         case "string" if schema.get("format") == "date-time":
-            return _time
+            return _time(".000000" if str(schema.get("goType", "")).endswith("MicroTime") else "")
         case "string" if schema.get("format") == "byte":
             return _bytes
         case "string":
@@ -181,15 +181,18 @@ def _quantity(value: Any, struct: str, path: str) -> str:
     return _QUANTITY_TEXT
 
 
-def _time(value: Any, struct: str, path: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        return _misfit(value, struct, path, "string")
-    if _is_time is not None and not _is_time(value):
+def _time(fraction: str) -> Decode:
+    def decode(value: Any, struct: str, path: str) -> str:
+        if value is None or value == "":
+            return ""
+        if not isinstance(value, str):
+            return _misfit(value, struct, path, "string")
+        if _is_time is None or _is_time(value):
+            return ""
         quoted = f'"{value}"'
-        return f'parsing time {quoted} as "2006-01-02T15:04:05Z07:00": cannot parse {quoted} as "2006"' if value else ""
-    return ""
+        return f'parsing time {quoted} as "2006-01-02T15:04:05{fraction}Z07:00": cannot parse {quoted} as "2006"'
+
+    return decode
 
 
 def _bytes(value: Any, struct: str, path: str) -> str:

@@ -35,11 +35,13 @@ from ironbell.apiserver.builtin.workloads import (
     StatefulSetRules,
     TemplateRules,
 )
+from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
 from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
 from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
+from ironbell.apiserver.schema.paths import Path
 from ironbell.apiserver.schema.shape import Shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
 
@@ -124,7 +126,14 @@ def _field_path(label: str) -> tuple[str, ...]:
 
 
 def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
-    return replace(compile_schema(schema), _decode=compile_decode(schema))
+    plain, decode = compile_schema(schema), compile_decode(schema)
+
+    def prune(value: Any, _path: Path, dropped: list[str]) -> None:
+        dropped += [*prune_definition(value), *plain.prune(value)]
+
+    return replace(
+        plain, _prune=prune, _decode=lambda value, struct, path: decode(value, struct, path) or definition_misfit(value)
+    )
 
 
 def _definitions(rules: CrdRules) -> ResourceInfo:

@@ -59,7 +59,7 @@ class IngressRules(Plain):
         spec = new.get("spec") or {}
         errors: list[FieldError] = []
         if not spec.get("rules") and not spec.get("defaultBackend"):
-            errors.append(invalid("spec", [], "either `defaultBackend` or `rules` must be specified"))
+            errors.append(invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
         for index, rule in enumerate(spec.get("rules") or ()):
             for place, path in enumerate((rule.get("http") or {}).get("paths") or ()):
                 errors += _path_faults(path, f"spec.rules[{index}].http.paths[{place}]")

@@ -25,6 +25,9 @@ _EMPTY_IS_FINE = {
     ("events.v1.Event", "eventTime"),
     ("storage.v1.CSINodeSpec", "drivers"),
 }
+_DETAILS = {
+    ("networking.v1.HTTPIngressPath", "pathType"): "pathType must be specified",
+}
 _ASKED_ELSEWHERE = "rbac.v1."
 """Roles and bindings have rules of their own."""
 _PREFIX = "io.k8s.api."
@@ -73,7 +76,7 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Check | None]) -> Check 
         for field in needed:
             found = value.get(field)
             if found is None or (field in lists and not found):
-                errors.append(required(render((path, field))))
+                errors.append(required(render((path, field)), _DETAILS.get((name, field), "")))
         for field, child in children.items():
             part = value.get(field)
             if part is not None:

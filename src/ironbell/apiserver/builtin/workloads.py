@@ -32,6 +32,7 @@ _POD = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_STRATEGIES = ("Recreate", "RollingUpdate")
 _COMPUTE = ("cpu", "memory")
 
 
@@ -73,6 +74,7 @@ class TemplateRules(Plain):
         spec = _spec(new)
         errors = _replicas_faults(spec)
         selector, template = spec.get("selector"), spec.get("template")
+        errors += _strategy_faults(spec)
         if isinstance(selector, dict):
             if not selector.get("matchLabels") and not selector.get("matchExpressions"):
                 errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {self._word}"))
@@ -89,6 +91,16 @@ def _replicas_faults(spec: Object) -> list[FieldError]:
     replicas = spec.get("replicas")
     if isinstance(replicas, int) and replicas < 0:
         return [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
+    return []
+
+
+def _strategy_faults(spec: Object) -> list[FieldError]:
+    strategy = spec.get("strategy") or {}
+    kind, rolling = strategy.get("type", "RollingUpdate"), strategy.get("rollingUpdate")
+    if kind == "Recreate" and rolling is not None:
+        return [forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
+    if kind not in _STRATEGIES:
+        return [not_supported("spec.strategy", {"Type": kind, "RollingUpdate": rolling}, _STRATEGIES)]
     return []
 
 

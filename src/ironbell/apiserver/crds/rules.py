@@ -10,9 +10,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.apiserver.crds.structural import structural_faults
+from ironbell.apiserver.crds.names import label_fault, names_faults
+from ironbell.apiserver.crds.schemas import schema_faults
+from ironbell.apiserver.crds.served import is_established
+from ironbell.apiserver.crds.versions import (
+    column_faults,
+    conversion_faults,
+    deprecation_faults,
+    group_faults,
+    places,
+    selectable_faults,
+    subresource_faults,
+    version_list_faults,
+)
 from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, required
-from ironbell.apiserver.metadata import name_fault
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
@@ -21,7 +32,16 @@ from ironbell.base.errors import IronbellError
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _SCOPES = ("Cluster", "Namespaced")
-_STRATEGIES = ("None", "Webhook")
+_OWN_CONDITIONS = ("NamesAccepted", "Established")
+_PRESERVE = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+_APPROVAL = "api-approved.kubernetes.io"
+_APPROVAL_TEXT = "https://github.com/kubernetes/enhancements/pull/1111"
+_TERMINATING = {
+    "type": "Terminating",
+    "status": "True",
+    "reason": "InstanceDeletionInProgress",
+    "message": "CustomResource deletion is in progress",
+}
 
 
 class CrdRules:
@@ -35,14 +55,19 @@ class CrdRules:
     def prepare_create(self, new: dict[str, Any]) -> None:
         new.pop("status", None)
         _fill_in(new)
-        _hold(new)
         self._accept(new, None)
 
     def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
         _fill_in(new)
-        if "deletionTimestamp" not in new["metadata"]:
-            _hold(new)
         self._accept(new, old)
+
+    def prepare_delete(self, value: dict[str, Any]) -> None:
+        finalizers = value["metadata"].setdefault("finalizers", [])
+        if CLEANUP_FINALIZER not in finalizers:
+            finalizers.append(CLEANUP_FINALIZER)
+        conditions = value.setdefault("status", {}).setdefault("conditions", [])
+        if not any(one.get("type") == "Terminating" for one in conditions):
+            conditions.append({**_TERMINATING, "lastTransitionTime": rfc3339(self._clock.now())})
 
     def _accept(self, new: dict[str, Any], old: dict[str, Any] | None) -> None:
         spec = new.get("spec")
@@ -52,12 +77,13 @@ class CrdRules:
         clash = self._clash(spec)
         stored = list(before.get("storedVersions", ()))
         current = [one.get("name") for one in spec["versions"] if isinstance(one, dict) and one.get("storage")]
-        stored += [name for name in current if name not in stored]
+        stored += [name for name in current[:1] if name not in stored]
         accepted = before.get("acceptedNames", {"plural": "", "kind": ""}) if clash else spec.get("names", {})
         now = rfc3339(self._clock.now())
         conditions = _conditions(clash)
+        others = [one for one in before.get("conditions") or () if one.get("type") not in _OWN_CONDITIONS]
         new["status"] = {
-            "conditions": [_dated(one, before.get("conditions", ()), now) for one in conditions],
+            "conditions": [*(_dated(one, before.get("conditions", ()), now) for one in conditions), *others],
             "acceptedNames": accepted,
             "storedVersions": stored,
         }
@@ -79,47 +105,33 @@ class CrdRules:
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         spec = new.get("spec") or {}
-        names = spec.get("names") or {}
-        errors = _name_faults(new["metadata"].get("name", ""), spec, names)
+        errors = _spec_faults(spec, new["metadata"].get("name", ""))
+        errors += self._schema_faults(spec.get("versions") or [])
+        errors += conversion_faults(spec.get("conversion") or {})
+        errors += _stored_faults((new.get("status") or {}).get("storedVersions") or [], spec.get("versions") or [])
+        errors += _approval_faults(new)
         if old is not None:
-            errors += _immutable_faults(spec, old.get("spec") or {})
-        errors += self._version_faults(spec.get("versions") or ())
-        conversion = (spec.get("conversion") or {}).get("strategy", "None")
-        if conversion not in _STRATEGIES:
-            errors.append(not_supported("spec.conversion.strategy", conversion, _STRATEGIES))
+            errors += _immutable_faults(spec, old)
         return errors
 
-    def _version_faults(self, versions: Any) -> list[FieldError]:
+    def _schema_faults(self, versions: list[dict[str, Any]]) -> list[FieldError]:
+        """Faults of the schemas, told of once if all versions share one."""
         errors: list[FieldError] = []
-        if sum(bool(one.get("storage")) for one in versions) != 1:
-            errors.append(
-                invalid("spec.versions", [one.get("name", "") for one in versions],
-                        "must have exactly one version marked as storage version")
-            )  # fmt: skip
-        for index, one in enumerate(versions):
-            path = f"spec.versions[{index}]"
-            if fault := name_fault(one.get("name", ""), is_label=True):
-                errors.append(invalid(f"{path}.name", one.get("name", ""), fault))
-            schema = (one.get("schema") or {}).get("openAPIV3Schema")
-            where = f"{path}.schema.openAPIV3Schema"
-            errors += self._schema_faults(schema, where)
+        for path, version in places(versions, "schema", "validation"):
+            schema = (version.get("schema") or {}).get("openAPIV3Schema")
+            if not isinstance(schema, dict):
+                continue
+            where = f"{path}.openAPIV3Schema"
+            found = schema_faults(schema, where, compile_rule=self._compile_rule)
+            errors += found or self._compile_faults(schema, where)
         return errors
 
-    def _schema_faults(self, schema: Any, where: str) -> list[FieldError]:
+    def _compile_faults(self, schema: dict[str, Any], where: str) -> list[FieldError]:
         try:
-            faults = structural_faults(schema, where)
-            if not faults:
-                compile_schema(schema, compile_rule=self._compile_rule)
+            compile_schema(schema, compile_rule=self._compile_rule)
         except (IronbellError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            # A rule that does not compile, or a keyword whose value nobody can use.
             return [invalid(where, "", f"cannot be compiled: {error}")]
-        return faults
-
-
-def _hold(new: dict[str, Any]) -> None:
-    finalizers = new["metadata"].setdefault("finalizers", [])
-    if CLEANUP_FINALIZER not in finalizers:
-        finalizers.append(CLEANUP_FINALIZER)
+        return []
 
 
 def _fill_in(new: dict[str, Any]) -> None:
@@ -135,28 +147,79 @@ def _fill_in(new: dict[str, Any]) -> None:
             version.setdefault("storage", False)
 
 
-def _name_faults(name: str, spec: dict[str, Any], names: dict[str, Any]) -> list[FieldError]:
-    errors = [
-        required(f"spec.{field}") for field in ("group", "scope") if not spec.get(field)
-    ]  # fmt: skip
-    errors += [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
-    if not errors and name != f"{names['plural']}.{spec['group']}":
+def _spec_faults(spec: dict[str, Any], name: str) -> list[FieldError]:
+    names, versions = spec.get("names") or {}, spec.get("versions") or []
+    errors: list[FieldError] = []
+    if name and name != f"{names.get('plural', '')}.{spec.get('group', '')}":
         errors.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    if spec.get("scope") and spec["scope"] not in _SCOPES:
-        errors.append(not_supported("spec.scope", spec["scope"], _SCOPES))
-    if spec.get("group") and (name_fault(spec["group"]) or "." not in spec["group"]):
-        errors.append(invalid("spec.group", spec["group"], "should be a domain with at least one dot"))
+    errors += group_faults(spec.get("group", ""))
+    scope = spec.get("scope", "")
+    if not scope:
+        errors.append(required("spec.scope"))
+    elif scope not in _SCOPES:
+        errors.append(not_supported("spec.scope", scope, _SCOPES))
+    for index, version in enumerate(versions):
+        if not isinstance((version.get("schema") or {}).get("openAPIV3Schema"), dict):
+            errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
+    for index, version in enumerate(versions):
+        if fault := label_fault(version.get("name", "")):
+            errors.append(invalid(f"spec.versions[{index}].name", version.get("name", ""), fault))
+    errors += deprecation_faults(versions)
+    errors += version_list_faults(versions)
+    errors += names_faults(names, "spec.names")
+    errors += subresource_faults(versions)
+    errors += column_faults(versions)
+    errors += selectable_faults(versions)
+    if spec.get("preserveUnknownFields"):
+        errors.append(invalid("spec.preserveUnknownFields", True, _PRESERVE))
     return errors
 
 
+def _stored_faults(stored: list[str], versions: list[dict[str, Any]]) -> list[FieldError]:
+    where = "status.storedVersions"
+    if not stored:
+        return [invalid(where, None, "must have at least one stored version")]
+    names = [one.get("name") for one in versions]
+    errors = [
+        invalid(where, stored, f"must have the storage version {one.get('name')}")
+        for one in versions
+        if one.get("storage") and one.get("name") not in stored
+    ]
+    for index, name in enumerate(stored):
+        if name not in names:
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
+            )
+            errors.append(invalid(f"{where}[{index}]", name, detail))
+    return errors
+
+
+def _approval_faults(new: dict[str, Any]) -> list[FieldError]:
+    group = (new.get("spec") or {}).get("group", "")
+    if not group.endswith((".k8s.io", ".kubernetes.io")) and group not in ("k8s.io", "kubernetes.io"):
+        return []
+    if (new["metadata"].get("annotations") or {}).get(_APPROVAL):
+        return []
+    detail = f'protected groups must have approval annotation "{_APPROVAL}", see {_APPROVAL_TEXT}'
+    return [required(f"metadata.annotations[{_APPROVAL}]", detail)]
+
+
 def _immutable_faults(spec: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
-    pairs = (
-        ("spec.group", spec.get("group"), old.get("group")),
-        ("spec.scope", spec.get("scope"), old.get("scope")),
-        ("spec.names.kind", (spec.get("names") or {}).get("kind"), (old.get("names") or {}).get("kind")),
-        ("spec.names.plural", (spec.get("names") or {}).get("plural"), (old.get("names") or {}).get("plural")),
-    )
-    return [invalid(path, new, "field is immutable") for path, new, before in pairs if before and new != before]
+    before = old.get("spec") or {}
+    names, old_names = spec.get("names") or {}, before.get("names") or {}
+    pairs = [
+        ("spec.group", spec.get("group"), before.get("group")),
+        ("spec.names.plural", names.get("plural"), old_names.get("plural")),
+    ]
+    if is_established(old):
+        pairs = [
+            ("spec.scope", spec.get("scope"), before.get("scope")),
+            ("spec.names.kind", names.get("kind"), old_names.get("kind")),
+            *pairs,
+        ]
+    return [invalid(path, value, "field is immutable") for path, value, known in pairs if value != known]
 
 
 def _conditions(clash: str) -> list[dict[str, str]]:

@@ -37,6 +37,7 @@ def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any
     if _RETAIN in patch:
         kept = set(_names(patch[_RETAIN], _RETAIN))
         current = {name: value for name, value in current.items() if name in kept}
+    before = {name: list(value) for name, value in current.items() if isinstance(value, list)}
     for name, value in patch.items():
         if name.startswith("$"):
             continue
@@ -45,7 +46,7 @@ def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any
         else:
             current[name] = _merge_field(current.get(name), value, _child(schema, name))
     _delete_from_lists(current, patch)
-    _set_orders(current, patch, schema)
+    _set_orders(current, patch, schema, before)
     return current
 
 
@@ -69,13 +70,15 @@ def _merge_list(target: Any, patch: list[Any], schema: Mapping[str, Any]) -> lis
     if not key and not _is_merged(schema):
         return _plain(patch)
     current: list[Any] = list(target) if isinstance(target, list) else []
+    before = list(current)
     if not key:
-        return current + [item for item in patch if item not in current]
+        merged = current + [item for item in patch if item not in current]
+        return _ordered(merged, patch, "", before)
     if any(isinstance(item, dict) and item.get(_DIRECTIVE) == "replace" and len(item) == 1 for item in patch):
         return [item for item in patch if item.get(_DIRECTIVE) != "replace"]
     for item in patch:
         _merge_item(current, item, key, schema)
-    return current
+    return _ordered(current, [_mark(item, key) for item in patch], key, before)
 
 
 def _merge_item(current: list[Any], item: Any, key: str, schema: Mapping[str, Any]) -> None:
@@ -131,26 +134,32 @@ def _delete_from_lists(target: dict[str, Any], patch: dict[str, Any]) -> None:
             target[name] = [item for item in target[name] if item not in gone]
 
 
-def _set_orders(target: dict[str, Any], patch: dict[str, Any], schema: Mapping[str, Any]) -> None:
+def _set_orders(
+    target: dict[str, Any], patch: dict[str, Any], schema: Mapping[str, Any], before: Mapping[str, Any]
+) -> None:
     for directive, value in patch.items():
         name = directive.removeprefix(_ORDER_PREFIX)
         if name == directive or not isinstance(target.get(name), list):
             continue
         key = _merge_key(_child(schema, name))
         order = [_mark(item, key) for item in _names(value, directive)]
-        target[name] = _ordered(target[name], order, key)
+        target[name] = _ordered(target[name], order, key, before.get(name) or [])
 
 
 def _mark(item: Any, key: str) -> Any:
     return item.get(key) if key and isinstance(item, dict) else item
 
 
-def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Items in the order asked for; those it does not name stay behind the one they follow now."""
-    ranks: list[tuple[int, int]] = []
-    rank = -1
-    for position, item in enumerate(items):
-        mark = _mark(item, key)
-        rank = order.index(mark) if mark in order else rank
-        ranks.append((rank, position))
-    return [items[position] for _, position in sorted(ranks)]
+def _ordered(items: list[Any], order: list[Any], key: str, before: list[Any]) -> list[Any]:
+    """Items in the order asked for; one that it does not name stays before those that it preceded so far."""
+    named = sorted(
+        (item for item in items if _mark(item, key) in order), key=lambda item: order.index(_mark(item, key))
+    )
+    others = [item for item in items if _mark(item, key) not in order]
+    was = [_mark(item, key) for item in before]
+    merged: list[Any] = []
+    while named and others:
+        left, right = _mark(others[0], key), _mark(named[0], key)
+        first = left in was and right in was and was.index(left) < was.index(right)
+        merged.append((others if first else named).pop(0))
+    return merged + named + others

@@ -95,6 +95,7 @@ async def _carry_out(
     info = request.info
     before = msgspec.json.encode(value)
     shown = {**value, "metadata": dict(value["metadata"])}
+    info.strategy.prepare_delete(value)
     mark_deleted(context, value, propagation=propagation)
     done = status.success(info, name=request.name, uid=current.uid)
     if is_finished(value):

@@ -5,14 +5,15 @@ Source: kubernetes/apiextensions-apiserver: pkg/registry/customresource/etcd.go 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from ironbell.api.client import BadRequest, PatchType, UnsupportedMediaType
+from ironbell.api.client import BadRequest, Invalid, PatchType, UnsupportedMediaType
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
-from ironbell.apiserver.fielderrors import invalid
+from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.patches.jsonpatch import apply_json_patch
 from ironbell.apiserver.patches.merge import merge
 from ironbell.apiserver.resources import ScalePaths
@@ -54,8 +55,8 @@ async def _set(context: Context, request: Request, wanted: Any) -> bytes:
         scale = wanted(_scale(request, scratch))
         replicas = _at(scale, ("spec", "replicas")) or 0
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-            fault = invalid("spec.replicas", replicas, "should be a non-negative integer")
-            raise status.invalid(request.info, request.name, errors=[fault])
+            fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise _invalid_scale(request, fault)
         version = _at(scale, ("metadata", "resourceVersion"))
         if version:
             scratch["metadata"]["resourceVersion"] = version
@@ -85,8 +86,27 @@ def _scale(request: Request, value: Object) -> Object:
     }
     selector = _at(value, paths.label_selector) if paths.label_selector else None
     if selector:
-        scale["status"]["selector"] = selector
+        scale["status"]["selector"] = selector if isinstance(selector, str) else selector_text(selector)
     return scale
+
+
+def selector_text(selector: Object) -> str:
+    """A label selector, or a plain map of labels, in the form of a query."""
+    labels: Object = selector
+    expressions: Sequence[Object] = ()
+    if selector.keys() <= {"matchLabels", "matchExpressions"}:
+        labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
+    parts = {key: f"{key}={value}" for key, value in labels.items()}
+    for one in expressions:
+        key, values = str(one.get("key", "")), ",".join(sorted(one.get("values") or ()))
+        forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
+        parts[key] = forms.get(one.get("operator", ""), f"!{key}")
+    return ",".join(parts[key] for key in sorted(parts))
+
+
+def _invalid_scale(request: Request, fault: FieldError) -> Invalid:
+    details = {"name": request.name, "group": "autoscaling", "kind": "Scale", "causes": [fault.cause]}
+    return Invalid(f'Scale.autoscaling "{request.name}" is invalid: {fault}', details=details)
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:

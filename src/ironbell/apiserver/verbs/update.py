@@ -38,7 +38,7 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
     given = value["metadata"]
     if not given.get("resourceVersion") and request.info.updates_need_version:
         fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status.invalid(request.info, request.name, errors=[fault])
+        raise status.invalid_resource(request.info, request.name, error=fault)
     encoded = msgspec.json.encode(value)
 
     def change(old: Object, scratch: Object) -> Object:
