@@ -8,14 +8,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import apsw
 import msgspec
 import pytest
 
-from ironbell.api.client import ListOptions
+from ironbell.api.client import Expired, ListOptions
 from ironbell.api.core import CONFIG_MAP
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.log import StorageError
+from ironbell.apiserver.store.retention import Retention
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 
@@ -144,12 +146,13 @@ async def test_a_commit_that_was_cut_off_is_no_damage(tmp_path: Path) -> None:
     assert len(await objects(folder)) == 79
 
 
-async def test_flipped_bytes_never_change_what_is_served(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [7, 8])
+async def test_flipped_bytes_never_change_what_is_served(tmp_path: Path, seed: int) -> None:
     folder = await closed(tmp_path / "site")
     right = await objects(folder)
     file = folder / "api.db"
     raw = file.read_bytes()
-    choose = random.Random(7)
+    choose = random.Random(seed)
     reasons: list[str] = []
     for _ in range(60):
         changed = bytearray(raw)
@@ -167,3 +170,19 @@ async def test_flipped_bytes_never_change_what_is_served(tmp_path: Path) -> None
             assert found == right
     assert len(reasons) > 30
     assert [reason for reason in reasons if "is damaged" not in reason] == []
+
+
+async def test_history_that_is_damaged_makes_watchers_list_anew(tmp_path: Path) -> None:
+    async with ApiServer.open(
+        tmp_path / "api.db", clock=ManualClock(), randomness=SeededRandomness(1), retention=Retention(memory_changes=4)
+    ) as server:
+        start = server.resource_version
+        for number in range(20):
+            await create(server, f"n{number}")
+        connection = apsw.Connection(str(tmp_path / "api.db"))
+        connection.execute("UPDATE revisions SET body = zeroblob(900) WHERE name = 'n3'")
+        connection.close()
+        events = server.client(ADMIN).watch(WHERE, "default", resource_version=start)
+        with pytest.raises(Expired):
+            await anext(events)
+        assert len((await server.client(ADMIN).list(WHERE, "default", ListOptions())).items) == 20

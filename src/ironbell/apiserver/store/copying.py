@@ -97,7 +97,7 @@ def check_database(path: Path, keys: Keyring | None, progress: Progress) -> Find
                     problems.append(str(error))
                 if rows % _ROWS == 0 or rows == total:
                     progress(rows, total)
-    except apsw.CorruptError as error:
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
         raise faults.cannot_open(path, error) from error
     except apsw.Error as error:
         raise faults.cannot_read(path, error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import apsw
@@ -9,10 +10,12 @@ import apsw
 from ironbell.apiserver.store.envelope import DamagedRow
 from ironbell.apiserver.store.log import StorageError
 
+_LEAST_BYTES = 64 << 10
+
 
 def cannot_open(path: Path, error: Exception) -> StorageError:
     """Why a database cannot be served, with what to do about it. Nothing has been changed."""
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError | DamagedRow):
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError | UnicodeDecodeError | DamagedRow):
         return damaged(path, str(error))
     if isinstance(error, StorageError):
         return error
@@ -41,7 +44,7 @@ def cannot_read(path: Path, error: Exception) -> StorageError:
 
 def _cause(path: Path, error: Exception) -> str:
     folder = path.parent
-    if isinstance(error, apsw.FullError):
+    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and _is_full(folder)):
         return f"the disk is full; make room in {folder}. Nothing was lost, and writes go on by themselves then"
     if isinstance(error, apsw.ReadOnlyError):
         return f"{folder} is read-only; the kernel's log says why if that was not intended"
@@ -50,3 +53,12 @@ def _cause(path: Path, error: Exception) -> str:
     if isinstance(error, apsw.CantOpenError):
         return f"{error}; see whether {folder} exists and may be written"
     return str(error) or type(error).__name__
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether the disk has no room, which SQLite tells as an I/O error where it extends a file that it maps."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _LEAST_BYTES

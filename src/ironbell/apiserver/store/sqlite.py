@@ -77,7 +77,7 @@ class SqliteLog:
             self._writer, self._envelope = schema.open_database(self._path, self._lock, self._keys)
             self._reader = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
             loaded = self._load()
-        except (apsw.Error, StorageError) as error:
+        except (apsw.Error, UnicodeDecodeError, StorageError) as error:
             os.close(self._lock)
             raise faults.cannot_open(self._path, error) from error
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -104,7 +104,7 @@ class SqliteLog:
         try:
             for row in self._reader.executemany(query, revisions):
                 yield self._envelope.unwrap(_row(*row))
-        except (apsw.Error, StorageError) as error:
+        except (apsw.Error, UnicodeDecodeError, StorageError) as error:
             self._is_damaged = True
             raise faults.cannot_open(self._path, error) from error
 
@@ -138,7 +138,7 @@ class SqliteLog:
         try:
             with self._read_lock:
                 found = list(self._reader.execute(query, (after, resource, limit)))
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise faults.cannot_read(self._path, error) from error
         unwrap = self._envelope.unwrap
         read: list[tuple[Row, bytes | None]] = []

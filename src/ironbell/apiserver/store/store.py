@@ -44,6 +44,7 @@ class Store:
         self._compacted = 0
         self._start = 0
         self._is_closed = False
+        self._is_refusing = False
         self.revision = 0
         """The newest revision that is durable and visible."""
 
@@ -160,6 +161,9 @@ class Store:
                 self._fail(failure)
                 self._log.resume()
             return
+        if self._is_refusing:
+            self._is_refusing = False
+            structlog.get_logger().info("writes go on")
         touched: dict[int, History] = {}
         for _ in rows:
             change, written = self._under_way.popleft()
@@ -195,8 +199,10 @@ class Store:
         return history
 
     def _fail(self, failure: StorageError) -> None:
-        if self._under_way:
-            structlog.get_logger().error("writes lost", count=len(self._under_way), cause=failure.message)
+        if self._under_way and not self._is_refusing:
+            # once, and not for every write: the log may be on the same disk
+            self._is_refusing = True
+            structlog.get_logger().error("writes are refused", count=len(self._under_way), cause=failure.message)
         under_way, self._under_way = self._under_way, deque()
         self._latest.clear()
         for _, written in under_way:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
+from ironbell.apiserver import status
 from ironbell.apiserver.store.entry import Change
+from ironbell.apiserver.store.log import StorageError
 from ironbell.apiserver.store.store import Store
 
 BATCH = 256
@@ -52,9 +56,18 @@ class Feed:
                 return []
 
     async def _read_disk(self) -> list[Change] | None:
-        """Changes from disk; empty if there were none before those in memory; None if they have been given up."""
+        """Changes from disk; empty if there were none before those in memory; None if they have been given up.
+
+        Raises:
+            Expired: the disk cannot be read.
+        """
         in_memory_after = self._history.complete_after
-        changes = await self._store.read_history(self._resource, self._after, limit=BATCH)
+        try:
+            changes = await self._store.read_history(self._resource, self._after, limit=BATCH)
+        except StorageError as error:
+            # Whoever follows can list anew, from memory: better than to end here again and again.
+            structlog.get_logger().error("history cannot be read", resource=self._resource, cause=error.message)
+            raise status.expired_version(self._after, self._history.complete_after) from error
         if self._history.is_closed or self._after < self._store.oldest(self._resource):
             return None
         self._after = changes[-1].entry.version if changes else in_memory_after

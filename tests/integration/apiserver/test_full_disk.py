@@ -1,0 +1,205 @@
+"""Disks that are full, fail or are read-only, with real file systems: writes are refused, everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import resource
+import struct
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ironbell.api.client import EventType, ListOptions, Unavailable
+from ironbell.api.core import CONFIG_MAP
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.store.keys import KeyFile
+from ironbell.apiserver.store.log import StorageError
+from ironbell.base.clock import SystemClock
+from ironbell.base.randomness import SystemRandomness
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
+
+WHERE = CONFIG_MAP.collection
+EXT4_IOC_SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+
+
+@contextmanager
+def mounted(place: Path, *arguments: str) -> Iterator[Path]:
+    place.mkdir()
+    subprocess.run(["mount", *arguments, str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Path]:
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs") as place:
+        yield place
+
+
+@pytest.fixture
+def ext4(tmp_path: Path) -> Iterator[Path]:
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(48 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+    with mounted(tmp_path / "disk", "-o", "loop", str(image)) as place:
+        yield place
+
+
+@asynccontextmanager
+async def opened(disk: Path) -> AsyncIterator[ApiServer]:
+    keys = KeyFile(disk / "storage.key")
+    async with ApiServer.open(disk / "api.db", keys=keys, clock=SystemClock(), randomness=SystemRandomness()) as server:
+        yield server
+
+
+async def create(server: ApiServer, name: str, size: int = 20_000) -> None:
+    body = msgspec.json.encode({"metadata": {"name": name}, "data": {"x": "y" * size}})
+    await server.client(ADMIN).create(WHERE, "default", body)
+
+
+async def write_again(server: ApiServer, name: str) -> None:
+    """Write where that is possible again. A write of the server's own that was on its way to the full disk may take
+    one with it."""
+    for _ in range(20):
+        with contextlib.suppress(Unavailable):
+            return await create(server, name)
+    return await create(server, name)
+
+
+async def names(server: ApiServer) -> set[str]:
+    page = await server.client(ADMIN).list(WHERE, "default", ListOptions())
+    return {msgspec.json.decode(item)["metadata"]["name"] for item in page.items}
+
+
+async def write_until_refused(server: ApiServer, prefix: str) -> tuple[set[str], str]:
+    """What was acknowledged before writes were refused, and the refusal."""
+    made: set[str] = set()
+    for number in range(5000):
+        name = f"{prefix}{number}"
+        try:
+            await create(server, name)
+        except Unavailable as refusal:
+            return made, str(refusal)
+        made.add(name)
+    pytest.fail("nothing was refused")
+
+
+async def check_refusal(server: ApiServer, made: set[str]) -> None:
+    """Reads and watches go on while writes are refused, several at once too."""
+    assert made <= await names(server)
+    refused = await asyncio.gather(*(create(server, f"more{n}") for n in range(40)), return_exceptions=True)
+    assert {type(answer) for answer in refused} == {Unavailable}
+    assert not any(name.startswith("more") for name in await names(server))
+
+
+def fill(disk: Path) -> Path:
+    """A file that takes all the room there is."""
+    filler = disk / "filler"
+    descriptor = os.open(filler, os.O_CREAT | os.O_WRONLY)
+    with contextlib.suppress(OSError):
+        for size in (1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.write(descriptor, b"\1" * size)
+    os.close(descriptor)
+    return filler
+
+
+@pytest.mark.parametrize("disk", ["tmpfs", "ext4"])
+async def test_a_full_disk(disk: str, request: pytest.FixtureRequest) -> None:
+    place: Path = request.getfixturevalue(disk)
+    async with opened(place) as server:
+        await create(server, "first")
+        events = server.client(ADMIN).watch(WHERE, "default", resource_version=server.resource_version)
+        filler = fill(place)
+        made, refusal = await write_until_refused(server, "a")
+        assert refusal == (
+            f"the database cannot be written: the disk is full; make room in {place}. Nothing was lost, and writes go "
+            "on by themselves then"
+        )
+        await check_refusal(server, made | {"first"})
+        filler.unlink()
+        await write_again(server, "after")
+        made |= {"first", "after"}
+        assert made <= await names(server)
+        seen: set[str] = set()
+        async with asyncio.timeout(20):
+            while "after" not in seen:
+                event = await anext(events)
+                assert event.type is EventType.ADDED
+                seen.add(msgspec.json.decode(event.body)["metadata"]["name"])
+        assert seen == made - {"first"}
+    async with opened(place) as server:
+        assert made <= await names(server)
+
+
+async def test_a_start_on_a_full_disk_loses_nothing(tmpfs: Path) -> None:
+    async with opened(tmpfs) as server:
+        await create(server, "first")
+    filler = fill(tmpfs)
+    with pytest.raises(StorageError, match="the disk is full; make room in"):
+        async with opened(tmpfs):
+            pass
+    filler.unlink()
+    async with opened(tmpfs) as server:
+        assert "first" in await names(server)
+
+
+async def test_a_limit_of_the_file_size(tmpfs: Path) -> None:
+    """Python ignores SIGXFSZ, so that the limit is an I/O error."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with opened(tmpfs) as server:
+        await create(server, "first")
+        resource.setrlimit(resource.RLIMIT_FSIZE, ((tmpfs / "api.db-wal").stat().st_size + 100_000, before[1]))
+        try:
+            made, refusal = await write_until_refused(server, "a")
+            assert "disk I/O error in" in refusal
+            await check_refusal(server, made | {"first"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        await write_again(server, "after")
+    async with opened(tmpfs) as server:
+        assert made | {"first", "after"} <= await names(server)
+
+
+async def test_a_disk_that_fails(ext4: Path, tmp_path: Path) -> None:
+    """Every access fails from one moment on, as when the device is gone."""
+    async with opened(ext4) as server:
+        for number in range(50):
+            await create(server, f"n{number}")
+        descriptor = os.open(ext4, os.O_RDONLY)
+        fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("i", NO_LOG_FLUSH))
+        os.close(descriptor)
+        made, refusal = await write_until_refused(server, "a")
+        assert "the database cannot be written: " in refusal
+        await check_refusal(server, made)
+        assert len([name for name in await names(server) if name.startswith("n")]) == 50
+    subprocess.run(["umount", str(ext4)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(tmp_path / "image"), str(ext4)], check=True)
+    async with opened(ext4) as server:
+        assert {f"n{number}" for number in range(50)} | made <= await names(server)
+
+
+async def test_a_read_only_disk_is_told(ext4: Path) -> None:
+    async with opened(ext4) as server:
+        await create(server, "first")
+    subprocess.run(["mount", "-o", "remount,ro", str(ext4)], check=True)
+    with pytest.raises(StorageError, match=r"[Rr]ead-only"):
+        async with opened(ext4):
+            pass
+    subprocess.run(["mount", "-o", "remount,rw", str(ext4)], check=True)
+    async with opened(ext4) as server:
+        assert "first" in await names(server)
