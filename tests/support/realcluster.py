@@ -84,11 +84,9 @@ class RealCluster:
             self._wait("kube-controller-manager", f"https://127.0.0.1:{manager_port}/healthz")
 
     def stop(self) -> None:
-        """End all processes, those that depend on others first."""
+        """End all processes, those that depend on others first: kube-apiserver does not end without its etcd."""
         for process in reversed(self._processes.values()):
-            if process.poll() is None:
-                process.terminate()
-        for process in reversed(self._processes.values()):
+            process.terminate()
             try:
                 process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
