@@ -113,12 +113,17 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         creation_warning=_NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else "",
     )
     if (found.group, plural) == ("events.k8s.io", "events"):
-        return replace(info, storage_group="", convert=convert_event, field_labels=())
+        return replace(info, storage_group="", convert=convert_event, field_labels=_stored_as(names.EVENT_LABELS))
     return info
 
 
 def _shape(found: BuiltinResource) -> Shape:
     return Shape(lambda: expanded(found.type), compile_typed)
+
+
+def _stored_as(labels: dict[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Field labels that are found where another label says."""
+    return tuple((label, _field_path(stored)) for label, stored in labels.items())
 
 
 def _field_path(label: str) -> tuple[str, ...]:

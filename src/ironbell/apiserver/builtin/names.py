@@ -88,6 +88,14 @@ FIELD_LABELS: dict[str, tuple[str, ...]] = {
     "secrets": ("type",),
     "services": ("spec.clusterIP", "spec.type"),
 }  # fmt: skip
+EVENT_LABELS = {
+    "reason": "reason", "type": "type", "reportingController": "reportingComponent",
+    **{
+        f"regarding.{field}": f"involvedObject.{field}"
+        for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    },
+}  # fmt: skip
+"""The labels of events.k8s.io, and those of the core API, as which events are stored."""
 FIELD_PATHS: dict[str, tuple[str, ...]] = {
     "status.successful": ("status", "succeeded"),
     "source": ("source", "component"),
