@@ -21,6 +21,7 @@ pytest_plugins = [
     "support.embeddedcluster",
     "support.installation",
     "support.kubectl",
+    "support.pythonclients",
     "support.realcluster",
     "support.components",
 ]

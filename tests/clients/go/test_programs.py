@@ -1,0 +1,40 @@
+"""Controllers in Go find what they expect: small programs of ours, with the libraries that real ones are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.gobuild import CannotBuild, build
+
+MODULES = Path(__file__).parents[2] / "go"
+RUN_TIMEOUT_S = 120
+
+
+async def steps_of(name: str, kubeconfig: Path) -> list[str]:
+    """What a program printed, one line for each step that held."""
+    try:
+        program = await asyncio.to_thread(build, MODULES / name, ".", name=name)
+    except CannotBuild as error:
+        pytest.skip(f"{name} cannot be built: {error}")
+    process = await asyncio.create_subprocess_exec(
+        program, env={"KUBECONFIG": str(kubeconfig)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(RUN_TIMEOUT_S):
+        out, err = await process.communicate()
+    assert process.returncode == 0, f"{out.decode()[-500:]}\n{err.decode()[-2000:]}"
+    return out.decode().splitlines()
+
+
+async def test_client_go(kubeconfig: Path) -> None:
+    steps = await steps_of("clientgo", kubeconfig)
+    for step in (
+        "deployment is whole", "apply conflicts", "owned objects go first", "no write is lost",
+        "both ways tell the same", "dynamic informer sees the objects go", "metadata informer has annotations",
+        "informer tells of each change once", "bookmark of json", "bookmark of protocol buffers",
+        "events are counted together", "events are seen by both APIs", "second leads as soon as the first stops",
+    ):  # fmt: skip
+        assert step in steps
+    assert steps[-1] == "namespace deleted"
