@@ -10,6 +10,9 @@ import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.demo.run import NODE
+from ironbell.lab.state import read_state
+from support.clusterinstallation import cluster_installation
+from support.components import OnCluster
 from support.installation import Artefacts, Installation, installation, kill
 from support.site import CORE, WIRE
 
@@ -47,14 +50,36 @@ async def test_uefi_machine_is_installed_though_every_process_is_killed(tmp_path
         assert "ironbell.dev/installed-system-up" in hardware.metadata.annotations
 
 
+async def install_and_check(seen: Installation) -> None:
+    await seen.apply(*seen.objects(), *seen.install())
+    await seen.until(
+        lambda: "InstalledSystemUp" in seen.reasons(), within_s=BOOT_S + INSTALL_S + FINISH_S, what="installed"
+    )
+    await seen.until(lambda: seen.state(WORKFLOW) == "SUCCESS", within_s=60, what="end of the workflow")
+    await check_installed(seen)
+
+
+async def test_bios_machine_is_installed_on_a_real_api_server(
+    on_cluster: OnCluster, tmp_path: Path, artefacts: Artefacts
+) -> None:
+    """Every component is a process with the token of its own ServiceAccount; the audit log is looked at afterwards."""
+    async with cluster_installation(on_cluster, tmp_path, artefacts, firmware="bios") as seen:
+        await install_and_check(seen)
+
+
+@pytest.mark.soak
+async def test_uefi_machine_is_installed_on_a_real_api_server_though_leaders_die_every_20_s(
+    on_cluster: OnCluster, tmp_path: Path, artefacts: Artefacts
+) -> None:
+    async with cluster_installation(on_cluster, tmp_path, artefacts, firmware="uefi", replicas=2) as seen:
+        await install_and_check(seen)
+        assert read_state(tmp_path).machine(NODE).starts == 2  # switched on once, and the last action
+
+
+@pytest.mark.soak
 async def test_bios_machine_is_installed(tmp_path: Path, artefacts: Artefacts) -> None:
     async with installation(tmp_path, artefacts, firmware="bios") as seen:
-        await seen.apply(*seen.objects(), *seen.install())
-        await seen.until(
-            lambda: "InstalledSystemUp" in seen.reasons(), within_s=BOOT_S + INSTALL_S + FINISH_S, what="installed"
-        )
-        await seen.until(lambda: seen.state(WORKFLOW) == "SUCCESS", within_s=60, what="end of the workflow")
-        await check_installed(seen)
+        await install_and_check(seen)
 
 
 @pytest.mark.soak
