@@ -11,6 +11,7 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
 from ironbell.app.rendering import TemplateEngine
+from ironbell.base.clock import Clock
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.connect import connect
@@ -40,7 +41,7 @@ def grant_controllers(authorizer: RoleAuthorizer) -> None:
 
 
 @asynccontextmanager
-async def all_controllers(manager: Manager, server: ApiServer) -> AsyncIterator[None]:
+async def all_controllers(manager: Manager, server: ApiServer, clock: Clock) -> AsyncIterator[None]:
     """Add all controllers to the manager; what they hold open is closed when the block is left."""
     engine = TemplateEngine()
 
@@ -50,7 +51,7 @@ async def all_controllers(manager: Manager, server: ApiServer) -> AsyncIterator[
     access = BmcAccess(api_of(BMC_ACCESS), connect)
     for controller in (
         *tink.controllers(engine, engine.parse, api_of),
-        *rufio.controllers(access, server.clock, api_of),
+        *rufio.controllers(access, clock, api_of),
     ):
         manager.add(controller)
     try:

@@ -31,7 +31,7 @@ from ironbell.app.privileges import named_account
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
-from ironbell.base.clock import SystemClock
+from ironbell.base.clock import SteadyClock, SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
@@ -56,7 +56,7 @@ async def serve_core(configuration: CoreConfig) -> None:
     """Open the store, serve the API, run the controllers; until cancelled."""
     folder = Path(configuration.data_dir)
     wire = Path(configuration.wire_folder) if configuration.wire_folder else None
-    clock, randomness = SystemClock(), SystemRandomness()
+    clock, steady, randomness = SystemClock(), SteadyClock(), SystemRandomness()
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
     grant_controllers(authorizer)
@@ -78,8 +78,8 @@ async def serve_core(configuration: CoreConfig) -> None:
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
-        manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-        await stack.enter_async_context(all_controllers(manager, server))
+        manager = Manager(server.client(roles.READER), component="ironbell", clock=steady, randomness=randomness)
+        await stack.enter_async_context(all_controllers(manager, server, steady))
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
             announce = group.create_task(_announce(manager, running), name="announce")

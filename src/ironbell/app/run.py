@@ -26,7 +26,7 @@ from ironbell.app.run_controllers import make_controllers
 from ironbell.app.run_options import RunOptions
 from ironbell.app.run_wire import Servers
 from ironbell.app.wire_sockets import WireSockets
-from ironbell.base.clock import SystemClock
+from ironbell.base.clock import SteadyClock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.connection import Connection, from_kubeconfig, in_cluster
@@ -111,7 +111,7 @@ async def _main(options: RunOptions, connection: Connection, sockets: WireSocket
 
 
 def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> list[Part]:
-    clock, randomness = SystemClock(), SystemRandomness()
+    clock, randomness = SteadyClock(), SystemRandomness()
     parts: list[Part] = [
         make_controllers(
             component,

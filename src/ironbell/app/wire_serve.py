@@ -25,7 +25,7 @@ from ironbell.app.http_problems import problem_logger
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
 from ironbell.app.wire_sockets import WireSockets
 from ironbell.app.wire_workflows import Workflows
-from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.clock import Clock, SteadyClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
@@ -68,7 +68,7 @@ class _Wire:
 
 async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
     """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
-    clock = SystemClock()
+    clock = SteadyClock()
     async with asyncio.TaskGroup() as group:
         directory = HardwareDirectory()
         events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())

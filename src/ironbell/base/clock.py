@@ -7,6 +7,7 @@ can run on a virtual clock (docs/architecture.md, "Determinism").
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -29,6 +30,34 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.time(), UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class SteadyClock:
+    """The machine's clocks, with steps of the wall clock taken slowly.
+
+    Who judges how long something took by times that are stored (timeouts of a Workflow, say) must not believe that an
+    hour has passed because somebody set the clock. Times given here advance with the time that really passes, the
+    machine's sleep included, and run up to a tenth faster or slower until they meet the system's again.
+    """
+
+    SLEW = 0.1
+
+    def __init__(self, wall: Callable[[], float] = time.time, elapsed: Callable[[], float] | None = None) -> None:
+        self._wall = wall
+        self._elapsed = elapsed or (lambda: time.clock_gettime(time.CLOCK_BOOTTIME))
+        self._given, self._at = wall(), self._elapsed()
+
+    def now(self) -> datetime:
+        elapsed, wall = self._elapsed(), self._wall()
+        passed = max(0.0, elapsed - self._at)
+        apart = wall - (self._given + passed)
+        most = passed * self.SLEW
+        self._given += passed + max(-most, min(most, apart))
+        self._at = elapsed
+        return datetime.fromtimestamp(self._given, UTC)
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory
+from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory, Match
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID}
 
@@ -26,5 +26,26 @@ def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -
         return f"Hardware {name} of the Workflow does not exist, so nobody knows which machine is meant"
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
+    own = machine_of(workflow, agent_id, directory)
+    if own != name and (another := directory.get(workflow.metadata.namespace, own)) is not None:
+        hardware, name = another, own
+        if ANNOTATION_DISABLED in hardware.metadata.annotations:
+            return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
     conflicts = (conflict for conflict in directory.conflicts_of(hardware) if conflict.attribute in _IDENTITY)
     return next((conflict.message for conflict in conflicts), None)
+
+
+def machine_of(workflow: Workflow, agent_id: str, directory: HardwareDirectory | None) -> str:
+    """The name of the Hardware that the agent must be on; empty where nothing says so.
+
+    It is the Workflow's own, except where tasks name several agents: then each may be on a Hardware of its own. A
+    Workflow of one agent is held to its Hardware, so that a wrong agent id in it erases nobody else's disks.
+    """
+    name = workflow.spec.hardware_ref
+    agents = {task.agent_id for task in workflow.status.tasks}
+    if directory is None or len(agents) < 2 or agent_id not in agents:
+        return name
+    found = directory.by_agent_id(agent_id)
+    if isinstance(found, Match) and found.hardware.metadata.namespace == workflow.metadata.namespace:
+        return found.hardware.metadata.name
+    return name

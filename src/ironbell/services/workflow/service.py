@@ -147,7 +147,7 @@ class WorkflowService(WorkflowServiceBase):
         self, request: workflow_pb2.ActionRequest, choice: Serve, *, knows_us: bool
     ) -> workflow_pb2.ActionResponse:
         workflow = choice.workflow
-        namespace, name = workflow.metadata.namespace, workflow.spec.hardware_ref
+        namespace, name = workflow.metadata.namespace, guard.machine_of(workflow, request.agent_id, self._directory)
         hardware: Hardware | None = None
         if name and (knows_us or choice.is_first):
             with _api_errors("error getting hardware"):

@@ -9,7 +9,7 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow.guard import objection
+from ironbell.services.workflow.guard import machine_of, objection
 
 MAC = "52:54:00:00:00:01"
 
@@ -81,3 +81,45 @@ def test_a_disabled_hardware_is_left_alone():
     why = found(a_hardware("m1", MAC, **{"tinkerbell.org/disabled": "in repair"}))
     assert why is not None
     assert "tinkerbell.org/disabled" in why
+
+
+OTHER = "52:54:00:00:00:02"
+
+
+def of_agents(*agents: str) -> Workflow:
+    tasks = [{"id": f"t{number}", "name": "t", "agentID": agent} for number, agent in enumerate(agents)]
+    body = {
+        "metadata": {"name": "wf", "namespace": "ns"},
+        "spec": {"hardwareRef": "m1"},
+        "status": {"tasks": tasks},
+    }
+    return WORKFLOW.decode(msgspec.json.encode(body))
+
+
+def machine(workflow: Workflow, agent_id: str, *hardware: Hardware) -> str:
+    directory = HardwareDirectory()
+    for one in (a_hardware("m1", MAC), a_hardware("m2", OTHER), *hardware):
+        directory.upsert(one)
+    return machine_of(workflow, agent_id, directory)
+
+
+def test_each_agent_of_several_is_on_the_hardware_that_has_its_id():
+    both = of_agents(MAC, OTHER)
+    assert [machine(both, agent) for agent in (MAC, OTHER)] == ["m1", "m2"]
+
+
+def test_a_wrong_agent_id_in_a_workflow_of_one_machine_makes_no_other_machine_right():
+    assert machine(of_agents(OTHER, OTHER), OTHER) == "m1"
+
+
+def test_an_agent_that_no_hardware_has_is_held_to_the_workflow_s():
+    assert machine(of_agents(MAC, "52:54:00:00:00:03"), "52:54:00:00:00:03") == "m1"
+    assert machine_of(of_agents(MAC, OTHER), OTHER, None) == "m1"
+
+
+def test_the_second_machine_is_left_alone_when_it_is_disabled():
+    directory = HardwareDirectory()
+    directory.upsert(a_hardware("m1", MAC))
+    directory.upsert(a_hardware("m2", OTHER, **{"tinkerbell.org/disabled": "in repair"}))
+    assert "Hardware m2 is disabled" in (objection(of_agents(MAC, OTHER), OTHER, directory) or "")
+    assert objection(of_agents(MAC, OTHER), MAC, directory) is None
