@@ -30,7 +30,7 @@ async def create(call: Call) -> web.StreamResponse:
 
 async def act(call: Call) -> web.StreamResponse:
     """Create a subresource that is not stored."""
-    options, target = write_options(call.query, call.user_agent), call.target
+    options, target = write_options(call.query, call.user_agent, kind="CreateOptions"), call.target
     body = await bodies.read_object(call.request)
     answered = await call.api.act(
         call.info.collection, target.namespace, target.name, body, subresource=target.subresource, options=options
