@@ -1,6 +1,6 @@
 """The embedded API against kube-apiserver with etcd, in the same run, with the same client over TLS.
 
-    python bench/apiserver.py [--seconds 4] [--rounds 3] [--folder DIR] [--only ours]
+    python bench/apiserver.py [--seconds 4] [--rounds 3] [--folder DIR] [--parts PART...]
 
 Each server in turn does the same while the other one is stopped: durable creates with 1, 16 and 64 clients, a list of
 10,000 objects, events to 2,000 watchers; and both are started from nothing. Both have the definitions of all our kinds
@@ -40,6 +40,7 @@ OBJECTS = 10_000
 CLIENTS = (1, 16, 64)
 WATCHERS = 2_000
 EVENTS = 30
+PARTS = ("starts", "creates", "lists", "watches")
 PAUSE_S = 0.1
 """Between two events, so that each is measured by itself."""
 
@@ -144,7 +145,10 @@ def measure_fan_out(server: Server, figures: Figures) -> None:
     version = bytes(writer.received).partition(b'"resourceVersion":"')[2].partition(b'"')[0].decode()
     watchers = watch(where, f"{PATH}?watch=true&resourceVersion={version}", WATCHERS)
     writes = (where.request("POST", PATH, hardware(f"watched-{number}")) for number in range(EVENTS))
+    before = sum(map(processor_s, server.pids().values()))
     found = fan_out(writer, watchers, writes, pause_s=PAUSE_S)
+    cpu_s = sum(map(processor_s, server.pids().values())) - before
+    figures.event_cpu_us.append(cpu_s / EVENTS / WATCHERS * 1e6)
     for connection in [writer, *watchers]:
         connection.close()
     figures.fan_out_ms += [seconds * 1e3 for seconds in found.from_write]
@@ -177,8 +181,11 @@ def loop_lag(server: Ours, folder: Path) -> Lag:
 class Bench:
     """One run."""
 
-    def __init__(self, folder: Path, *, seconds: float, rounds: int, with_real: bool, crds: list[Any]) -> None:
+    def __init__(
+        self, folder: Path, *, seconds: float, rounds: int, with_real: bool, parts: list[str], crds: list[Any]
+    ) -> None:
         self._folder, self._seconds, self._rounds, self._crds = folder, seconds, rounds, crds
+        self._parts = [part for part in PARTS if part in parts]
         self._ours = Ours(folder / "ours")
         self._servers: list[Server] = [self._ours, *([Real(folder / "real")] if with_real else [])]
         self.figures = {server.name: Figures() for server in self._servers}
@@ -187,7 +194,9 @@ class Bench:
     def run(self) -> None:
         """Measure everything; figures are printed as they come, ratios at the end."""
         self._note_machine()
-        self._starts()
+        if "starts" in self._parts:
+            self._parts.remove("starts")
+            self._starts()
         with ExitStack() as stack:
             for server in self._servers:
                 stack.callback(server.stop)
@@ -199,9 +208,8 @@ class Bench:
                 self._of(server).empty_mib = memory(server)
                 say(server, f"empty: {shown(memory(server))} MiB resident")
                 hold(server)
-            self._creates()
-            self._full()
-            self._fan_outs()
+            for part in self._parts:
+                {"creates": self._creates, "lists": self._full, "watches": self._fan_outs}[part]()
         self._note_machine()
 
     def _of(self, server: Server) -> Figures:
@@ -279,7 +287,8 @@ class Bench:
             say(
                 server,
                 f"{WATCHERS} watchers over TLS: p50 {p50:.0f}, p99 {p99:.0f} ms from before the write; "
-                f"{from_answer[0]:.0f}, {from_answer[1]:.0f} ms from its answer",
+                f"{from_answer[0]:.0f}, {from_answer[1]:.0f} ms from its answer; "
+                f"{figures.event_cpu_us[-1]:.0f} us of processor for each event and watcher",
             )
         self._say_lag("watches")
 
@@ -316,7 +325,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4, help="of creates, for each number of clients and round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where to measure; a temporary folder otherwise")
-    parser.add_argument("--only", choices=["ours"], help="leave the real one out")
+    parser.add_argument("--alone", action="store_true", help="leave the real one out")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--crds", type=Path, help="folder with further definitions to install on both")
     arguments = parser.parse_args()
     raise_file_limit()
@@ -325,11 +335,12 @@ def main() -> None:
             Path(folder),
             seconds=arguments.seconds,
             rounds=arguments.rounds,
-            with_real=not arguments.only,
+            with_real=not arguments.alone,
+            parts=arguments.parts,
             crds=definitions(arguments.crds),
         )
         bench.run()
-    if not arguments.only:
+    if not arguments.alone:
         ours, real = bench.figures["ironbell"], bench.figures["kube-apiserver"]
         print(f"\n{'':44} {'ironbell':>10} {'real':>10}")
         for row in rows(ours, real, objects=OBJECTS, watchers=WATCHERS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ironbell.api.client import EventType, WatchEvent
 from ironbell.apiserver.actions import Actions
 from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.connect import Connects
@@ -12,11 +13,15 @@ from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.request import Request
 from ironbell.apiserver.resources import Convert, Resources
 from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.sharing import Shared
 from ironbell.apiserver.store.store import Store
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 
-__all__ = ["Context", "Request"]
+__all__ = ["Context", "Request", "ShownKey"]
+
+ShownKey = tuple[int, str, str, EventType]
+"""A revision, and the group and version that show it."""
 
 
 @dataclass
@@ -32,5 +37,7 @@ class Context:
     actions: Actions = field(default_factory=Actions)
     authorizer: RbacAuthorizer = field(default_factory=RbacAuthorizer)
     compile_rule: CompileRule | None = None
+    shown: Shared[ShownKey, WatchEvent] = field(default_factory=Shared)
+    """Events that several watchers may get."""
     conversions: Mapping[str, Convert] = field(default_factory=dict)
     """By `plural.group`: between the versions of custom resources whose versions differ."""

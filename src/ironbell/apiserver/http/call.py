@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from ironbell.api.client import ApiError, MethodNotAllowed, NotFound
+from ironbell.api.client import ApiError, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import measures
 from ironbell.apiserver.http.media import Format, object_format
@@ -17,15 +17,22 @@ from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.sharing import Shared
 from ironbell.apiserver.surface import ServerApi
 
 NO_RESOURCE = "the server could not find the requested resource"
+
+
+LineKey = tuple[int, str]
+"""The identity of an event, and how it is shown."""
 
 
 @dataclass
 class Streams:
     """Answers without an end: each ends at its deadline, and all of them when the server stops."""
 
+    lines: Shared[LineKey, tuple[WatchEvent, bytes]] = field(default_factory=Shared)
+    """Events as they were sent, with what they were made of."""
     _open: set[asyncio.Timeout] = field(default_factory=set)
     _closed: bool = False
 

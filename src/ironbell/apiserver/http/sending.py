@@ -9,10 +9,13 @@ import asyncio
 from collections.abc import Mapping
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 WRITE_TIMEOUT_S = 30
 STREAM_FROM_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
+_UNSENT_BYTES = 64 * 1024
+"""What may lie in a stream's buffer before whoever writes has to wait."""
 _COMMON: web.RequestKey[Mapping[str, str]] = web.RequestKey("headers", Mapping)
 
 
@@ -51,6 +54,62 @@ async def send(response: web.StreamResponse, piece: bytes | memoryview) -> None:
             await response.write(piece)
     except TimeoutError as error:
         raise ConnectionResetError("the client does not read") from error
+
+
+def chunk(piece: bytes) -> bytes:
+    """A piece as it goes over the wire in an answer whose length is not known."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece)
+
+
+class ChunkStream:
+    """An answer in chunks that are made before, since many get the same ones.
+
+    They go straight to the transport: with thousands of watchers every step on the way counts.
+    """
+
+    __slots__ = ("_response", "_transport", "_writer")
+
+    def __init__(
+        self, response: web.StreamResponse, writer: AbstractStreamWriter, transport: asyncio.WriteTransport
+    ) -> None:
+        self._response, self._writer, self._transport = response, writer, transport
+
+    @classmethod
+    async def open(cls, request: web.BaseRequest, headers: Mapping[str, str]) -> ChunkStream:
+        """Begin the answer.
+
+        Raises:
+            ConnectionResetError: the client is gone.
+        """
+        response = web.StreamResponse(headers={**common_headers(request), **headers})
+        response.enable_chunked_encoding()
+        writer, transport = await response.prepare(request), request.transport
+        if writer is None or transport is None:
+            raise ConnectionResetError("the client is gone")
+        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        return cls(response, writer, transport)
+
+    async def send(self, made: bytes) -> None:
+        """Send what `chunk` gave.
+
+        Raises:
+            ConnectionResetError: the client is gone or does not read.
+        """
+        transport = self._transport
+        if transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        transport.write(made)
+        if transport.get_write_buffer_size() > _UNSENT_BYTES:
+            try:
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    await self._writer.drain()
+            except TimeoutError as error:
+                raise ConnectionResetError("the client does not read") from error
+
+    async def end(self) -> web.StreamResponse:
+        """End the answer, and give it."""
+        await self._response.write_eof()
+        return self._response
 
 
 async def send_whole(

@@ -21,7 +21,7 @@ from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
-from ironbell.apiserver.http.sending import open_stream, send
+from ironbell.apiserver.http.sending import ChunkStream, chunk
 from ironbell.apiserver.http.views import include, table_printer
 from ironbell.apiserver.status import status_object
 
@@ -55,23 +55,23 @@ async def _stream(
     wanted: WatchParameters,
 ) -> web.StreamResponse:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
-    response = await open_stream(call.request, headers)
+    stream = await ChunkStream.open(call.request, headers)
     async with call.streams.until(_lifetime_s(call, wanted)):
         try:
-            await _send(response, writer.line(await first))
+            await _send(stream, writer, await first)
             async for event in events:
-                await _send(response, writer.line(event))
+                await _send(stream, writer, event)
         except StopAsyncIteration:
             pass
         except ApiError as error:
-            await _send(response, _line("ERROR", msgspec.json.encode(status_object(error))))
-    await response.write_eof()
-    return response
+            await stream.send(chunk(_line("ERROR", msgspec.json.encode(status_object(error)))))
+    return await stream.end()
 
 
-async def _send(response: web.StreamResponse, line: bytes) -> None:
-    if line:
-        await send(response, line)
+async def _send(stream: ChunkStream, writer: _Writer, event: WatchEvent) -> None:
+    made = writer.chunk(event)
+    if made:
+        await stream.send(made)
 
 
 async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
@@ -100,22 +100,32 @@ class _Writer:
     """Events to lines in the client's representation; the first table carries the headers."""
 
     def __init__(self, call: Call, shown: Format, wanted: WatchParameters) -> None:
-        self._call, self._shown = call, shown
+        self._call, self._shown, self._lines = call, shown, call.streams.lines
         self._bookmarks = wanted.bookmarks
         self._printer = table_printer(call.info)
         self._include = include(call.query)
         self._headers = True
 
-    def line(self, event: WatchEvent) -> bytes:
-        """The line of one event; empty for a bookmark that the client does not want."""
+    def chunk(self, event: WatchEvent) -> bytes:
+        """One event as it is sent; empty for a bookmark that the client does not want."""
         if event.type is EventType.BOOKMARK:
-            return _line("BOOKMARK", self._bookmark(event)) if self._bookmarks else b""
+            return chunk(_line("BOOKMARK", self._bookmark(event))) if self._bookmarks else b""
+        if self._shown.view is View.TABLE:
+            table = self._table([event.body], {"resourceVersion": event.resource_version})
+            return chunk(_line(event.type.value, table))
+        # The version in which an object is shown is known by the event, which is never made for two versions.
+        key = (id(event), self._shown.meta_api_version if self._shown.view is View.METADATA else "")
+        found = self._lines.get(key)
+        if found is None:
+            found = event, chunk(self._line(event))
+            self._lines.put(key, found, size=len(found[1]))
+        return found[1]
+
+    def _line(self, event: WatchEvent) -> bytes:
         if self._shown.view is View.OBJECT:
             return _line(event.type.value, event.body)
-        if self._shown.view is View.METADATA:
-            body = tables.partial_metadata(event.body, api_version=self._shown.meta_api_version)
-            return _line(event.type.value, body)
-        return _line(event.type.value, self._table([event.body], {"resourceVersion": event.resource_version}))
+        body = tables.partial_metadata(event.body, api_version=self._shown.meta_api_version)
+        return _line(event.type.value, body)
 
     def _bookmark(self, event: WatchEvent) -> bytes:
         more: dict[str, Any] = msgspec.json.decode(event.body) if event.body else {}

@@ -6,8 +6,6 @@ on disk; one that is too slow for memory goes on from disk, and one that is too 
 
 from __future__ import annotations
 
-import asyncio
-
 import structlog
 
 from ironbell.apiserver import status
@@ -49,10 +47,7 @@ class Feed:
                 return changes
             if self._history.is_closed:
                 return None
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self._history.more()
-            except TimeoutError:
+            if not await self._history.more(timeout_s):
                 return []
 
     async def _read_disk(self) -> list[Change] | None:

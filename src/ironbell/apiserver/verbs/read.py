@@ -56,7 +56,7 @@ async def watch(
     while (changes := await feed.next(BOOKMARK_SECONDS)) is not None:
         if not changes:
             yield WatchEvent(EventType.BOOKMARK, b"", str(store.revision))
-        for event in _events(changes, request, match):
+        for event in _events(context, request, changes, match):
             yield event
 
 
@@ -69,14 +69,23 @@ def _version(text: str) -> int:
     return int(text)
 
 
-def _events(changes: list[Change], request: Request, match: Match | None) -> Iterator[WatchEvent]:
-    info, namespace = request.info, request.namespace
+def _events(context: Context, request: Request, changes: list[Change], match: Match | None) -> Iterator[WatchEvent]:
+    namespace = request.namespace
     for change in changes:
         if namespace and change.entry.key[0] != namespace:
             continue
         kind = _kind(change, match)
         if kind is not None:
-            yield WatchEvent(kind, _shown(info, change, kind), str(change.entry.version))
+            yield _event(context, request.info, change, kind)
+
+
+def _event(context: Context, info: ResourceInfo, change: Change, kind: EventType) -> WatchEvent:
+    key = (change.entry.version, info.group, info.version, kind)
+    event = context.shown.get(key)
+    if event is None:
+        event = WatchEvent(kind, _shown(info, change, kind), str(change.entry.version))
+        context.shown.put(key, event, size=len(event.body))
+    return event
 
 
 def _kind(change: Change, match: Match | None) -> EventType | None:
