@@ -16,6 +16,8 @@ from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, requi
 
 MAX_ANNOTATION_BYTES = 256 << 10
 MAX_GENERATED_BASE = 58
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_NEVER_OWNERS = frozenset({("v1", "Event")})
 
 NameRule = Callable[[str], str]
 """Why a name is none of its kind; empty if it is one."""
@@ -40,6 +42,12 @@ _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_SLASHES_TEXT = (
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
+    "(e.g. 'example.com/MyName')"
 )
 _LABEL_VALUE_TEXT = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
@@ -113,13 +121,13 @@ def name_fault(name: str, *, is_label: bool = False) -> str:
     """Why a name is none, or empty."""
     longest, pattern, text = (63, _DNS_LABEL, _DNS_LABEL_TEXT) if is_label else (253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
     if len(name) > longest:
-        return f"must be no more than {longest} bytes"
+        return f"must be no more than {longest} {'bytes' if is_label else 'characters'}"
     return "" if pattern.fullmatch(name) else text
 
 
 def label_name_fault(name: str) -> str:
     """Why a name is no DNS label, or empty."""
-    return name_fault(name, is_label=True)
+    return "must not contain dots" if "." in name else name_fault(name, is_label=True)
 
 
 def path_segment_fault(name: str) -> str:
@@ -135,6 +143,8 @@ def path_segment_fault(name: str) -> str:
 
 def qualified_fault(key: str) -> str:
     """Why a label key (or finalizer) is none, or empty."""
+    if key.count("/") > 1:
+        return _SLASHES_TEXT
     prefix, slash, name = key.rpartition("/")
     if slash and (not prefix or name_fault(prefix)):
         return f"prefix part {name_fault(prefix) if prefix else 'must be non-empty'}"
@@ -145,9 +155,23 @@ def qualified_fault(key: str) -> str:
     return "" if _QUALIFIED.fullmatch(name) else _QUALIFIED_TEXT
 
 
-def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_rule: NameRule = name_fault) -> list[FieldError]:
-    """Faults of cleaned metadata; `name_rule` says why a name is none."""
+def label_value_fault(value: str) -> str:
+    """Why a label's value is none, or empty."""
+    if len(value) > 63:
+        return "must be no more than 63 bytes"
+    return "" if _LABEL_VALUE.fullmatch(value) else _LABEL_VALUE_TEXT
+
+
+def validate_metadata(
+    meta: dict[str, Any], *, namespaced: bool, name_rule: NameRule = name_fault, core: bool = False
+) -> list[FieldError]:
+    """Faults of cleaned metadata; `name_rule` says why a name is none, and `core` asks more of finalizers."""
     errors: list[FieldError] = []
+    if meta.get("generateName"):
+        # The random part follows a dash as it would any letter.
+        prefix = re.sub("-$", "a", meta["generateName"])
+        if fault := name_rule(prefix):
+            errors.append(invalid("metadata.generateName", meta["generateName"], fault))
     name = meta.get("name", "")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
@@ -160,7 +184,7 @@ def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_rule: Name
     if "annotations" in meta:
         _check_annotations(meta["annotations"], errors)
     if "finalizers" in meta:
-        _check_finalizers(meta["finalizers"], errors)
+        _check_finalizers(meta["finalizers"], errors, core=core)
     if "ownerReferences" in meta:
         _check_owners(meta["ownerReferences"], errors)
     return errors
@@ -170,10 +194,8 @@ def _check_labels(labels: dict[str, str], errors: list[FieldError]) -> None:
     for key, value in labels.items():
         if fault := qualified_fault(key):
             errors.append(invalid("metadata.labels", key, fault))
-        if len(value) > 63:
-            errors.append(invalid("metadata.labels", value, "must be no more than 63 bytes"))
-        elif not _LABEL_VALUE.fullmatch(value):
-            errors.append(invalid("metadata.labels", value, _LABEL_VALUE_TEXT))
+        if fault := label_value_fault(value):
+            errors.append(invalid("metadata.labels", value, fault))
 
 
 def _check_annotations(annotations: dict[str, str], errors: list[FieldError]) -> None:
@@ -186,23 +208,34 @@ def _check_annotations(annotations: dict[str, str], errors: list[FieldError]) ->
         errors.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
 
 
-def _check_finalizers(finalizers: list[str], errors: list[FieldError]) -> None:
+def _check_finalizers(finalizers: list[str], errors: list[FieldError], *, core: bool) -> None:
     errors.extend(
         invalid("metadata.finalizers", name, fault) for name in finalizers if (fault := qualified_fault(name))
     )
+    if core:
+        why = "name is neither a standard finalizer name nor is it fully qualified"
+        errors.extend(
+            invalid(f"metadata.finalizers[{place}]", name, why)
+            for place, name in enumerate(finalizers)
+            if "/" not in name and name not in _STANDARD_FINALIZERS
+        )
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid("metadata.finalizers", finalizers, detail))
 
 
 def _check_owners(owners: list[dict[str, Any]], errors: list[FieldError]) -> None:
-    controllers = [owner.get("name", "") for owner in owners if owner.get("controller")]
+    controllers = [f"{owner.get('kind', '')}/{owner.get('name', '')}" for owner in owners if owner.get("controller")]
     for owner in owners:
         errors.extend(
-            required(f"metadata.ownerReferences.{name}", "must not be empty")
+            invalid(f"metadata.ownerReferences.{name}", "", "must not be empty")
             for name in ("apiVersion", "kind", "name", "uid")
             if not owner.get(name)
         )
+        if (owner.get("apiVersion"), owner.get("kind")) in _NEVER_OWNERS:
+            shown = f"{'/' if '/' not in owner['apiVersion'] else ''}{owner['apiVersion']}, Kind={owner['kind']}"
+            why = f"{shown} is disallowed from being an owner"
+            errors.append(invalid("metadata.ownerReferences", owner, why))
     if len(controllers) > 1:
         detail = (
             'Only one reference can have Controller set to true. Found "true" in references for '

@@ -172,6 +172,10 @@ class Resources:
             self._by_kind.pop((info.group, info.version, info.kind), None)
             self.generation += 1
 
+    def has_group(self, group: str) -> bool:
+        """Whether anything of a group is served."""
+        return any(info.group == group for info in self._by_path.values())
+
     def get(self, group: str, version: str, plural: str) -> ResourceInfo | None:
         return self._by_path.get((group, version, plural))
 

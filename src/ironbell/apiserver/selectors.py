@@ -6,79 +6,17 @@ Source: kubernetes/apimachinery: pkg/labels/selector.go, pkg/fields/selector.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ironbell.api.client import BadRequest, Selector
+from ironbell.apiserver.labelsyntax import parse_labels
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Entry
 
 Match = Callable[[Entry], bool]
-LabelMatch = Callable[[Mapping[str, str]], bool]
 
-_KEY = r"[A-Za-z0-9]([A-Za-z0-9_./-]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(
-    rf"\s*(?:(?P<absent>!)\s*(?P<gone>{_KEY})"
-    rf"|(?P<key>{_KEY})\s*(?:(?P<op>==|=|!=|>|<)\s*(?P<value>[A-Za-z0-9_.-]*)"
-    r"|(?P<set>in|notin)\s*\((?P<values>[A-Za-z0-9_.,\s-]*)\))?)\s*(?:,|$)"
-)
 _NO_LABELS: dict[str, str] = {}
-
-
-def parse_labels(text: str) -> LabelMatch | None:
-    """A label selector as a predicate over labels; None for the empty one, which matches everything.
-
-    Raises:
-        BadRequest: the text is no label selector.
-    """
-    requirements: list[LabelMatch] = []
-    position = 0
-    while position < len(text):
-        found = _REQUIREMENT.match(text, position)
-        if found is None or found.end() == position:
-            raise BadRequest(f"unable to parse requirement: invalid label selector {text!r} at {text[position:]!r}")
-        requirements.append(_requirement(found))
-        position = found.end()
-    if not requirements:
-        return None
-    if len(requirements) == 1:
-        return requirements[0]
-    return lambda labels: all(requirement(labels) for requirement in requirements)
-
-
-def _requirement(found: re.Match[str]) -> LabelMatch:
-    if found["absent"]:
-        gone = found["gone"]
-        return lambda labels: gone not in labels
-    key, operator, value = found["key"], found["op"], found["value"]
-    if found["set"]:
-        values = {part.strip() for part in found["values"].split(",")}
-        if found["set"] == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: key not in labels or labels[key] not in values
-    if operator in ("=", "=="):
-        return lambda labels: labels.get(key) == value
-    if operator == "!=":
-        return lambda labels: labels.get(key) != value
-    if operator in (">", "<"):
-        return _compare(key, value, greater=operator == ">")
-    return lambda labels: key in labels
-
-
-def _compare(key: str, bound: str, *, greater: bool) -> LabelMatch:
-    try:
-        limit = int(bound)
-    except ValueError as error:
-        raise BadRequest(f"for 'Gt', 'Lt' operators, the value must be an integer: {bound!r}") from error
-
-    def match(labels: Mapping[str, str]) -> bool:
-        try:
-            value = int(labels[key])
-        except (KeyError, ValueError):
-            return False
-        return value > limit if greater else value < limit
-
-    return match
 
 
 def parse_fields(text: str) -> list[tuple[str, bool, str]]:
@@ -123,6 +61,9 @@ def _field(part: tuple[str, bool, str], info: ResourceInfo) -> Match:
     if label == "metadata.namespace" and info.namespaced:
         return lambda entry: (entry.namespace == value) is equal
     path = dict(info.field_labels).get(label)
+    if path is None and not info.custom and not info.field_labels:
+        known = '"metadata.name", "metadata.namespace"'
+        raise BadRequest(f'"{label}" is not a known field selector: only {known}')
     if path is None:
         raise BadRequest(_unknown_label(label, info))
     return lambda entry: (_at(entry.decode(), path) == value) is equal

@@ -11,7 +11,6 @@ from typing import Any
 from ironbell.api.client import (
     AlreadyExists,
     ApiError,
-    BadRequest,
     Conflict,
     Expired,
     Forbidden,
@@ -127,10 +126,9 @@ def invalid_resource(info: ResourceInfo, name: str, *, error: FieldError) -> Inv
     return Invalid(f'{info.resource} "{name}" is invalid: {error}', details=details)
 
 
-def unknown_fields(paths: Sequence[str]) -> BadRequest:
-    """What strict field validation answers."""
-    listed = ", ".join(f'unknown field "{path}"' for path in paths)
-    return BadRequest(f"strict decoding error: {listed}")
+def unknown_fields(paths: Sequence[str]) -> str:
+    """What strict field validation says."""
+    return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in paths)
 
 
 def expired_version(wanted: int, oldest: int) -> Expired:

@@ -230,7 +230,7 @@ async def test_secrets_take_plain_text_and_keep_their_type(admin: Any, secrets: 
     assert "stringData" not in made
     with pytest.raises(Invalid, match="type: Invalid value"):
         await admin.patch(secrets, "s", {"type": "other"})
-    with pytest.raises(BadRequest, match=r"illegal base64 data at input byte 3$"):
+    with pytest.raises(Invalid, match=r"illegal base64 data at input byte 3$"):
         await admin.patch(secrets, "s", {"data": {"k": "not base 64!"}})
     with pytest.raises(Invalid, match=r"data\[tls.key\]: Required value"):
         await admin.create(secrets, {"metadata": {"name": "t"}, "type": "kubernetes.io/tls", "data": {"tls.crt": ""}})

@@ -94,8 +94,8 @@ def test_malformed_strategic_patches_are_refused(patch: Any) -> None:
 
 JSON_FAULTS: list[tuple[Any, type[ApiError]]] = [
     ({"op": "add"}, BadRequest),
-    ([{"op": "burn", "path": "/a"}], BadRequest),
-    ([{"path": "/a"}], BadRequest),
+    ([{"op": "burn", "path": "/a"}], Invalid),
+    ([{"path": "/a"}], Invalid),
     ([1], BadRequest),
     ([{"op": "remove", "path": "/missing"}], Invalid),
     ([{"op": "test", "path": "/a", "value": 2}], Invalid),

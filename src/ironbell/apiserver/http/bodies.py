@@ -75,7 +75,7 @@ async def read_patch(request: web.BaseRequest) -> tuple[bytes, PatchType]:
     media_type = content_type(request.headers.get("Content-Type", ""))
     patch_type = _PATCHES.get(media_type)
     if patch_type is None:
-        raise UnsupportedMediaType(_unsupported(list(_PATCHES)))
+        raise UnsupportedMediaType("415: Unsupported Media Type")
     body = await read(request)
     if patch_type is PatchType.APPLY and not _is_json(body):
         body = await _from_yaml(body, strict=True)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from ironbell.api.client import ApiError, MethodNotAllowed, NotFound, WatchEvent
+from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import measures
 from ironbell.apiserver.http.media import Format, object_format
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.metadata import path_segment_fault
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.sharing import Shared
 from ironbell.apiserver.surface import ServerApi
@@ -90,7 +91,12 @@ class Call:
         Raises:
             NotAcceptable: it wants none that is offered.
         """
-        return object_format(self.request.headers.get("Accept", ""), watching=watching)
+        return object_format(self.accept, watching=watching)
+
+    @property
+    def accept(self) -> str:
+        """What the client says that it takes."""
+        return self.request.headers.get("Accept", "")
 
 
 def resource_of(server: ApiServer, target: Target) -> ResourceInfo:
@@ -104,6 +110,8 @@ def resource_of(server: ApiServer, target: Target) -> ResourceInfo:
         raise NotFound(NO_RESOURCE)
     if target.name and info.namespaced and not target.namespace:
         raise NotFound(NO_RESOURCE)
+    if fault := path_segment_fault(target.name):
+        raise BadRequest(f'Name parameter invalid: "{target.name}": {fault}')
     return info
 
 

@@ -78,6 +78,8 @@ class Documents:
             return await self._root(request, discovery_version(accept), core=path.startswith("/api/") or path == "/api")
         require_json(accept)
         found = self._entries()
+        if target.group and all(entry.group != target.group for entry in found):
+            return no_page()
         document = (
             discovery.resource_list(found, target.group, target.version)
             if target.version
@@ -178,7 +180,7 @@ def health(request: web.BaseRequest, path: str) -> web.Response:
     checks = ("ping", "store")
     check = path.split("/", 2)[2] if path.count("/") > 1 else ""
     if check and check not in checks:
-        raise NotFound(f"no health check is named {check!r}")
+        return no_page()
     if "verbose" not in request.query:
         return text("ok")
     lines: list[Any] = [f"[+]{name} ok" for name in checks]
@@ -187,6 +189,11 @@ def health(request: web.BaseRequest, path: str) -> web.Response:
 
 def _matches(request: web.BaseRequest, digest: str) -> bool:
     return request.headers.get("If-None-Match", "").strip().strip('"') == digest
+
+
+def no_page() -> web.Response:
+    """The answer where nothing is, not even an API."""
+    return text("404 page not found\n", status=404)
 
 
 def unknown_path() -> ApiError:

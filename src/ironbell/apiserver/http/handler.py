@@ -23,7 +23,7 @@ from ironbell.apiserver.http.answers import answer, answer_value, refuse
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
 from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.connects import connect
-from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, unknown_path, version_info
+from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
 from ironbell.apiserver.http.media import require_json
 from ironbell.apiserver.http.parameters import flag
 from ironbell.apiserver.http.reviews import answer_review
@@ -34,6 +34,7 @@ from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Attributes, refusal
+from ironbell.apiserver.warnings import collecting
 from ironbell.base.randomness import uuid4
 
 MAX_IN_FLIGHT = 2000
@@ -89,15 +90,16 @@ class Handler:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
-        set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME})
         self._in_flight += 1
         measures.IN_FLIGHT.set(self._in_flight)
         code = 0
         try:
-            response = await self._guarded(request, progress)
+            with collecting() as said:
+                set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME}, said=said)
+                response = await self._guarded(request, progress)
             code = response.status
             if not response.prepared:
-                response.headers.update(common_headers(request))
+                response.headers.extend(common_headers(request))
             return response
         finally:
             self._in_flight -= 1
@@ -161,7 +163,7 @@ class Handler:
             return await self.documents.metrics()
         if path == "/":
             return await answer_value(request, self.documents.index())
-        raise unknown_path()
+        return no_page()
 
     async def _resource(self, request: web.BaseRequest, target: Target, progress: _Progress) -> web.StreamResponse:
         progress.target = target
@@ -183,6 +185,8 @@ class Handler:
         except NotFound:
             # who may not ask is not told what there is
             self._authorize(progress.effective, _attributes(request, target))
+            if not self.server.resources.has_group(target.group):
+                return no_page()
             raise
         progress.resource = (info.group, info.version, info.plural, target.subresource)
         api = self.server.client(progress.effective)
@@ -230,10 +234,15 @@ def _choose(call: Call) -> tuple[str, _Verb]:
         return "connect", connect
     if subresource and method == "POST":
         return "create", writes.act
-    if method == "GET" and not subresource and flag(call.query, "watch"):
+    if method == "GET" and not target.name and flag(call.query, "watch"):
         return "watch", watches.watch
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
     if found is None or (subresource and method == "DELETE"):
+        raise method_not_allowed()
+    if call.info.namespaced and not target.namespace and method != "GET":
+        # Only reading goes across all namespaces.
+        raise method_not_allowed()
+    if subresource == "finalize" and method != "PUT":
         raise method_not_allowed()
     if not subresource and found[0] not in call.info.verbs:
         raise method_not_allowed()

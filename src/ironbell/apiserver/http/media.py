@@ -140,5 +140,21 @@ def _offered(media_type: str, *, watching: bool) -> str | None:
     return None
 
 
+def require_view(chosen: Format, accept: str, *, of_list: bool, kind: str) -> None:
+    """Refuse the metadata of one object for a list, and the other way round.
+
+    Raises:
+        NotAcceptable: that is what the client wants.
+    """
+    if chosen.view is not View.METADATA:
+        return
+    wants_list = any(accepted.get("as") == "PartialObjectMetadataList" for accepted in ranges(accept))
+    wants_one = any(accepted.get("as") == "PartialObjectMetadata" for accepted in ranges(accept))
+    if of_list and not wants_list:
+        raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind}List)")
+    if not of_list and not wants_one:
+        raise NotAcceptable(f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})")
+
+
 def _refusal(offered: tuple[str, ...]) -> NotAcceptable:
     return NotAcceptable(f"only the following media types are accepted: {', '.join(offered)}")

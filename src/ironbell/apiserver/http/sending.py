@@ -6,10 +6,13 @@ A client that does not take what was sent within the time limit is disconnected,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from multidict import CIMultiDict
+
+from ironbell.apiserver.http import warnings
 
 WRITE_TIMEOUT_S = 30
 STREAM_FROM_BYTES = 1024 * 1024
@@ -17,24 +20,26 @@ _PIECE_BYTES = 256 * 1024
 _UNSENT_BYTES = 64 * 1024
 """What may lie in a stream's buffer before whoever writes has to wait."""
 _COMMON: web.RequestKey[Mapping[str, str]] = web.RequestKey("headers", Mapping)
+_SAID: web.RequestKey[Iterable[str]] = web.RequestKey("warnings", Iterable)
 
 
-def set_common_headers(request: web.BaseRequest, headers: Mapping[str, str]) -> None:
-    """Give a request the headers that its answer must have, whoever makes it."""
+def set_common_headers(request: web.BaseRequest, headers: Mapping[str, str], *, said: Iterable[str]) -> None:
+    """Give a request the headers that its answer must have, whoever makes it; `said` grows with the warnings."""
     request[_COMMON] = headers
+    request[_SAID] = said
 
 
-def common_headers(request: web.BaseRequest) -> Mapping[str, str]:
+def common_headers(request: web.BaseRequest) -> list[tuple[str, str]]:
     """The headers that every answer to this request has."""
     found: Mapping[str, str] = request.get(_COMMON, {})
-    return found
+    return [*found.items(), *warnings.headers(request.get(_SAID, ()))]
 
 
 async def open_stream(
     request: web.BaseRequest, headers: Mapping[str, str], *, status: int = 200, length: int | None = None
 ) -> web.StreamResponse:
     """Begin an answer; in chunks unless its length is known."""
-    response = web.StreamResponse(status=status, headers={**common_headers(request), **headers})
+    response = web.StreamResponse(status=status, headers=CIMultiDict([*common_headers(request), *headers.items()]))
     if length is None:
         response.enable_chunked_encoding()
     else:

@@ -41,6 +41,8 @@ from ironbell.base.errors import IronbellError, Retry
 BACKLOG = 4096
 SHUTDOWN_TIMEOUT_S = 2
 KEEPALIVE_S = 180
+MAX_LINE_BYTES = 128 * 1024
+"""Of the request line and of each header: selectors of many names are long."""
 ADMIN_USER = "kubernetes-admin"
 
 _SECRET_TOKEN_S = 20 * 365 * 24 * 3600
@@ -177,6 +179,8 @@ def _web_server(handler: Handler) -> web.Server:
         access_log=None,
         auto_decompress=False,
         keepalive_timeout=KEEPALIVE_S,
+        max_line_size=MAX_LINE_BYTES,
+        max_field_size=MAX_LINE_BYTES,
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from ironbell.api.client import BadRequest, Page
 from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
-from ironbell.apiserver.http.media import Format, View
+from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.tables_columns import Printer, printer
@@ -24,6 +24,7 @@ _THREAD_FROM_ITEMS = 100
 
 def object_body(call: Call, body: bytes, shown: Format) -> bytes:
     """One object, as it is, as a table of one row, or as its metadata."""
+    require_view(shown, call.accept, of_list=False, kind=call.info.kind)
     match shown.view:
         case View.OBJECT:
             return body
@@ -35,6 +36,7 @@ def object_body(call: Call, body: bytes, shown: Format) -> bytes:
 
 async def list_body(call: Call, page: Page, shown: Format) -> bytes:
     """One page of a list."""
+    require_view(shown, call.accept, of_list=True, kind=call.info.kind)
     meta: dict[str, Any] = {"resourceVersion": page.resource_version}
     if page.continue_token:
         meta["continue"] = page.continue_token

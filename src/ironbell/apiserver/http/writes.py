@@ -14,8 +14,8 @@ from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.deletions import DeleteParameters, delete_parameters
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
 from ironbell.apiserver.http.views import list_body, object_body
-from ironbell.apiserver.http.warnings import warnings
 from ironbell.apiserver.surface import Stored
+from ironbell.apiserver.warnings import warn
 
 
 async def create(call: Call) -> web.StreamResponse:
@@ -23,9 +23,10 @@ async def create(call: Call) -> web.StreamResponse:
     shown, options = call.format(), write_options(call.query, call.user_agent, kind="CreateOptions")
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
     made = await call.api.create(call.info.collection, call.target.namespace, body, options)
-    headers = warnings(call.info, body, options, creates=True)
+    if call.info.creation_warning:
+        warn(call.info.creation_warning)
     made = object_body(call, made, shown)
-    return await answer(call.request, made, status=201, media_type=shown.media_type, headers=headers)
+    return await answer(call.request, made, status=201, media_type=shown.media_type)
 
 
 async def act(call: Call) -> web.StreamResponse:
@@ -51,8 +52,7 @@ async def replace(call: Call) -> web.StreamResponse:
         subresource=target.subresource,
         options=options,
     )
-    headers = warnings(call.info, body, options)
-    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type, headers=headers)
+    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type)
 
 
 async def patch(call: Call) -> web.StreamResponse:

@@ -25,7 +25,9 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
         Invalid: a path does not exist, or a test does not hold.
     """
     if not isinstance(operations, list):
-        raise BadRequest("a JSON patch must be a list of operations")
+        raise BadRequest("error decoding patch: a JSON patch is a list of operations")
+    if not all(isinstance(operation, dict) for operation in operations):
+        raise BadRequest("error decoding patch: an operation of a JSON patch is an object")
     if len(operations) > MAX_OPERATIONS:
         raise ApiError(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}",
@@ -40,13 +42,17 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
                 if copied > MAX_COPIED_BYTES:
                     raise BadRequest(f"a JSON patch may copy at most {MAX_COPIED_BYTES} bytes")
             document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
-    except jsonpatch.InvalidJsonPatch as error:
-        raise BadRequest(f"the JSON patch is malformed: {error}") from error
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+    except (
+        jsonpatch.JsonPatchException,
+        jsonpatch.JsonPointerException,
+        TypeError,
+        KeyError,
+        IndexError,
+        ValueError,
+        AttributeError,
+    ) as error:
         # The library's text may show values, which may be secret.
-        raise Invalid(f"{_REJECTED}: {operation.get('op')} at path {operation.get('path')} failed") from error
-    except (TypeError, KeyError, IndexError, ValueError, AttributeError) as error:
-        raise BadRequest("the JSON patch does not fit the object, or is malformed") from error
+        raise Invalid(_REJECTED) from error
     if not isinstance(document, dict):
         raise Invalid(f"{_REJECTED}: no object is left")
     return document

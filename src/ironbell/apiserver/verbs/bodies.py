@@ -14,8 +14,8 @@ from ironbell.apiserver.store.entry import Entry
 MAX_BODY_BYTES = 3 << 20
 
 
-def decode_mapping(body: bytes, *, what: str = "object") -> dict[str, Any]:
-    """A JSON object.
+def decode_mapping(body: bytes, *, kind: str = "", what: str = "error decoding patch") -> dict[str, Any]:
+    """A JSON object: one of a kind, or else what `what` begins to say if it is none.
 
     Raises:
         BadRequest: the body is something else.
@@ -25,10 +25,35 @@ def decode_mapping(body: bytes, *, what: str = "object") -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"the {what} provided is unrecognized (must be JSON): {error}") from error
+        raise _unrecognized(kind, what, str(error)) from error
     if not isinstance(value, dict):
-        raise BadRequest(f"the {what} provided is unrecognized: it must be a JSON object")
+        raise _unrecognized(kind, what, f"json: cannot unmarshal {_JSON_NAMES.get(type(value), 'null')}: no object")
     return value
+
+
+_JSON_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+
+
+def _unrecognized(kind: str, what: str, why: str) -> BadRequest:
+    if not kind:
+        return BadRequest(f"{what}: {why}")
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
+        f"json parse error: {why}"
+    )
+
+
+def require_name(request: Request, value: dict[str, Any]) -> None:
+    """An object that replaces another must have its name, and not leave it to the URL.
+
+    Raises:
+        BadRequest: it has none.
+    """
+    meta = value.get("metadata")
+    if not isinstance(meta, dict) or not meta.get("name"):
+        raise BadRequest(
+            f"the name of the object ({request.name} based on URL) was undeterminable: name must be provided"
+        )
 
 
 def check_address(request: Request, value: dict[str, Any]) -> None:
@@ -38,13 +63,19 @@ def check_address(request: Request, value: dict[str, Any]) -> None:
         BadRequest: it says it is another.
     """
     info = request.info
-    found = value.setdefault("apiVersion", info.api_version)
-    if found != info.api_version:
+    version, kind = value.setdefault("apiVersion", info.api_version), value.setdefault("kind", info.kind)
+    if not info.custom and (version, kind) != (info.api_version, info.kind):
+        plain = str(version).rpartition("/")[2]
         raise BadRequest(
-            f"the API version in the data ({found}) does not match the expected API version ({info.api_version})"
+            f'{kind} in version "{plain}" cannot be handled as a {info.kind}: it is a {kind} of {version}, and not a '
+            f"{info.kind} of {info.api_version}"
         )
-    if value.setdefault("kind", info.kind) != info.kind:
-        raise BadRequest(f"the kind in the data ({value['kind']}) does not match the expected kind ({info.kind})")
+    if version != info.api_version:
+        raise BadRequest(
+            f"the API version in the data ({version}) does not match the expected API version ({info.api_version})"
+        )
+    if kind != info.kind:
+        raise BadRequest(f"the kind in the data ({kind}) does not match the expected kind ({info.kind})")
     meta = value.get("metadata")
     if meta is None:
         meta = value["metadata"] = {}

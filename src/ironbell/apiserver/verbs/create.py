@@ -27,7 +27,7 @@ _NAME_ATTEMPTS = 8
 
 async def create(context: Context, request: Request, body: bytes) -> bytes:
     """Create an object from what the client sent."""
-    value = decode_mapping(body)
+    value = decode_mapping(body, kind=request.info.kind)
     check_address(request, value)
     return await create_value(context, request, value)
 
@@ -35,7 +35,7 @@ async def create(context: Context, request: Request, body: bytes) -> bytes:
 async def create_value(context: Context, request: Request, value: dict[str, Any], *, applied: bool = False) -> bytes:
     """Create an object from decoded data, which is taken over; one that is `applied` says itself who owns it."""
     value = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value.get("metadata"), **value}
-    shape(request, value, wrapped=True)
+    shape(request, value)
     if value["metadata"].pop("resourceVersion", None):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     _begin_life(context, request, value)
@@ -47,8 +47,9 @@ async def create_value(context: Context, request: Request, value: dict[str, Any]
         ownership.track_created(request, value, now=context.clock.now())
     validate(request, value, None)
     check_namespace(context, request)
-    if context.store.latest(request.info.store_key, request.key) is not None:
-        raise status.already_exists(request.info, request.name)
+    there = context.store.latest(request.info.store_key, request.key)
+    if there is not None:
+        raise status.already_exists(request.info, request.name, deleting=there.deleting)
     if request.options.dry_run:
         return msgspec.json.encode(value)
     entry = await context.store.put(request.info.store_key, request.key, to_storage(request.info, value))
@@ -78,7 +79,7 @@ async def _admit(context: Context, request: Request, value: dict[str, Any]) -> d
     changed = await context.admission.mutate(review)
     if changed is not None and changed is not value:
         value = changed
-        shape(request, value, wrapped=False)
+        shape(request, value)
     await context.admission.review(replace(review, new=value))
     return value
 

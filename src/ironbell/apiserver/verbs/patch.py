@@ -17,14 +17,15 @@ from ironbell.apiserver.patches.strategic import strategic_merge
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.verbs.apply import apply
 from ironbell.apiserver.verbs.bodies import decode_mapping
+from ironbell.apiserver.verbs.prepare import unusable_patch
 from ironbell.apiserver.verbs.update import Change, Object, update
 
 
 async def patch(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
     """Patch an object; an apply patch (in JSON) creates what is missing."""
     if patch_type is PatchType.APPLY:
-        return await apply(context, request, decode_mapping(body, what="apply patch"))
-    return await update(context, request, _change(request, body, patch_type))
+        return await apply(context, request, decode_mapping(body, what="error decoding YAML"))
+    return await update(context, request, _change(request, body, patch_type), refuse=unusable_patch)
 
 
 def _change(request: Request, body: bytes, patch_type: PatchType) -> Change:
@@ -36,7 +37,7 @@ def _change(request: Request, body: bytes, patch_type: PatchType) -> Change:
             return apply_json_patch(scratch, msgspec.json.decode(operations))
 
         return by_operations
-    decode_mapping(body, what="patch")
+    decode_mapping(body)
     if patch_type is PatchType.MERGE:
 
         def by_merge(old: Object, scratch: Object) -> Object:
@@ -61,7 +62,7 @@ def _decode_list(body: bytes) -> bytes:
     try:
         decoded: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"the JSON patch is malformed: {error}") from error
+        raise BadRequest(f"error decoding patch: {error}") from error
     if not isinstance(decoded, list):
-        raise BadRequest("the JSON patch is malformed: it must be a list of operations")
+        raise BadRequest("error decoding patch: json: cannot unmarshal: it must be a list of operations")
     return body

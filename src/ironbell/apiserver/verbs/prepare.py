@@ -2,46 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ironbell.api.client import BadRequest
+import msgspec
+
+from ironbell.api.client import ApiError, BadRequest
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.metadata import clean, validate_metadata
-from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.validate import check_resource_types
+from ironbell.apiserver.warnings import warn
 
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def shape(request: Request, value: dict[str, Any], *, wrapped: bool) -> None:
+Refuse = Callable[[Request, dict[str, Any], str], ApiError]
+"""Makes the refusal of a value that is none of its kind, for a reason."""
+
+
+def unusable_object(request: Request, value: dict[str, Any], why: str) -> ApiError:
+    """The refusal of a whole object that a client sent."""
+    info = request.info
+    return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
+
+
+def unusable_patch(request: Request, value: dict[str, Any], why: str) -> ApiError:
+    """The refusal of what a patch makes of an object; a Secret is not shown."""
+    shown = "" if request.info.resource == "secrets" else msgspec.json.encode(value).decode()
+    return status.invalid_patch(shown, why)
+
+
+def shape(request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object) -> None:
     """Drop what is unknown and fill in defaults, in place.
 
-    `wrapped` tells that the client sent a whole object, whose faults name its version.
-
     Raises:
-        BadRequest: strict validation is asked for and there are unknown fields, or metadata is malformed.
+        ApiError: what `refuse` makes, if the value does not fit its types, or if strict validation is asked for and
+            there are unknown fields.
+        BadRequest: metadata is malformed.
     """
+    validation = request.options.field_validation
     if not request.info.custom:
-        _check_types(request.info, value)
+        # Built-in kinds are typed: what does not fit them is refused before anything else looks at it.
+        misfit = request.info.compiled.misfit(value)
+        if misfit:
+            raise refuse(request, value, misfit)
     unknown = clean(value)
     unknown += request.info.compiled.prune(value)
-    if unknown and request.options.field_validation == "Strict":
-        error = status.unknown_fields(unknown)
-        raise _unusable(request.info, error.message) if wrapped else error
+    if unknown and validation == "Strict":
+        raise refuse(request, value, status.unknown_fields(unknown))
+    if validation == "Warn":
+        for path in unknown:
+            warn(f'unknown field "{path}"')
+    if request.info.deprecation_warning:
+        warn(request.info.deprecation_warning)
     request.info.compiled.default(value)
-
-
-def _check_types(info: ResourceInfo, value: dict[str, Any]) -> None:
-    """Built-in kinds are typed: what does not fit them is refused before anything else looks at it."""
-    misfit = info.compiled.misfit(value)
-    if misfit:
-        raise _unusable(info, misfit)
-
-
-def _unusable(info: ResourceInfo, why: str) -> BadRequest:
-    return BadRequest(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
 
 
 def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) -> None:
@@ -52,7 +68,12 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
     """
     info = request.info
     meta = new["metadata"]
-    errors = validate_metadata(meta, namespaced=info.namespaced, name_rule=info.name_rule)
+    errors = validate_metadata(
+        meta,
+        namespaced=info.namespaced,
+        name_rule=info.name_rule,
+        core=not info.custom and info.group != "apiextensions.k8s.io",
+    )
     if old is not None:
         errors += _validate_finalizers(meta, old["metadata"])
     if info.custom:

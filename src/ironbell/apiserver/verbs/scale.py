@@ -29,7 +29,7 @@ def get(context: Context, request: Request) -> bytes:
 
 async def replace_scale(context: Context, request: Request, body: bytes) -> bytes:
     """Set the replicas from a whole Scale."""
-    return await _set(context, request, lambda scale: decode_mapping(body, what="scale"))
+    return await _set(context, request, lambda scale: decode_mapping(body, kind="Scale"))
 
 
 async def patch_scale(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
@@ -38,7 +38,7 @@ async def patch_scale(context: Context, request: Request, body: bytes, patch_typ
         return await _set(context, request, lambda scale: apply_json_patch(scale, _decoded(body)))
     if patch_type is PatchType.APPLY:
         raise UnsupportedMediaType("apply is not supported on scale: use a merge patch")
-    return await _set(context, request, lambda scale: merge(scale, decode_mapping(body, what="patch")))
+    return await _set(context, request, lambda scale: merge(scale, decode_mapping(body)))
 
 
 def _decoded(body: bytes) -> Any:

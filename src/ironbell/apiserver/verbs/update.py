@@ -21,10 +21,11 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage, to_version
-from ironbell.apiserver.verbs.prepare import is_spec_equal, keep_server_fields, shape, validate
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, to_storage, to_version
+from ironbell.apiserver.verbs.prepare import Refuse, is_spec_equal, keep_server_fields, shape, unusable_object, validate
 
 ATTEMPTS = 8
+_ANY_VERSION = (None, "", "0")
 
 Object = dict[str, Any]
 Change = Callable[[Object, Object], Object]
@@ -33,7 +34,8 @@ Change = Callable[[Object, Object], Object]
 
 async def replace_object(context: Context, request: Request, body: bytes) -> bytes:
     """PUT: the whole object, or its status."""
-    value = decode_mapping(body)
+    value = decode_mapping(body, kind=request.info.kind)
+    require_name(request, value)
     check_address(request, value)
     given = value["metadata"]
     if not given.get("resourceVersion") and request.info.updates_need_version:
@@ -44,7 +46,7 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
     def change(old: Object, scratch: Object) -> Object:
         new: Object = msgspec.json.decode(encoded)
         meta = new["metadata"]
-        if not meta.get("resourceVersion"):
+        if meta.get("resourceVersion") in _ANY_VERSION:
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
             found = old["metadata"]["uid"]
@@ -52,15 +54,16 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
             raise status.conflict(request.info, request.name, why=why)
         return new
 
-    return await update(context, request, change, wrapped=True)
+    return await update(context, request, change)
 
 
 async def update(
-    context: Context, request: Request, change: Change, *, wrapped: bool = False, tracked: bool = False
+    context: Context, request: Request, change: Change, *, refuse: Refuse = unusable_object, tracked: bool = False
 ) -> bytes:
     """Change an object; decided again if somebody else was first and the change allows it.
 
-    `tracked` tells that the change says itself who owns what.
+    `refuse` makes the refusal of a new object that is none of its kind; `tracked` tells that the change says itself
+    who owns what.
 
     Raises:
         NotFound: there is no such object.
@@ -73,9 +76,9 @@ async def update(
             raise status.not_found(request.info, request.name)
         old = to_version(request.info, current.decode())
         new = change(old, to_version(request.info, current.decode()))
-        _check_version(request, new, old)
+        _check_identity(request, new, old, refuse=refuse)
         new = _merge_parts(request, new, old)
-        shape(request, new, wrapped=wrapped)
+        shape(request, new, refuse=refuse)
         keep_server_fields(new, old)
         if context.admission.concerns(request.info):
             new = await _admit(context, request, new, old=old)
@@ -85,16 +88,27 @@ async def update(
     raise status.conflict(request.info, request.name)
 
 
-def _check_version(request: Request, new: Object, old: Object) -> None:
-    meta = new.get("metadata")
+def _check_identity(request: Request, new: Object, old: Object, *, refuse: Refuse) -> None:
+    """The new object must be the old one, in a version that is still the latest."""
+    info, meta, before = request.info, new.get("metadata"), old["metadata"]
+    if (new.get("apiVersion"), new.get("kind")) != (info.api_version, info.kind):
+        why = (
+            f"the result is a {new.get('kind')} of {new.get('apiVersion')}, and not a {info.kind} of {info.api_version}"
+        )
+        raise refuse(request, new, why)
     if not isinstance(meta, dict):
-        raise BadRequest("metadata is malformed: it must be an object")
+        raise refuse(request, new, f"json: cannot unmarshal metadata into Go struct field {info.kind}.metadata")
+    if meta.get("name", before["name"]) != before["name"]:
+        raise BadRequest(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({before['name']})"
+        )
+    if meta.get("namespace", before.get("namespace")) != before.get("namespace"):
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     wanted = meta.get("resourceVersion")
-    if wanted and wanted != old["metadata"]["resourceVersion"]:
-        raise status.conflict(request.info, request.name)
-    for name in ("name", "namespace"):
-        if meta.get(name, old["metadata"].get(name)) != old["metadata"].get(name):
-            raise BadRequest(f"the {name} of the object ({meta[name]}) does not match the {name} on the URL")
+    if wanted not in _ANY_VERSION and wanted != before["resourceVersion"]:
+        if not str(wanted).isdecimal():
+            raise BadRequest(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
+        raise status.conflict(info, request.name)
     if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
         fault = invalid("metadata.uid", meta["uid"], "field is immutable")
         raise status.invalid(request.info, request.name, errors=[fault])
@@ -127,7 +141,7 @@ async def _admit(context: Context, request: Request, new: Object, *, old: Object
     changed = await context.admission.mutate(review)
     if changed is not None and changed is not new:
         new = _merge_parts(request, changed, old)
-        shape(request, new, wrapped=False)
+        shape(request, new)
         keep_server_fields(new, old)
     await context.admission.review(replace(review, new=new))
     return new
