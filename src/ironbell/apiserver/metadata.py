@@ -16,7 +16,7 @@ from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, requi
 
 MAX_ANNOTATION_BYTES = 256 << 10
 MAX_GENERATED_BASE = 58
-_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 _NEVER_OWNERS = frozenset({("v1", "Event")})
 
 NameRule = Callable[[str], str]
@@ -217,7 +217,7 @@ def _check_finalizers(finalizers: list[str], errors: list[FieldError], *, core: 
         errors.extend(
             invalid(f"metadata.finalizers[{place}]", name, why)
             for place, name in enumerate(finalizers)
-            if "/" not in name and name not in _STANDARD_FINALIZERS
+            if "/" not in name and name not in STANDARD_FINALIZERS
         )
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"

@@ -91,6 +91,13 @@ def invalid(info: ResourceInfo, name: str, *, errors: Sequence[FieldError]) -> I
     return Invalid(f'{info.qualified_kind} "{name}" is invalid: {listed}', details=details)
 
 
+def wrong_kind(info: ResourceInfo, name: str, kind: str) -> Invalid:
+    """An object of a custom resource that says it is of another kind."""
+    fault = field_invalid("kind", kind, f"must be {info.kind}")
+    details = {"name": name, "group": info.group, "kind": kind, "causes": [fault.cause]}
+    return Invalid(f'{kind}.{info.group} "{name}" is invalid: {fault}', details=details)
+
+
 def _listed(errors: Sequence[FieldError]) -> str:
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -66,7 +66,7 @@ async def test_two_at_once_make_one(admin: Any, widgets: Any, widget: Make) -> N
     ("change", "error", "text"),
     [
         ({"apiVersion": "example.org/v2"}, BadRequest, "does not match the expected API version"),
-        ({"kind": "Gadget"}, BadRequest, "does not match the expected kind"),
+        ({"kind": "Gadget"}, Invalid, "kind: Invalid value"),
         ({"metadata": {"name": "a", "namespace": "other"}}, BadRequest, "does not match the namespace"),
         ({"metadata": {}}, Invalid, "metadata.name: Required value: name or generateName is required"),
         ({"metadata": {"name": "A_b"}}, Invalid, "a lowercase RFC 1123 subdomain"),

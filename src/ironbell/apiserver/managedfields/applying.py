@@ -86,11 +86,11 @@ def _prune(merged: Object, last: Fields, kept: Fields, schema: Mapping[str, Any]
     last = with_named(last, schema)
     if not difference(last, with_named(kept, schema)):
         return merged
-    everything = with_named(said(merged, schema), schema)
+    everything = with_named(said(merged, schema, unique=False), schema)
     pruned = remove_fields(merged, last, schema)
-    left = union(with_named(said(pruned or {}, schema), schema), with_named(kept, schema))
+    left = union(with_named(said(pruned or {}, schema, unique=False), schema), with_named(kept, schema))
     pruned = remove_fields(merged, difference(everything, left), schema)
-    left = with_named(said(pruned or {}, schema), schema)
+    left = with_named(said(pruned or {}, schema, unique=False), schema)
     final: Object = remove_fields(merged, intersection(difference(everything, left), last), schema) or {}
     return final
 

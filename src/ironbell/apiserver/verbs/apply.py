@@ -20,7 +20,7 @@ from ironbell.apiserver.managedfields.compare import compare, said
 from ironbell.apiserver.managedfields.fieldset import contains, show
 from ironbell.apiserver.managedfields.managers import APPLY, UPDATE, Manager, read_managers, write_managers
 from ironbell.apiserver.managedfields.ownership import BEFORE_FIRST_APPLY, owned
-from ironbell.apiserver.managedfields.schemas import MissingKey
+from ironbell.apiserver.managedfields.schemas import Duplicate, MissingKey
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.verbs.bodies import check_address
 from ironbell.apiserver.verbs.create import create_value
@@ -93,7 +93,9 @@ def _untyped(request: Request, why: str) -> BadRequest:
     return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {why}")
 
 
-def _keyless(request: Request, error: MissingKey) -> BadRequest:
+def _unmergeable(request: Request, error: MissingKey | Duplicate) -> BadRequest:
+    if isinstance(error, Duplicate):
+        return _untyped(request, f"duplicate entries for key {show((str(error),))}")
     why = f'associative list with keys has an element that omits key field "{error}" (and doesn\'t have default value)'
     return _untyped(request, why)
 
@@ -111,8 +113,8 @@ def _first(request: Request, config: Object, *, time: str) -> Object:
         raise status.conflict(request.info, request.name, why=why)
     try:
         manager = _mine(request, config, time=time)
-    except MissingKey as error:
-        raise _keyless(request, error) from error
+    except (MissingKey, Duplicate) as error:
+        raise _unmergeable(request, error) from error
     meta = {name: value for name, value in config["metadata"].items() if name != "resourceVersion"}
     value = {**config, "metadata": meta}
     write_managers(meta, [manager] if manager.fields else [])
@@ -127,8 +129,8 @@ def _applied(request: Request, live: Object, config: Object, *, time: str) -> Ob
             managers = _before(request, live, time=time)
         done = apply_configuration(live, config, managers, _mine(request, config, time=time), schema=schema)
         contests = [] if options.force else _left_to_ask(request, live, done)
-    except MissingKey as error:
-        raise _keyless(request, error) from error
+    except (MissingKey, Duplicate) as error:
+        raise _unmergeable(request, error) from error
     if contests:
         raise _conflict(contests)
     merged = {**done.value, "metadata": dict(done.value["metadata"])}

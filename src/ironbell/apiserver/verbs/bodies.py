@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import ApiError, BadRequest
+from ironbell.apiserver import status
 from ironbell.apiserver.context import Request
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Entry
@@ -49,8 +50,7 @@ def require_name(request: Request, value: dict[str, Any]) -> None:
     Raises:
         BadRequest: it has none.
     """
-    meta = value.get("metadata")
-    if not isinstance(meta, dict) or not meta.get("name"):
+    if not name_of(value):
         raise BadRequest(
             f"the name of the object ({request.name} based on URL) was undeterminable: name must be provided"
         )
@@ -75,7 +75,7 @@ def check_address(request: Request, value: dict[str, Any]) -> None:
             f"the API version in the data ({version}) does not match the expected API version ({info.api_version})"
         )
     if kind != info.kind:
-        raise BadRequest(f"the kind in the data ({kind}) does not match the expected kind ({info.kind})")
+        raise status.wrong_kind(info, request.name or name_of(value), str(kind))
     meta = value.get("metadata")
     if meta is None:
         meta = value["metadata"] = {}
@@ -87,6 +87,12 @@ def check_address(request: Request, value: dict[str, Any]) -> None:
         meta["namespace"] = request.namespace
     if request.name and meta.setdefault("name", request.name) != request.name:
         raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({request.name})")
+
+
+def name_of(value: dict[str, Any]) -> str:
+    """The name that an object gives itself, if any."""
+    meta = value.get("metadata")
+    return str(meta.get("name", "")) if isinstance(meta, dict) else ""
 
 
 def to_version(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:

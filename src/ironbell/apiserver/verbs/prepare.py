@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from ironbell.api.client import ApiError, BadRequest
 from ironbell.apiserver import status
 from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
-from ironbell.apiserver.metadata import clean, validate_metadata
+from ironbell.apiserver.metadata import STANDARD_FINALIZERS, clean, validate_metadata
 from ironbell.apiserver.schema.validate import check_resource_types
 from ironbell.apiserver.warnings import warn
 
@@ -68,12 +68,11 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
     """
     info = request.info
     meta = new["metadata"]
-    errors = validate_metadata(
-        meta,
-        namespaced=info.namespaced,
-        name_rule=info.name_rule,
-        core=not info.custom and info.group != "apiextensions.k8s.io",
-    )
+    # Definitions are checked by another part of Kubernetes than its other kinds, which takes any finalizer.
+    core = not info.custom and info.group != "apiextensions.k8s.io"
+    errors = validate_metadata(meta, namespaced=info.namespaced, name_rule=info.name_rule, core=core)
+    if not core:
+        _warn_of_finalizers(meta.get("finalizers", ()), old["metadata"].get("finalizers", ()) if old else ())
     if old is not None:
         errors += _validate_finalizers(meta, old["metadata"])
     if info.custom:
@@ -82,6 +81,13 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
     errors += info.strategy.validate(new, old)
     if errors:
         raise status.invalid(info, meta.get("name", ""), errors=errors)
+
+
+def _warn_of_finalizers(finalizers: Sequence[str], before: Sequence[str]) -> None:
+    for name in finalizers:
+        if "/" not in name and name not in STANDARD_FINALIZERS and name not in before:
+            why = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            warn(f'metadata.finalizers: "{name}": {why}')
 
 
 def _validate_finalizers(meta: dict[str, Any], old_meta: dict[str, Any]) -> list[FieldError]:

@@ -91,6 +91,8 @@ async def update(
 def _check_identity(request: Request, new: Object, old: Object, *, refuse: Refuse) -> None:
     """The new object must be the old one, in a version that is still the latest."""
     info, meta, before = request.info, new.get("metadata"), old["metadata"]
+    if info.custom and new.get("kind") != info.kind:
+        raise status.wrong_kind(info, request.name, str(new.get("kind", "")))
     if (new.get("apiVersion"), new.get("kind")) != (info.api_version, info.kind):
         why = (
             f"the result is a {new.get('kind')} of {new.get('apiVersion')}, and not a {info.kind} of {info.api_version}"
