@@ -86,7 +86,7 @@ class ChunkStream:
         Raises:
             ConnectionResetError: the client is gone.
         """
-        response = web.StreamResponse(headers={**common_headers(request), **headers})
+        response = web.StreamResponse(headers=CIMultiDict([*common_headers(request), *headers.items()]))
         response.enable_chunked_encoding()
         writer, transport = await response.prepare(request), request.transport
         if writer is None or transport is None:
