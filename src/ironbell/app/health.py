@@ -29,10 +29,10 @@ PROBE_AGE_S = 3.0
 SHUTDOWN_S = 0.5
 
 
-class HealthAddressError(IronbellError):
-    """The address for health checks cannot be used."""
+class AddressError(IronbellError):
+    """An address to serve on cannot be used."""
 
-    reason = "HealthAddressUnusable"
+    reason = "AddressUnusable"
     retry = Retry.NEVER
 
 
@@ -61,7 +61,7 @@ def read_address(text: str) -> tuple[str, int]:
     """`HOST:PORT`, `[HOST]:PORT` or `:PORT` (all addresses).
 
     Raises:
-        HealthAddressError: it is none of these.
+        AddressError: it is none of these.
     """
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -71,7 +71,7 @@ def read_address(text: str) -> tuple[str, int]:
         if not colon or not 0 <= int(port) <= 65535:
             raise ValueError
     except ValueError:
-        raise HealthAddressError(f"--health-address {text!r} must be ADDRESS:PORT, such as 127.0.0.1:8081") from None
+        raise AddressError(f"{text!r} must be ADDRESS:PORT, such as 127.0.0.1:8081") from None
     return host or "0.0.0.0", int(port)  # noqa: S104 - as the user wrote it
 
 
@@ -80,7 +80,7 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
     """Serve while the block runs; the port is given. An empty address serves nothing.
 
     Raises:
-        HealthAddressError: it cannot be bound.
+        AddressError: it cannot be bound.
     """
     if not address:
         yield 0
@@ -101,7 +101,7 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise HealthAddressError(f"--health-address {address}: {error.strerror}") from error
+            raise AddressError(f"--health-address {address}: {error.strerror}") from error
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()

@@ -60,6 +60,10 @@ class RunOptions:
     """By controller; under the empty name for all others."""
     health_address: str = ""
     grace_s: float = 20.0
+    webhook_address: str = ""
+    """Where `tink-controller` answers admission requests; empty: nowhere."""
+    webhook_hosts: tuple[str, ...] = ()
+    """Names by which the API server calls it."""
     wire: WireConfig | None = None
 
 

@@ -74,7 +74,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())
         recorder = BootRecorder(directory, events, Client(api), clock)
         hardware = Informer(api, HARDWARE)
-        hardware.add_handler(_follow(directory))
+        hardware.add_handler(directory.follow)
         for step in (hardware.run(), events.run(), recorder.run()):
             group.create_task(step)
         flows = Workflows(api, directory, clock=clock) if sockets.grpc is not None else None
@@ -96,16 +96,6 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
             on_ready()
         else:
             await _serve_http(wire, sockets.http, on_ready)
-
-
-def _follow(directory: HardwareDirectory) -> Callable[[Hardware | None, Hardware | None], None]:
-    def changed(old: Hardware | None, new: Hardware | None) -> None:
-        if new is not None:
-            directory.upsert(new)
-        elif old is not None:
-            directory.remove(*old.key)
-
-    return changed
 
 
 def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:

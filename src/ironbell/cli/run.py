@@ -47,6 +47,8 @@ class _Listing(click.Command):
 )
 @click.option("--renew-deadline", type=SECONDS, default="10s", show_default=True, help="After it a leader gives up.")
 @click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between tries.")
+@click.option("--webhook-address", default="", help="tink-controller: answer admission requests here.")
+@click.option("--webhook-host", "webhook_hosts", multiple=True, help="tink-controller: name that the API server calls.")
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
 @click.option("--advertise", default="", help="Servers: our address for machines.")
@@ -102,6 +104,8 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     servers = tuple(component.name for component in components if component.role is Role.SERVER)
     if given["health_address"]:
         read_address(given["health_address"])
+    if given["webhook_address"]:
+        read_address(given["webhook_address"])
     election = ElectionOptions(
         given["leader_elect"],
         given["lease_namespace"],
@@ -119,6 +123,8 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         workers=read_workers(given["workers"], controller_names()),
         health_address=given["health_address"],
         grace_s=given["grace_s"],
+        webhook_address=given["webhook_address"],
+        webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,
     )
 

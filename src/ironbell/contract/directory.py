@@ -101,6 +101,13 @@ class HardwareDirectory:
             if not entry:
                 del self._index[(attribute, value)]
 
+    def follow(self, old: Hardware | None, new: Hardware | None) -> None:
+        """Take in a change that an informer saw."""
+        if new is not None:
+            self.upsert(new)
+        elif old is not None:
+            self.remove(*old.key)
+
     def by_mac(self, mac: str) -> Lookup:
         if (Attribute.MAC, mac) not in self._index:
             mac = normal_mac(mac)

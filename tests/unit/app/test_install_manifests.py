@@ -69,8 +69,12 @@ def test_every_deployment_has_an_account_of_its_own_and_is_bound_to_its_roles_on
         assert [(s["kind"], s["name"], s["namespace"]) for s in binding["subjects"]] == [
             ("ServiceAccount", name, "ironbell-system")
         ]
-    leases = [rule for role in of_kind(objects, "Role").values() for rule in role["rules"] if "resourceNames" in rule]
-    assert [rule["resourceNames"] for rule in leases] == [["ironbell-tink-controller"], ["ironbell-rufio"]]
+    rules = [rule for role in of_kind(objects, "Role").values() for rule in role["rules"] if "resourceNames" in rule]
+    assert [(rule["resources"], rule["resourceNames"]) for rule in rules] == [
+        (["leases"], ["ironbell-tink-controller"]),
+        (["secrets"], ["ironbell-webhook-tls"]),
+        (["leases"], ["ironbell-rufio"]),
+    ]
 
 
 def test_only_servers_toward_machines_are_on_the_nodes_network_with_capabilities() -> None:

@@ -9,6 +9,7 @@ from ironbell.api.registry import KINDS
 from ironbell.app.install.options import InstallOptions, Object, labels, made
 from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
+from ironbell.app.install.webhooks import webhooks
 from ironbell.app.install.workloads import workloads
 from ironbell.codec import goyaml
 
@@ -19,7 +20,14 @@ def manifests(options: InstallOptions) -> list[Object]:
     Raises:
         UnknownComponentError: a Deployment is asked for that runs no component.
     """
-    return [_namespace(options), *definitions(), *access(options), *policies(options), *workloads(options)]
+    return [
+        _namespace(options),
+        *definitions(),
+        *access(options),
+        *policies(options),
+        *workloads(options),
+        *webhooks(options),
+    ]
 
 
 def definitions() -> list[Object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ironbell.app.components import Role, rules_of
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.install.webhooks import configuration_rules, secret_rules
 
 _GROUP = "rbac.authorization.k8s.io"
 _API = f"{_GROUP}/v1"
@@ -20,7 +21,8 @@ def access(options: InstallOptions) -> Iterator[Object]:
     for unit in options.units:
         where = {"namespace": options.namespace, "component": unit.word}
         yield made("v1", "ServiceAccount", unit.name, **where)
-        yield made(_API, "ClusterRole", unit.name, component=unit.word, rules=_plain(rules_of(unit.components)))
+        everywhere = [*_plain(rules_of(unit.components)), *configuration_rules(unit)]
+        yield made(_API, "ClusterRole", unit.name, component=unit.word, rules=everywhere)
         yield made(
             _API,
             "ClusterRoleBinding",
@@ -29,7 +31,7 @@ def access(options: InstallOptions) -> Iterator[Object]:
             roleRef=_role("ClusterRole", unit),
             subjects=_subjects(unit, options),
         )
-        rules = lease_rules(unit)
+        rules = [*lease_rules(unit), *secret_rules(unit)]
         if rules:
             yield made(_API, "Role", unit.name, rules=rules, **where)
             yield made(

@@ -10,6 +10,7 @@ import msgspec
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection
 from ironbell.app.install.options import Object
+from ironbell.app.webhook_tls import CONFIGURATIONS
 from ironbell.kube.http import HttpApi
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -28,6 +29,7 @@ COLLECTIONS = {
     ),
     "Service": Collection("", "v1", "services", namespaced=True),
     "Deployment": Collection("apps", "v1", "deployments", namespaced=True),
+    "ValidatingWebhookConfiguration": CONFIGURATIONS,
 }
 """By kind, in the order in which they are applied."""
 

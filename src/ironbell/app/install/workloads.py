@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from ironbell.app.components import Role
 from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
+from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
+from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
 from ironbell.app.wire_config import TINK_SERVER, WireConfig
 
 NOBODY = 65534
@@ -25,7 +27,7 @@ def workloads(options: InstallOptions) -> Iterator[Object]:
         ports = _ports(unit)
         where = {"namespace": options.namespace, "component": unit.word}
         if ports:
-            services = [{"name": name, "port": port, "targetPort": port} for name, port in ports.items()]
+            services = [_service_port(name, port) for name, port in ports.items()]
             yield made("v1", "Service", unit.name, spec={"selector": _selector(unit), "ports": services}, **where)
         yield made("apps/v1", "Deployment", unit.name, spec=_deployment(unit, options), **where)
 
@@ -61,12 +63,12 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
 def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
     # on the node's network the port would be everybody's, machines included
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
-    become = ["--user=nobody"] if serves else []
+    more = ["--user=nobody"] if serves else webhook_arguments(unit, options)
     mounts = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
     return {
         "name": "ironbell",
         "image": options.image,
-        "args": ["run", unit.word, f"--health-address={address}:{HEALTH_PORT}", *become, *unit.arguments],
+        "args": ["run", unit.word, f"--health-address={address}:{HEALTH_PORT}", *more, *unit.arguments],
         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "ports": [{"name": name, "containerPort": port} for name, port in _ports(unit).items()],
         "livenessProbe": _probe("/healthz", on_node=serves) | {"initialDelaySeconds": 10, "periodSeconds": 20},
@@ -105,7 +107,16 @@ def _ports(unit: Unit) -> dict[str, int]:
         ports["http"] = defaults.http_port
     if TINK_SERVER in names:
         ports["grpc"] = defaults.grpc_port
-    return ports or {"metrics": HEALTH_PORT}
+    if not ports:
+        ports["metrics"] = HEALTH_PORT
+    if serves_webhooks(unit):
+        ports["webhooks"] = WEBHOOK_PORT
+    return ports
+
+
+def _service_port(name: str, port: int) -> Object:
+    # the API server asks webhooks where their configuration says, which is HTTPS's own port
+    return {"name": name, "port": 443 if port == WEBHOOK_PORT else port, "targetPort": port}
 
 
 def _selector(unit: Unit) -> dict[str, str]:

@@ -1,0 +1,95 @@
+"""The webhook configuration; the component that serves it puts its certificate authority in by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbell.app.components import TINK_CONTROLLER
+from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.webhook_tls import CONFIGURATION, SECRET_NAME
+
+PORT = 9443
+PATHS = {"templates": "/validate/templates", "hardware": "/validate/hardware"}
+_TIMEOUT_S = 2
+
+
+def serves_webhooks(unit: Unit) -> bool:
+    """Whether a Deployment answers admission requests."""
+    return TINK_CONTROLLER in unit.components
+
+
+def host_name(unit: Unit, options: InstallOptions) -> str:
+    """Where the API server finds it."""
+    return f"{unit.name}.{options.namespace}.svc"
+
+
+def webhook_arguments(unit: Unit, options: InstallOptions) -> list[str]:
+    """Arguments of `ironbell run` for it."""
+    if not serves_webhooks(unit):
+        return []
+    return [f"--webhook-address=0.0.0.0:{PORT}", f"--webhook-host={host_name(unit, options)}"]
+
+
+def webhooks(options: InstallOptions) -> Iterator[Object]:
+    """The configuration, where something serves it."""
+    unit = next((unit for unit in options.units if serves_webhooks(unit)), None)
+    if unit is None:
+        return
+    service = {"name": unit.name, "namespace": options.namespace, "port": 443}
+    ours = f"system:serviceaccount:{options.namespace}:ironbell-"
+    entries = [
+        {
+            "name": f"{plural}.validate.ironbell.dev",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {**service, "path": path}},
+            "rules": [
+                {
+                    "apiGroups": ["tinkerbell.org"],
+                    "apiVersions": ["v1alpha1"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": [plural],
+                    "scope": "Namespaced",
+                }
+            ],
+            # what users write, not what controllers and servers note
+            "matchConditions": [
+                {"name": "by-others", "expression": f"!request.userInfo.username.startsWith('{ours}')"},
+                {
+                    "name": "spec-changes",
+                    "expression": "request.operation == 'CREATE' || object.spec != oldObject.spec",
+                },
+            ],
+            # it only warns: nobody is kept from anything while it is away
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "timeoutSeconds": _TIMEOUT_S,
+        }
+        for plural, path in PATHS.items()
+    ]
+    api = "admissionregistration.k8s.io/v1"
+    yield made(api, "ValidatingWebhookConfiguration", CONFIGURATION, component=unit.word, webhooks=entries)
+
+
+def secret_rules(unit: Unit) -> list[Object]:
+    """What keeping the certificates takes in the own namespace."""
+    if not serves_webhooks(unit):
+        return []
+    secrets = {"apiGroups": [""], "resources": ["secrets"]}
+    return [
+        {**secrets, "verbs": ["create"]},
+        {**secrets, "resourceNames": [SECRET_NAME], "verbs": ["get", "update"]},
+    ]
+
+
+def configuration_rules(unit: Unit) -> list[Object]:
+    """What it takes to put the certificate authority into the configuration."""
+    if not serves_webhooks(unit):
+        return []
+    return [
+        {
+            "apiGroups": ["admissionregistration.k8s.io"],
+            "resources": ["validatingwebhookconfigurations"],
+            "resourceNames": [CONFIGURATION],
+            "verbs": ["get", "update"],
+        }
+    ]

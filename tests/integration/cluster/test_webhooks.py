@@ -1,0 +1,77 @@
+"""Warnings at apply time on a real API server, over TLS with certificates of our own making."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from support.components import NAMESPACE, OnCluster, Process
+from support.kubeapi import Answer, eventually
+
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
+SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/ironbell-webhook-tls"
+GROUP = "/apis/tinkerbell.org/v1alpha1/namespaces/default"
+MAC = "02:00:00:00:77:01"
+
+
+@pytest.fixture
+def webhooks(on_cluster: OnCluster) -> Iterator[Process]:
+    """A replica that serves them; the API server is told to ask it at its address instead of through a Service."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    configuration = on_cluster.api.get(CONFIGURATION).json
+    for webhook in configuration["webhooks"]:
+        path = webhook["clientConfig"].pop("service")["path"]
+        webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+    assert on_cluster.api.put(CONFIGURATION, configuration).status == 200
+    address = f"127.0.0.1:{port}"
+    yield on_cluster.run("tink-controller", "--webhook-address", address, "--webhook-host", "127.0.0.1")
+    on_cluster.api.delete(CONFIGURATION)
+    on_cluster.api.delete(SECRET)
+
+
+def applied(on_cluster: OnCluster, kind: str, plural: str, spec: dict[str, Any]) -> Answer:
+    body = {
+        "apiVersion": "tinkerbell.org/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": f"x-{uuid4().hex[:8]}"},
+        "spec": spec,
+    }
+    return on_cluster.api.post(f"{GROUP}/{plural}", body, dryRun="All")
+
+
+def test_mistakes_are_warned_of_when_they_are_applied(on_cluster: OnCluster, webhooks: Process) -> None:
+    def warned() -> list[str]:
+        answer = applied(on_cluster, "Template", "templates", {"data": "a: {{ if }}"})
+        assert answer.status == 201, answer.body
+        return answer.warnings
+
+    (warning,) = eventually(warned)
+    assert warning.startswith("spec.data: ")
+    assert applied(on_cluster, "Template", "templates", {"data": "a: b"}).warnings == []
+
+    spec = {"interfaces": [{"dhcp": {"mac": MAC}}]}
+    metadata = {"name": "m-webhook", "namespace": "default"}
+    body = {"apiVersion": "tinkerbell.org/v1alpha1", "kind": "Hardware", "metadata": metadata, "spec": spec}
+    on_cluster.api.made(f"{GROUP}/hardware", body)
+
+    def claimed() -> list[str]:
+        return applied(on_cluster, "Hardware", "hardware", spec).warnings
+
+    assert "is also claimed by Hardware default/m-webhook" in eventually(claimed)[0]
+    on_cluster.api.delete(f"{GROUP}/hardware/m-webhook")
+    assert webhooks.metric("controller_runtime_webhook_requests_total", webhook="/validate/templates", code="200") > 0
+
+    secret = on_cluster.api.get(SECRET).json
+    assert secret["type"] == "kubernetes.io/tls"
+    for webhook in on_cluster.api.get(CONFIGURATION).json["webhooks"]:
+        assert webhook["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+    pem = base64.b64decode(secret["data"]["tls.crt"])
+    said = subprocess.run(["openssl", "x509", "-noout", "-checkend", str(60 * 86400)], input=pem, check=False)
+    assert said.returncode == 0
