@@ -9,7 +9,7 @@ import pytest
 from ironbell.api.client import BadRequest, PatchType, WriteOptions
 from ironbell.api.kind import Collection
 from ironbell.apiserver.builtin.facts import builtin_facts, expanded
-from ironbell.apiserver.builtin.quantity import canonical, is_quantity
+from ironbell.base.quantities import canonical, is_quantity
 
 DEPLOYMENTS = Collection("apps", "v1", "deployments", True)
 PODS = Collection("", "v1", "pods", True)

@@ -14,9 +14,9 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from ironbell.apiserver.builtin.quantity import is_quantity
 from ironbell.apiserver.schema.compiled import Decode
 from ironbell.apiserver.schema.formats import format_check, integer_range
+from ironbell.base.quantities import is_quantity
 
 _JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 _QUANTITY_TEXT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ironbell.apiserver.builtin.defaults import CONDITIONAL, STATIC
-from ironbell.apiserver.builtin.quantity import canonical
+from ironbell.base.quantities import canonical
 
 Normalise = Callable[[Any], Any]
 """Brings a value to its usual form; may change it in place, and gives it."""

@@ -15,6 +15,7 @@ from typing import Any
 from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.schema.defaults import Default, compile_defaults
 from ironbell.apiserver.schema.prune import Prune, compile_prune
+from ironbell.apiserver.schema.ratchet import intolerable
 from ironbell.apiserver.schema.rules import CheckRules, CompileRule, compile_rules
 from ironbell.apiserver.schema.validate import Check, compile_check
 from ironbell.codec import effort
@@ -26,6 +27,14 @@ Decode = Callable[[Any, str, str], str]
 ALLOWANCE_S = 0.5
 """Of processor time, for all patterns and rules that one object is checked with."""
 _EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+_BLOCKING = frozenset({
+    "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
+})  # fmt: skip
+"""Faults after which rules cannot be asked."""
+_NOT_ASKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -38,6 +47,8 @@ class CompiledSchema:
     _check: Check | None
     _rules: CheckRules | None
     _decode: Decode | None = None
+    _ratchet: Mapping[str, Any] | None = None
+    """The schema, if faults that an object had already are tolerated."""
 
     def misfit(self, value: dict[str, Any]) -> str:
         """Why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
@@ -56,14 +67,19 @@ class CompiledSchema:
             self._default(value)
 
     def validate(self, value: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
-        """Faults of an object; rules are asked only if its structure is sound."""
+        """Faults of an object, without those that `old` had already; rules are asked unless its structure forbids."""
         errors: list[FieldError] = []
         try:
             with effort.limited(ALLOWANCE_S):
                 if self._check is not None:
                     self._check(value, None, errors)
-                if self._rules is not None and not errors:
-                    self._rules(value, old, None, errors)
+                    if errors and old is not None and self._ratchet is not None:
+                        errors = intolerable(errors, self._ratchet, value, old)
+                if self._rules is not None:
+                    if any(error.kind in _BLOCKING for error in errors):
+                        errors.append(invalid("<nil>", None, _NOT_ASKED))
+                    else:
+                        self._rules(value, old, None, errors)
         except TooMuchEffort:
             errors.append(invalid("", "object", _EXHAUSTED))
         return errors
@@ -79,4 +95,5 @@ def compile_schema(schema: Mapping[str, Any], *, compile_rule: CompileRule | Non
         _default=compile_defaults(open_root),
         _check=compile_check(body),
         _rules=compile_rules(body, compile_rule),
+        _ratchet=body,
     )

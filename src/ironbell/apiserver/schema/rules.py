@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from ironbell.apiserver.schema.paths import Path, render
@@ -21,11 +21,15 @@ from ironbell.codec.effort import TooMuchEffort
 Rule = Callable[[Any, Any], Any]
 """A compiled expression over (self, oldSelf); oldSelf is None where there is no old value."""
 
-CompileRule = Callable[[str, Mapping[str, Any]], Rule]
-"""Compiles an expression for values of a schema.
 
-The rule raises an error whose text says what failed when it cannot be evaluated.
-"""
+class CompileRule(Protocol):
+    """Compiles an expression for values of a schema; with `optional_old`, oldSelf is an optional value.
+
+    The rule raises an error whose text says what failed when it cannot be evaluated.
+    """
+
+    def __call__(self, rule: str, schema: Mapping[str, Any], *, optional_old: bool = False) -> Rule: ...
+
 
 CheckRules = Callable[[Any, Any, Path, list[FieldError]], None]
 
@@ -41,6 +45,7 @@ class _Prepared:
     reason: str
     field_path: str
     needs_old: bool
+    uses_old: bool
 
 
 def compile_rules(schema: Mapping[str, Any], compile_rule: CompileRule | None) -> CheckRules | None:
@@ -65,20 +70,25 @@ def compile_rules(schema: Mapping[str, Any], compile_rule: CompileRule | None) -
 
 def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: CompileRule) -> _Prepared:
     text = rule["rule"].strip()
-    expression = rule.get("messageExpression", "")
+    expression = rule.get("messageExpression", "").strip()
+    optional = bool(rule.get("optionalOldSelf"))
     return _Prepared(
-        evaluate=compile_rule(text, schema),
+        evaluate=compile_rule(text, schema, optional_old=optional),
         text=text,
         message=rule.get("message", "").strip(),
-        message_rule=compile_rule(expression, schema) if expression else None,
+        message_rule=compile_rule(expression, schema, optional_old=optional) if expression else None,
         reason=rule.get("reason", "FieldValueInvalid"),
         field_path=rule.get("fieldPath", ""),
-        needs_old=bool(_OLD_SELF.search(text)) and not rule.get("optionalOldSelf"),
+        needs_old=bool(_OLD_SELF.search(text)) and not optional,
+        uses_old=bool(_OLD_SELF.search(text)),
     )
 
 
 def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
     if rule.needs_old and old is None:
+        return
+    if not rule.uses_old and old is not None and value == old:
+        # What was stored already is tolerated.
         return
     where = render(path) + rule.field_path
     where = where.removeprefix(".") or "<nil>"

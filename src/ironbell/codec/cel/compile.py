@@ -10,12 +10,16 @@ Source: google/cel-spec: doc/langdef.md, "Evaluation", "Logical Operators", "Mac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from ironbell.codec import effort
 from ironbell.codec.cel import syntax
-from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.adapt import compile_adapt
+from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError
 from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
+from ironbell.codec.cel.library import NAMESPACED
+from ironbell.codec.cel.optional import NONE, Optional
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.cel.values import arithmetic, equal, less, number_of, pay_for, type_name
 
@@ -27,6 +31,7 @@ ALLOWANCE_S = 0.5
 _CALL_S = 0.5e-6
 _ELEMENT_S = 1e-6
 _MACROS = {"all", "exists", "exists_one", "existsOne", "map", "filter"}
+_OPTIONAL_MACROS = {"optMap", "optFlatMap"}
 _ESCAPES = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
 _KEYWORDS = {
     "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -55,14 +60,24 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mappi
     return evaluate
 
 
-def compile_rule(rule: str, _schema: Mapping[str, Any]) -> Callable[[Any, Any], Any]:
+def compile_rule(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False) -> Callable[[Any, Any], Any]:
     """A closure over (self, oldSelf), as the embedded API asks its schemas' rules.
+
+    With `optional_old`, oldSelf is an optional value.
 
     Raises:
         CelSyntaxError: see `compile_expression`.
     """
-    evaluate = compile_expression(rule, ("self", "oldSelf"))
-    return lambda value, old: evaluate({"self": value, "oldSelf": old})
+    evaluate, adapt = compile_expression(rule, ("self", "oldSelf")), compile_adapt(schema)
+
+    def ask(value: Any, old: Any) -> Any:
+        if adapt is not None:
+            value, old = adapt(value), None if old is None else adapt(old)
+        if optional_old:
+            old = NONE if old is None else Optional(True, old)
+        return evaluate({"self": value, "oldSelf": old})
+
+    return ask
 
 
 def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
@@ -73,12 +88,16 @@ def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
             if name not in known:
                 raise CelSyntaxError(f"undeclared reference to {name!r}", offset=0)
             return lambda scope: scope[name]
-        case syntax.Select(operand, field):
+        case syntax.Select(operand, field, is_optional):
             inner, names = _compile(operand, known), _field_names(field)
-            return lambda scope: _select(inner(scope), names)
-        case syntax.Index(operand, index):
+            if is_optional:
+                return lambda scope: _optionally(inner(scope), lambda value: _select(value, names))
+            return lambda scope: _through(inner(scope), lambda value: _select(value, names))
+        case syntax.Index(operand, index, is_optional):
             inner, place = _compile(operand, known), _compile(index, known)
-            return lambda scope: _index(inner(scope), place(scope))
+            if is_optional:
+                return lambda scope: _optionally(inner(scope), lambda value: _index(value, place(scope)))
+            return lambda scope: _through(inner(scope), lambda value: _index(value, place(scope)))
         case syntax.ListOf(items):
             steps = [_compile(item, known) for item in items]
             return lambda scope: [step(scope) for step in steps]
@@ -91,6 +110,14 @@ def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
 
 def _call(node: syntax.Call, known: frozenset[str]) -> Step:
     if node.target is not None:
+        if isinstance(node.target, syntax.Name) and node.target.name not in known:
+            function = NAMESPACED.get(f"{node.target.name}.{node.function}")
+            if function is not None:
+                return _applied(function, [_compile(part, known) for part in node.arguments])
+            if (node.target.name, node.function) == ("cel", "bind"):
+                return _bind(node, known)
+        if node.function in _OPTIONAL_MACROS:
+            return _optional_map(node, known)
         if node.function in _MACROS:
             return _macro(node, known)
         method = METHODS.get(node.function)
@@ -236,6 +263,8 @@ def _has(node: syntax.Call, known: frozenset[str]) -> Step:
 
     def has(scope: Scope) -> bool:
         value = inner(scope)
+        if isinstance(value, Optional):
+            value = value.held if value.present else {}
         if not isinstance(value, dict):
             raise CelError(f"has(): {type_name(value)} has no fields")
         return any(value.get(name) is not None for name in names)
@@ -253,12 +282,56 @@ def _field_names(field: str) -> tuple[str, ...]:
     return (field,) if plain == field else (field, plain)
 
 
+def _optionally(value: Any, find: Callable[[Any], Any]) -> Optional:
+    """What is found in a value, or nothing where there is nothing."""
+    if isinstance(value, Optional):
+        if not value.present:
+            return NONE
+        value = value.held
+    try:
+        return Optional(True, find(value))
+    except MissingError:
+        return NONE
+
+
+def _through(value: Any, find: Callable[[Any], Any]) -> Any:
+    """What is found in a value; in an optional one, it is optional too."""
+    return _optionally(value, find) if isinstance(value, Optional) else find(value)
+
+
+def _bind(node: syntax.Call, known: frozenset[str]) -> Step:
+    if len(node.arguments) != 3 or not isinstance(node.arguments[0], syntax.Name):
+        raise CelSyntaxError("cel.bind() needs a variable, its value and an expression", offset=0)
+    name, value = node.arguments[0].name, _compile(node.arguments[1], known)
+    body = _compile(node.arguments[2], known | {name})
+    return lambda scope: body({**scope, name: value(scope)})
+
+
+def _optional_map(node: syntax.Call, known: frozenset[str]) -> Step:
+    assert node.target is not None  # noqa: S101
+    if len(node.arguments) != 2 or not isinstance(node.arguments[0], syntax.Name):
+        raise CelSyntaxError(f"{node.function}() needs a variable and an expression", offset=0)
+    target, name = _compile(node.target, known), node.arguments[0].name
+    body, is_flat = _compile(node.arguments[1], known | {name}), node.function == "optFlatMap"
+
+    def run(scope: Scope) -> Any:
+        value = target(scope)
+        if not isinstance(value, Optional):
+            raise CelError(f"no such overload: {type_name(value)}.{node.function}()")
+        if not value.present:
+            return value
+        mapped = body({**scope, name: value.held})
+        return mapped if is_flat else Optional(True, mapped)
+
+    return run
+
+
 def _select(value: Any, names: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
         for name in names:
             if name in value:
                 return value[name]
-        raise CelError(f"no such key: {names[-1]}")
+        raise MissingError(f"no such key: {names[-1]}")
     raise CelError(f"no such overload: {type_name(value)}.{names[-1]}")
 
 
@@ -268,13 +341,13 @@ def _index(value: Any, index: Any) -> Any:
         if number is None or number != int(number):
             raise CelError(f"no such overload: list[{type_name(index)}]")
         if not 0 <= number < len(value):
-            raise CelError(f"index out of bounds: {index}")
+            raise MissingError(f"index out of bounds: {index}")
         return value[int(number)]
     if isinstance(value, dict):
         key = _key(index)
         if key in value:
             return value[key]
-        raise CelError(f"no such key: {index}")
+        raise MissingError(f"no such key: {index}")
     raise CelError(f"no such overload: {type_name(value)}[{type_name(index)}]")
 
 
@@ -302,6 +375,6 @@ def _truth(value: Any) -> bool:
 
 
 def _negated(value: Any) -> Any:
-    if type(value) in {int, float}:
+    if type(value) in {int, float, timedelta}:
         return -value
     raise CelError(f"no such overload: -{type_name(value)}")

@@ -11,6 +11,10 @@ class CelError(IronbellError, ValueError):
     reason, retry = "InvalidExpressionValue", Retry.NEVER
 
 
+class MissingError(CelError):
+    """A field, key or element is not there: what optional access forgives."""
+
+
 class CelSyntaxError(CelError):
     """A text is no expression; `offset` is where it stops being one."""
 

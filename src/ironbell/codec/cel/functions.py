@@ -12,11 +12,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from ironbell.codec import re2
 from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.library import LIBRARY_FUNCTIONS, LIBRARY_METHODS
+from ironbell.codec.cel.network import Network
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.cel.values import equal, less, number_of, pay_for_characters, type_name
 
@@ -82,6 +86,8 @@ def _int(value: Any) -> int:
         if re.fullmatch(r"[+-]?\d+", value):
             return int(value)
         raise CelError(f"cannot make an int of {value!r}")
+    if isinstance(value, datetime):
+        return int(value.timestamp())
     number = number_of(value)
     if number is None or number != number or not -(1 << 63) <= number < (1 << 63):
         raise CelError(f"cannot make an int of {value!r}")
@@ -116,6 +122,14 @@ def _string(value: Any) -> str:
         except UnicodeDecodeError as error:
             raise CelError("bytes are not UTF-8") from error
     number = number_of(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():g}s"
+    if isinstance(value, IPv4Address | IPv6Address):
+        return str(value)
+    if isinstance(value, Network):
+        return str(value.interface)
     if number is None:
         raise CelError(f"cannot make a string of {type_name(value)}")
     return repr(number).removesuffix(".0") if isinstance(number, float) else str(number)
@@ -180,6 +194,21 @@ def _index_of(values: Any, wanted: Any) -> int:
     raise CelError(f"no such overload: indexOf({type_name(values)})")
 
 
+def _last_index_of(values: Any, wanted: Any) -> int:
+    if isinstance(values, str) and isinstance(wanted, str):
+        return values.rfind(wanted)
+    if isinstance(values, list):
+        found = [place for place, value in enumerate(values) if equal(value, wanted)]
+        return found[-1] if found else -1
+    raise CelError(f"no such overload: lastIndexOf({type_name(values)})")
+
+
+def _query(value: Any) -> dict[str, list[str]]:
+    if not isinstance(value, SplitResult):
+        raise CelError(f"no such overload: getQuery({type_name(value)})")
+    return parse_qs(value.query, keep_blank_values=True)
+
+
 def _sum(values: Any) -> Any:
     if not isinstance(values, list) or any(number_of(value) is None for value in values):
         raise CelError("sum needs a list of numbers")
@@ -199,6 +228,7 @@ def _substring(text: Any, start: Any, end: Any = None) -> str:
 
 
 FUNCTIONS: dict[str, Function] = {
+    **LIBRARY_FUNCTIONS,
     "size": _size,
     "int": _int,
     "uint": _uint,
@@ -213,6 +243,7 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 METHODS: dict[str, Function] = {
+    **LIBRARY_METHODS,
     "size": _size,
     "contains": _typed("contains", str, str)(lambda text, part: part in text),
     "startsWith": _typed("startsWith", str, str)(lambda text, part: text.startswith(part)),
@@ -229,6 +260,9 @@ METHODS: dict[str, Function] = {
     "substring": _substring,
     "charAt": _typed("charAt", str, int)(lambda text, place: text[place : place + 1]),
     "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "reverse": _typed("reverse", str)(lambda text: text[::-1]),
+    "getQuery": _query,
     "isSorted": _sorted,
     "min": _extreme(lowest=True),
     "max": _extreme(lowest=False),

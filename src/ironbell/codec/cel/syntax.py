@@ -28,12 +28,16 @@ class Name:
 class Select:
     operand: Node
     field: str
+    optional: bool = False
+    """`a.?b`: an optional value, without an error where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
     operand: Node
     index: Node
+    optional: bool = False
+    """`a[?i]`: an optional value, without an error where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +136,14 @@ class _Parser:
         node = self._primary()
         while True:
             if self._take("."):
+                if self._take("?"):
+                    node = Select(node, self._identifier(), optional=True)
+                    continue
                 field = self._identifier()
                 node = Call(field, self._arguments(")"), node) if self._take("(") else Select(node, field)
             elif self._take("["):
-                node = Index(node, self.expression())
+                optional = self._take("?")
+                node = Index(node, self.expression(), optional)
                 self._expect("]")
             else:
                 return node

@@ -7,6 +7,7 @@ Source: google/cel-spec: doc/langdef.md, "Values", "Equality", "Ordering", "Over
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from ironbell.codec import effort
@@ -15,6 +16,8 @@ from ironbell.codec.cel.tokens import Uint
 
 _LOWEST, _HIGHEST, _HIGHEST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 _NAMES = {
+    datetime: "google.protobuf.Timestamp",
+    timedelta: "google.protobuf.Duration",
     bool: "bool",
     int: "int",
     float: "double",
@@ -87,7 +90,7 @@ def less(left: Any, right: Any) -> bool:
     one, other = number_of(left), number_of(right)
     if one is not None and other is not None:
         return one < other
-    if type(left) is type(right) and isinstance(left, str | bytes | bool):
+    if type(left) is type(right) and isinstance(left, str | bytes | bool | datetime | timedelta):
         pay_for(left)
         return bool(left < right)
     raise CelError(f"no such overload: {type_name(left)} < {type_name(right)}")
@@ -102,6 +105,12 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
     if operator == "+" and type(left) is type(right) and isinstance(left, str | bytes | list):
         pay_for(left, right)
         return left + right
+    if isinstance(right, timedelta) and isinstance(left, datetime | timedelta) and operator in ("+", "-"):
+        return _shifted(operator, left, right)
+    if isinstance(left, timedelta) and isinstance(right, datetime) and operator == "+":
+        return _shifted(operator, right, left)
+    if isinstance(left, datetime) and isinstance(right, datetime) and operator == "-":
+        return left - right
     if isinstance(left, Uint) and isinstance(right, Uint):
         return Uint(_checked(_integer(operator, left.value, right.value), 0, _HIGHEST_UNSIGNED))
     if type(left) is int and type(right) is int:
@@ -109,6 +118,13 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
     if type(left) is float and type(right) is float and operator != "%":
         return _double(operator, left, right)
     raise CelError(f"no such overload: {type_name(left)} {operator} {type_name(right)}")
+
+
+def _shifted(operator: str, left: Any, right: timedelta) -> Any:
+    try:
+        return left + right if operator == "+" else left - right
+    except OverflowError as error:
+        raise CelError("timestamp overflow") from error
 
 
 def _integer(operator: str, left: int, right: int) -> int:

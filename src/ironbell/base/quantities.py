@@ -24,18 +24,36 @@ def is_quantity(value: str | float) -> bool:
     return len(text) <= _LONGEST and _QUANTITY.fullmatch(text) is not None
 
 
+def amount(value: str | float) -> Decimal:
+    """The number that a quantity is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    text = _text(value)
+    found = _QUANTITY.fullmatch(text)
+    if found is None or len(text) > _LONGEST:
+        raise ValueError(f"{text!r} is no quantity")
+    number, suffix = Decimal(found[1]), found[2] or ""
+    if suffix in _BINARY:
+        return number * Decimal(1024 ** _BINARY[suffix])
+    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+        return number * Decimal(10) ** int(suffix[1:])
+    return number * Decimal(10) ** _DECIMAL[suffix]
+
+
 def canonical(value: str | float) -> str:
     """A quantity as Kubernetes writes it: no fraction, the greatest suffix that leaves none, its family kept."""
     text = _text(value)
     found = _QUANTITY.fullmatch(text)
     if found is None or len(text) > _LONGEST:
         return text
-    number, suffix = Decimal(found[1]), found[2] or ""
+    number, suffix = amount(text), found[2] or ""
     if suffix in _BINARY:
-        return _binary(number * 1024 ** _BINARY[suffix])
+        return _binary(number)
     if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return _scientific(number * Decimal(10) ** int(suffix[1:]))
-    return _decimal(number * Decimal(10) ** _DECIMAL[suffix])
+        return _scientific(number)
+    return _decimal(number)
 
 
 def _text(value: str | float) -> str:

@@ -1,0 +1,79 @@
+"""Ratcheting: what was wrong before and did not change does not stop an update.
+
+A schema may become stricter while objects exist. A fault is tolerated if the place that has it, or a place around it,
+is the same in the old object. Items of a map are found again by their keys; items of other lists only with their list.
+
+Source: kubernetes/apiextensions-apiserver: pkg/apiserver/validation/ratcheting.go; KEP-4008.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ironbell.apiserver.fielderrors import FieldError
+
+_NO_FIELD = "<nil>"
+_QUOTED = re.compile(r'"([^"]*)" must (?:not )?validate')
+_INDEX = re.compile(r"\[(\d+)\]")
+_MISSING = object()
+
+
+def intolerable(
+    errors: list[FieldError], schema: Mapping[str, Any], new: dict[str, Any], old: dict[str, Any]
+) -> list[FieldError]:
+    """The faults that the update itself makes."""
+    return [error for error in errors if not _is_unchanged(_place(error), schema, new, old)]
+
+
+def _place(error: FieldError) -> str:
+    if error.field != _NO_FIELD:
+        return error.field
+    found = _QUOTED.search(error.body)
+    return found[1] if found else ""
+
+
+def _is_unchanged(place: str, schema: Mapping[str, Any], new: Any, old: Any) -> bool:
+    """Whether the value at a place, or one around it, is the same in both."""
+    while place:
+        if isinstance(new, dict) and isinstance(old, dict):
+            name = _longest(place, new)
+            if not name or name not in old:
+                return False
+            schema, new, old = _child(schema, name), new[name], old[name]
+            place = place[len(name) :].removeprefix(".")
+        elif isinstance(new, list) and isinstance(old, list):
+            found = _INDEX.match(place)
+            if found is None:
+                return False
+            keys = schema.get("x-kubernetes-list-map-keys") or ()
+            item = new[int(found[1])] if int(found[1]) < len(new) else _MISSING
+            old, new = _same_item(item, old, keys), item
+            schema = schema.get("items") or {}
+            place = place[found.end() :].removeprefix(".")
+        else:
+            return False
+        if new == old and type(new) is type(old):
+            return True
+    return False
+
+
+def _longest(place: str, value: dict[str, Any]) -> str:
+    """The key that a place begins with; keys may have dots in them."""
+    fitting = [key for key in value if place == key or place.startswith((f"{key}.", f"{key}["))]
+    return max(fitting, key=len, default="")
+
+
+def _child(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = (schema.get("properties") or {}).get(name)
+    if found is None:
+        found = schema.get("additionalProperties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _same_item(item: Any, old: list[Any], keys: Any) -> Any:
+    if not keys or not isinstance(item, dict):
+        return _MISSING
+    wanted = [item.get(key) for key in keys]
+    return next((one for one in old if isinstance(one, dict) and [one.get(key) for key in keys] == wanted), _MISSING)

@@ -1,0 +1,94 @@
+"""Timestamps and durations.
+
+Source: google/cel-spec: doc/langdef.md, "Abstract Types"; golang/go: src/time/format.go (ParseDuration).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from ironbell.codec.cel.errors import CelError
+
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_OFFSET = re.compile(r"([+-])?(\d\d):(\d\d)")
+
+
+def timestamp(value: Any) -> datetime:
+    """A time in RFC 3339, or seconds since 1970.
+
+    Raises:
+        CelError: it is none.
+    """
+    try:
+        if isinstance(value, datetime):
+            return value
+        if type(value) is int:
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            found = datetime.fromisoformat(value)
+            return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise CelError(f"cannot make a timestamp of {value!r}") from error
+    raise CelError(f"no such overload: timestamp({value!r})")
+
+
+def duration(value: Any) -> timedelta:
+    """A duration in Go's form, such as `1h30m`.
+
+    Raises:
+        CelError: it is none.
+    """
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, str):
+        raise CelError(f"no such overload: duration({value!r})")
+    body = value[1:] if value[:1] in ("+", "-") else value
+    parts = list(_PART.finditer(body))
+    if body != "0" and (not parts or "".join(part[0] for part in parts) != body):
+        raise CelError(f"cannot make a duration of {value!r}")
+    try:
+        seconds = sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+        return timedelta(seconds=-seconds if value[:1] == "-" else seconds)
+    except OverflowError as error:
+        raise CelError(f"cannot make a duration of {value!r}") from error
+
+
+def _zoned(value: datetime, zone: str) -> datetime:
+    found = _OFFSET.fullmatch(zone)
+    if found:
+        shift = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        return value.astimezone(timezone(-shift if found[1] == "-" else shift))
+    try:
+        return value.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise CelError(f"unknown time zone {zone}") from error
+
+
+def _field(of_time: Callable[[datetime], int], of_duration: Callable[[timedelta], int] | None) -> Callable[..., int]:
+    def get(value: Any, zone: Any = "UTC") -> int:
+        if isinstance(value, datetime) and isinstance(zone, str):
+            return of_time(_zoned(value, zone))
+        if isinstance(value, timedelta) and of_duration is not None:
+            return of_duration(value)
+        raise CelError("no such overload: not a timestamp or duration")
+
+    return get
+
+
+TIME_METHODS: dict[str, Callable[..., int]] = {
+    "getFullYear": _field(lambda t: t.year, None),
+    "getMonth": _field(lambda t: t.month - 1, None),
+    "getDate": _field(lambda t: t.day, None),
+    "getDayOfMonth": _field(lambda t: t.day - 1, None),
+    "getDayOfWeek": _field(lambda t: t.isoweekday() % 7, None),
+    "getDayOfYear": _field(lambda t: t.timetuple().tm_yday - 1, None),
+    "getHours": _field(lambda t: t.hour, lambda d: int(d.total_seconds() / 3600)),
+    "getMinutes": _field(lambda t: t.minute, lambda d: int(d.total_seconds() / 60)),
+    "getSeconds": _field(lambda t: t.second, lambda d: int(d.total_seconds())),
+    "getMilliseconds": _field(lambda t: t.microsecond // 1000, lambda d: int(d.total_seconds() * 1000) % 1000),
+}
