@@ -117,6 +117,31 @@ def clean(value: dict[str, Any]) -> list[str]:
     return unknown
 
 
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_DNS_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def label_1035_fault(name: str) -> str:
+    """Why a name is no DNS-1035 label, or empty."""
+    if len(name) > 63:
+        return "must be no more than 63 bytes"
+    return "" if _DNS_1035.fullmatch(name) else _DNS_1035_TEXT
+
+
+def embedded_metadata_faults(meta: dict[str, Any], path: str) -> list[FieldError]:
+    """Faults of the metadata of an object within another."""
+    found: list[FieldError] = []
+    for name, check in (("labels", _check_labels), ("annotations", _check_annotations)):
+        values = meta.get(name)
+        if isinstance(values, dict) and all(isinstance(value, str) for value in values.values()):
+            check(values, found)
+    return [FieldError(fault.kind, path + fault.field.removeprefix("metadata"), fault.body) for fault in found]
+
+
 def name_fault(name: str, *, is_label: bool = False) -> str:
     """Why a name is none, or empty."""
     longest, pattern, text = (63, _DNS_LABEL, _DNS_LABEL_TEXT) if is_label else (253, _SUBDOMAIN, _SUBDOMAIN_TEXT)

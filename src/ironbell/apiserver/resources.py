@@ -80,6 +80,8 @@ class ResourceInfo:
     """What a client should know that creates an object."""
     creates_on_update: bool = False
     """Whether an update of what does not exist creates it."""
+    changed_at: int = 0
+    """The store's version since which the definition is as it is: what was written before may lack defaults."""
     keeps_first_status: bool = False
     """Whether an object may be created with a status."""
     answers_deleted: bool = False

@@ -117,7 +117,7 @@ TABLE: list[tuple[dict[str, Any], Any, str]] = [
 
 @pytest.mark.parametrize(("schema", "value", "text"), TABLE, ids=[text[:60] for _, _, text in TABLE])
 def test_names_a_fault_in_kubernetes_words(schema: dict[str, Any], value: Any, text: str) -> None:
-    assert faults(schema, value) == [text]
+    assert faults(schema, value)[0] == text
 
 
 ACCEPTED: list[tuple[dict[str, Any], Any]] = [

@@ -50,7 +50,9 @@ class Definitions:
             return
         convert = self._context.conversions.get(entry.name)
         try:
-            infos = served_resources(crd, compile_rule=self._context.compile_rule, convert=convert)
+            infos = served_resources(
+                crd, compile_rule=self._context.compile_rule, convert=convert, changed_at=entry.version
+            )
         except (IronbellError, LookupError, TypeError, ValueError, StopIteration) as error:
             # Only a definition stored by another release can come here: writes are checked.
             structlog.get_logger().error("definition cannot be served", object=entry.name, cause=str(error))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.apiserver.crds.names import label_fault, names_faults
+from ironbell.apiserver.crds.names import names_faults
 from ironbell.apiserver.crds.schemas import schema_faults
 from ironbell.apiserver.crds.served import is_established
 from ironbell.apiserver.crds.versions import (
@@ -24,6 +24,7 @@ from ironbell.apiserver.crds.versions import (
     version_list_faults,
 )
 from ironbell.apiserver.fielderrors import FieldError, invalid, not_supported, required
+from ironbell.apiserver.metadata import label_1035_fault
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
@@ -162,7 +163,7 @@ def _spec_faults(spec: dict[str, Any], name: str) -> list[FieldError]:
         if not isinstance((version.get("schema") or {}).get("openAPIV3Schema"), dict):
             errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     for index, version in enumerate(versions):
-        if fault := label_fault(version.get("name", "")):
+        if fault := label_1035_fault(version.get("name", "")):
             errors.append(invalid(f"spec.versions[{index}].name", version.get("name", ""), fault))
     errors += deprecation_faults(versions)
     errors += version_list_faults(versions)

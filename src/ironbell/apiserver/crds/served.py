@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ironbell.api.kind import Column
@@ -22,7 +23,7 @@ def is_established(crd: dict[str, Any]) -> bool:
 
 
 def served_resources(
-    crd: dict[str, Any], *, compile_rule: CompileRule | None, convert: Convert | None = None
+    crd: dict[str, Any], *, compile_rule: CompileRule | None, convert: Convert | None = None, changed_at: int = 0
 ) -> list[ResourceInfo]:
     """The served versions of a definition, the preferred one first."""
     spec = crd["spec"]
@@ -30,7 +31,10 @@ def served_resources(
     served = tuple(one["name"] for one in versions if one.get("served"))
     storage = next(one["name"] for one in versions if one.get("storage"))
     return [
-        _info(spec, one, served=served, storage=storage, compile_rule=compile_rule, convert=convert)
+        replace(
+            _info(spec, one, served=served, storage=storage, compile_rule=compile_rule, convert=convert),
+            changed_at=changed_at,
+        )
         for one in versions
         if one.get("served")
     ]

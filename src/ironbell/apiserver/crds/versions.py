@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from ironbell.apiserver.crds.names import label_fault
 from ironbell.apiserver.fielderrors import (
     FieldError,
     duplicate,
@@ -22,7 +21,7 @@ from ironbell.apiserver.fielderrors import (
     required,
     too_many,
 )
-from ironbell.apiserver.metadata import name_fault
+from ironbell.apiserver.metadata import label_1035_fault, name_fault
 
 Value = dict[str, Any]
 
@@ -216,7 +215,7 @@ def _review_faults(reviews: Any, where: str) -> Iterator[FieldError]:
     for index, version in enumerate(reviews):
         if version in reviews[:index]:
             yield invalid(f"{where}[{index}]", version, "duplicate version")
-        elif fault := label_fault(version):
+        elif fault := label_1035_fault(version):
             yield invalid(f"{where}[{index}]", version, fault)
     if not set(reviews) & set(_REVIEWS):
         yield invalid(where, list(reviews), f"must include at least one of {', '.join(_REVIEWS)}")
@@ -230,7 +229,7 @@ def version_list_faults(versions: Sequence[Value]) -> Iterator[FieldError]:
         yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(one.get("storage")) for one in versions) != 1:
         yield invalid("spec.versions", shown or [], "must have exactly one version marked as storage version")
-    if names and (fault := label_fault(names[0])):
+    if names and (fault := label_1035_fault(names[0])):
         yield invalid("spec.version", names[0], fault)
 
 

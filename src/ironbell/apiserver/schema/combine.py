@@ -35,6 +35,7 @@ def compile_combined(schema: Mapping[str, Any], compile_check: CompileCheck) -> 
             _check_all(every, value, path, errors)
         if some and not any(_holds(option, value, path) for option in some):
             _fault(path, "must validate at least one schema (anyOf)", errors)
+            _tell_first(some, value, path, errors)
         if one:
             _check_one(one, value, path, errors)
         if refuses_all or (never is not None and _holds(never, value, path)):
@@ -63,12 +64,15 @@ def _holds(check: Check | None, value: Any, path: Path) -> bool:
 
 
 def _check_all(checks: list[Check | None], value: Any, path: Path, errors: list[FieldError]) -> None:
-    before = len(errors)
+    failed = 0
     for check in checks:
+        before = len(errors)
         if check is not None:
             check(value, path, errors)
-    if len(errors) > before:
-        _fault(path, "must validate all the schemas (allOf)", errors)
+        failed += len(errors) > before
+    if failed:
+        none = ". None validated" if failed == len(checks) else ""
+        _fault(path, f"must validate all the schemas (allOf){none}", errors)
 
 
 def _check_one(checks: list[Check | None], value: Any, path: Path, errors: list[FieldError]) -> None:
@@ -76,6 +80,14 @@ def _check_one(checks: list[Check | None], value: Any, path: Path, errors: list[
     if count != 1:
         found = f"Found {count} valid alternatives" if count else "Found none valid"
         _fault(path, f"must validate one and only one schema (oneOf). {found}", errors)
+        if not count:
+            _tell_first(checks, value, path, errors)
+
+
+def _tell_first(checks: list[Check | None], value: Any, path: Path, errors: list[FieldError]) -> None:
+    """Where no alternative holds, the faults of the first are told."""
+    if checks[0] is not None:
+        checks[0](value, path, errors)
 
 
 def _fault(path: Path, text: str, errors: list[FieldError]) -> None:

@@ -54,6 +54,10 @@ class CompiledSchema:
         """Why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
         return self._decode(value, "", "") if self._decode is not None else ""
 
+    @property
+    def has_defaults(self) -> bool:
+        return self._default is not None
+
     def prune(self, value: dict[str, Any]) -> list[str]:
         """Drop what the schema does not know, in place, and give the paths dropped."""
         dropped: list[str] = []

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
 from ironbell.codec.effort import TooMuchEffort
 
@@ -33,6 +34,7 @@ class CompileRule(Protocol):
 
 CheckRules = Callable[[Any, Any, Path, list[FieldError]], None]
 
+_OMITTED_WORDS = {"FieldValueDuplicate": "Duplicate value"}
 _OLD_SELF = re.compile(r"\boldSelf\b")
 
 
@@ -44,6 +46,7 @@ class _Prepared:
     message_rule: Rule | None
     reason: str
     field_path: str
+    type: str
     needs_old: bool
     uses_old: bool
 
@@ -79,6 +82,7 @@ def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: C
         message_rule=compile_rule(expression, schema, optional_old=optional) if expression else None,
         reason=rule.get("reason", "FieldValueInvalid"),
         field_path=rule.get("fieldPath", ""),
+        type=schema.get("type", ""),
         needs_old=bool(_OLD_SELF.search(text)) and not optional,
         uses_old=bool(_OLD_SELF.search(text)),
     )
@@ -86,9 +90,6 @@ def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: C
 
 def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
     if rule.needs_old and old is None:
-        return
-    if not rule.uses_old and old is not None and value == old:
-        # What was stored already is tolerated.
         return
     where = render(path) + rule.field_path
     where = where.removeprefix(".") or "<nil>"
@@ -102,8 +103,19 @@ def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldEr
     except TooMuchEffort:
         raise
     except (IronbellError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        message = f"rule evaluation error: {error}; failed rule: {rule.text}"
-    errors.append(_fault(rule.reason, where, value, message))
+        told = rule.message or rule.text
+        detail = f"{error} evaluating rule: {told}"
+        if str(error).startswith("no such overload"):
+            detail = f"'{error}': call arguments did not match a supported operator, function or macro signature for "
+            detail += f"rule: {told}"
+        errors.append(invalid(render(path) or "<nil>", rule.type, detail))
+        return
+    fault = _fault(rule.reason, where, value, message)
+    if not rule.uses_old and old is not None and value == old:
+        # What was stored already is tolerated, and told.
+        warn(str(fault))
+    else:
+        errors.append(fault)
 
 
 def _fault(reason: str, where: str, value: Any, message: str) -> FieldError:
@@ -111,10 +123,11 @@ def _fault(reason: str, where: str, value: Any, message: str) -> FieldError:
         return forbidden(where, message)
     if reason == "FieldValueRequired":
         return required(where, message)
-    shown = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else value
+    if isinstance(value, dict | list):
+        return FieldError(reason, where, f"{_OMITTED_WORDS.get(reason, 'Invalid value')}: {message}")
     if reason == "FieldValueDuplicate":
-        return duplicate(where, shown)
-    return invalid(where, shown, message)
+        return duplicate(where, value)
+    return invalid(where, value, message)
 
 
 def _compile_nested(schema: Mapping[str, Any], compile_rule: CompileRule) -> CheckRules | None:

@@ -33,18 +33,21 @@ def compile_enum(schema: Mapping[str, Any]) -> Check | None:
 def compile_string(schema: Mapping[str, Any]) -> Check | None:
     if schema.get("type") != "string" and not schema.get("x-kubernetes-int-or-string") and "type" in schema:
         return None
-    checks = [
-        check
-        for check in (_compile_length(schema), _compile_pattern(schema), _compile_format(schema))
-        if check is not None
-    ]
-    if not checks:
+    checks = [check for check in (_compile_length(schema), _compile_pattern(schema)) if check is not None]
+    form = _compile_format(schema)
+    if not checks and form is None:
         return None
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
-        if isinstance(value, str):
-            for one in checks:
-                one(value, path, errors)
+        if not isinstance(value, str):
+            return
+        before = len(errors)
+        for one in checks:
+            one(value, path, errors)
+            if len(errors) > before:
+                break
+        if form is not None:
+            form(value, path, errors)
 
     return check
 
@@ -119,7 +122,7 @@ def compile_number(schema: Mapping[str, Any]) -> Check | None:
             where = where or render(path)
             errors.append(invalid(where, value, f"{where} in body should be {fault}"))
         if span is not None and not span[0] <= value <= span[1]:
-            where = where or render(path)
-            errors.append(invalid(where, value, f"{where} in body must be of type {schema['format']}: {value}"))
+            detail = f"Checked value must be of type integer with format {schema['format']} in {render(path)}"
+            errors.append(invalid("<nil>", "", detail))
 
     return check

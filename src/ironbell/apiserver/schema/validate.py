@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, invalid, required, too_many, type_invalid
+from ironbell.apiserver.metadata import embedded_metadata_faults, label_1035_fault
 from ironbell.apiserver.schema.combine import compile_combined
 from ironbell.apiserver.schema.lists import compile_list
 from ironbell.apiserver.schema.paths import Path, render
@@ -58,6 +59,7 @@ def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
         return None
     first, rest = (checks[0] if checks else None), tuple(checks[1:])
     integral = int in wanted and float not in wanted
+    enumerated = compile_enum(schema)
     label = name or ("integer,string" if wanted else "")
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
@@ -67,6 +69,8 @@ def _typed(schema: Mapping[str, Any], checks: list[Check]) -> Check | None:
                 return
             if not (kind is float and integral and value.is_integer()):
                 _wrong_type(value, label, path, errors)
+                if enumerated is not None:
+                    enumerated(value, path, errors)
                 return
         if first is not None:
             first(value, path, errors)
@@ -167,6 +171,12 @@ def _compile_embedded(schema: Mapping[str, Any]) -> Check | None:
                 errors.append(invalid(render((path, name)), text, "must be a string"))
             elif not text:
                 errors.append(invalid(render((path, name)), text, "must not be empty"))
+        kind, meta = value.get("kind"), value.get("metadata")
+        if isinstance(kind, str) and kind and (fault := label_1035_fault(kind.lower())):
+            detail = f"may have mixed case, but should otherwise match: {fault}"
+            errors.append(invalid(render((path, "kind")), kind, detail))
+        if isinstance(meta, dict):
+            errors.extend(embedded_metadata_faults(meta, render((path, "metadata"))))
 
     return check
 

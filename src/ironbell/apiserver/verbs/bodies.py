@@ -114,8 +114,20 @@ def _converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> d
     return value
 
 
+def value_of(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
+    """An entry as the version of the request shows it, decoded; with the defaults that it was stored without."""
+    value = to_version(info, entry.decode())
+    if info.custom and _may_lack_defaults(info, entry):
+        info.compiled.default(value)
+    return value
+
+
+def _may_lack_defaults(info: ResourceInfo, entry: Entry) -> bool:
+    return (entry.version < info.changed_at or not info.is_stored_version) and info.compiled.has_defaults
+
+
 def body_of(info: ResourceInfo, entry: Entry) -> bytes:
     """An entry as the version of the request shows it."""
-    if info.is_stored_version:
+    if info.is_stored_version and not (info.custom and _may_lack_defaults(info, entry)):
         return entry.body
-    return msgspec.json.encode(to_version(info, entry.decode()))
+    return msgspec.json.encode(value_of(info, entry))

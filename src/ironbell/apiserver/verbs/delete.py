@@ -17,7 +17,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, to_storage, to_version
+from ironbell.apiserver.verbs.bodies import body_of, to_storage, value_of
 from ironbell.apiserver.verbs.lists import list_entries
 from ironbell.apiserver.verbs.update import ATTEMPTS, is_finished, is_namespace
 from ironbell.base.clock import rfc3339
@@ -49,7 +49,7 @@ async def delete(
         if current is None:
             raise status.not_found(info, request.name)
         check_preconditions(request, current, preconditions)
-        value = to_version(info, current.decode())
+        value = value_of(info, current)
         if is_namespace(value) and request.name in _LASTING_NAMESPACES:
             raise status.forbidden(info, request.name, why="this namespace may not be deleted")
         if context.admission.concerns(info):

@@ -49,7 +49,7 @@ def shape(request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_
         if misfit:
             raise refuse(request, value, misfit)
     unknown = clean(value)
-    unknown += request.info.compiled.prune(value)
+    unknown += sorted(request.info.compiled.prune(value)) if request.info.custom else request.info.compiled.prune(value)
     if unknown and validation == "Strict":
         raise refuse(request, value, status.unknown_fields(unknown))
     if validation == "Warn":

@@ -21,7 +21,7 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, to_storage, to_version
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, to_storage, value_of
 from ironbell.apiserver.verbs.prepare import Refuse, is_spec_equal, keep_server_fields, shape, unusable_object, validate
 
 ATTEMPTS = 8
@@ -74,8 +74,8 @@ async def update(
         current = context.store.latest(request.info.store_key, request.key)
         if current is None:
             raise status.not_found(request.info, request.name)
-        old = to_version(request.info, current.decode())
-        new = change(old, to_version(request.info, current.decode()))
+        old = value_of(request.info, current)
+        new = change(old, value_of(request.info, current))
         _check_identity(request, new, old, refuse=refuse)
         new = _merge_parts(request, new, old)
         shape(request, new, refuse=refuse)
