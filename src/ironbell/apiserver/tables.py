@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.tables_columns import Printer
+from ironbell.apiserver.tables_cells import Printer
 
 META_API_VERSION = "meta.k8s.io/v1"
 

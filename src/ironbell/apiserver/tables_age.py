@@ -46,3 +46,13 @@ def _two(total: int, large: int, large_unit: str, small: int, small_unit: str, *
     whole, rest = divmod(total, large)
     rest //= small
     return f"{whole}{large_unit}{rest}{small_unit}" if fine and rest else f"{whole}{large_unit}"
+
+
+def span(start: Any, end: Any, now: datetime) -> str:
+    """How long something took, or has taken so far; empty where it has not begun."""
+    try:
+        begun = parse_rfc3339(start)
+        ended = parse_rfc3339(end) if end else now
+    except (TypeError, ValueError, OverflowError):
+        return ""
+    return human_duration((ended - begun).total_seconds())

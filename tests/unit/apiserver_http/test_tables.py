@@ -85,7 +85,7 @@ def test_built_in_kinds() -> None:
     assert cells("", "Namespace", status={"phase": "Active"}) == ["one", "Active", "60m"]
     assert cells("", "Secret", type="Opaque", data={"a": "", "b": ""}) == ["one", "Opaque", 2, "60m"]
     assert cells("", "ConfigMap", data={"a": ""}, binaryData={"b": ""}) == ["one", 2, "60m"]
-    assert cells("", "ServiceAccount") == ["one", 0, "60m"]
+    assert cells("", "ServiceAccount") == ["one", "60m"]
     assert cells("coordination.k8s.io", "Lease", spec={"holderIdentity": "me"}) == ["one", "me", "60m"]
     assert cells("apiextensions.k8s.io", "CustomResourceDefinition") == ["one", CREATED]
 

@@ -16,6 +16,8 @@ _NAMES = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
+_OMITTED = ("reportingController", "reportingInstance")
+"""What events.k8s.io leaves out where the core API has it empty."""
 _BACK = {new: old for old, new in _NAMES.items()}
 
 
@@ -24,4 +26,8 @@ def convert_event(value: dict[str, Any], api_version: str) -> dict[str, Any]:
     names = _BACK if api_version == "v1" else _NAMES
     converted = {names.get(field, field): part for field, part in value.items()}
     converted["apiVersion"] = api_version
+    if api_version != "v1":
+        for name in _OMITTED:
+            if not converted.get(name):
+                converted.pop(name, None)
     return converted

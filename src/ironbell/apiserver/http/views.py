@@ -17,7 +17,8 @@ from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.apiserver.tables_columns import Printer, printer
+from ironbell.apiserver.tables_cells import Printer
+from ironbell.apiserver.tables_columns import printer
 
 _THREAD_FROM_ITEMS = 100
 
