@@ -133,9 +133,9 @@ def invalid_resource(info: ResourceInfo, name: str, *, error: FieldError) -> Inv
     return Invalid(f'{info.resource} "{name}" is invalid: {error}', details=details)
 
 
-def unknown_fields(paths: Sequence[str]) -> str:
-    """What strict field validation says."""
-    return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in paths)
+def not_strict(faults: Sequence[str]) -> str:
+    """What strict field validation says of unknown and duplicate fields."""
+    return f"strict decoding error: {', '.join(faults)}"
 
 
 def expired_version(wanted: int, oldest: int) -> Expired:

@@ -46,7 +46,12 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> No
     name = str(schema.get("goType", "")).removeprefix(_PREFIX)
     properties: Mapping[str, Any] = schema["properties"]
     vanishing, null = frozenset(schema.get("omitZero", ())), tuple(schema.get("nullZero", ()))
-    written = {field: sub["default"] for field, sub in properties.items() if "default" in sub}
+    # A default of a field that vanishes when it is zero is that zero.
+    written = {
+        field: sub["default"]
+        for field, sub in properties.items()
+        if "default" in sub and (sub["default"] or field not in vanishing)
+    }
     defaults = [(field, msgspec.json.encode(value)) for field, value in (written | STATIC.get(name, {})).items()]
     emptied = {field for field in STATIC.get(name, {}) if field in written}
     finish = CONDITIONAL.get(name)

@@ -5,6 +5,7 @@ Source: kubernetes/apiserver: pkg/registry/rest/create.go, pkg/admission/plugin/
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.metadata import MAX_GENERATED_BASE
 from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage
-from ironbell.apiserver.verbs.prepare import shape, validate
+from ironbell.apiserver.verbs.prepare import lost_in_decoding, shape, validate
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import name_suffix, uuid4
 
@@ -28,14 +29,20 @@ _NAME_ATTEMPTS = 8
 async def create(context: Context, request: Request, body: bytes) -> bytes:
     """Create an object from what the client sent."""
     value = decode_mapping(body, kind=request.info.kind)
+    faults = lost_in_decoding(request, body, value)
     check_address(request, value)
-    return await create_value(context, request, value)
+    return await create_value(context, request, value, faults=faults)
 
 
-async def create_value(context: Context, request: Request, value: dict[str, Any], *, applied: bool = False) -> bytes:
-    """Create an object from decoded data, which is taken over; one that is `applied` says itself who owns it."""
+async def create_value(
+    context: Context, request: Request, value: dict[str, Any], *, applied: bool = False, faults: Sequence[str] = ()
+) -> bytes:
+    """Create an object from decoded data, which is taken over.
+
+    One that is `applied` says itself who owns it; `faults` are those that its text had.
+    """
     value = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": value.get("metadata"), **value}
-    shape(request, value)
+    shape(request, value, faults=faults)
     if value["metadata"].pop("resourceVersion", None):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     _begin_life(context, request, value)

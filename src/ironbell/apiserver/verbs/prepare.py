@@ -13,6 +13,7 @@ from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.metadata import STANDARD_FINALIZERS, clean, validate_metadata
 from ironbell.apiserver.schema.validate import check_resource_types
+from ironbell.apiserver.verbs.duplicates import duplicate_fields
 from ironbell.apiserver.warnings import warn
 
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -34,8 +35,17 @@ def unusable_patch(request: Request, value: dict[str, Any], why: str) -> ApiErro
     return status.invalid_patch(shown, why)
 
 
-def shape(request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object) -> None:
-    """Drop what is unknown and fill in defaults, in place.
+def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> list[str]:
+    """What a text says twice, if the client wants to know of it: faults for `shape`."""
+    if request.options.field_validation not in ("Strict", "Warn"):
+        return []
+    return [f'duplicate field "{path}"' for path in duplicate_fields(body, value)]
+
+
+def shape(
+    request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object, faults: Sequence[str] = ()
+) -> None:
+    """Drop what is unknown and fill in defaults, in place; `faults` are those that the text had by itself.
 
     Raises:
         ApiError: what `refuse` makes, if the value does not fit its types, or if strict validation is asked for and
@@ -48,13 +58,14 @@ def shape(request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_
         misfit = request.info.compiled.misfit(value)
         if misfit:
             raise refuse(request, value, misfit)
-    unknown = clean(value)
-    unknown += sorted(request.info.compiled.prune(value)) if request.info.custom else request.info.compiled.prune(value)
-    if unknown and validation == "Strict":
-        raise refuse(request, value, status.unknown_fields(unknown))
+    unknown, dropped = clean(value), request.info.compiled.prune(value)
+    unknown += sorted(dropped) if request.info.custom else dropped
+    found = [*faults, *(f'unknown field "{path}"' for path in unknown)]
+    if found and validation == "Strict":
+        raise refuse(request, value, status.not_strict(found))
     if validation == "Warn":
-        for path in unknown:
-            warn(f'unknown field "{path}"')
+        for fault in found:
+            warn(fault)
     if request.info.deprecation_warning:
         warn(request.info.deprecation_warning)
     request.info.compiled.default(value)

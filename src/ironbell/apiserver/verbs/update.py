@@ -8,7 +8,7 @@ kubernetes/apiextensions-apiserver: pkg/registry/customresource/strategy.go, sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,15 @@ from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, to_storage, value_of
-from ironbell.apiserver.verbs.prepare import Refuse, is_spec_equal, keep_server_fields, shape, unusable_object, validate
+from ironbell.apiserver.verbs.prepare import (
+    Refuse,
+    is_spec_equal,
+    keep_server_fields,
+    lost_in_decoding,
+    shape,
+    unusable_object,
+    validate,
+)
 
 ATTEMPTS = 8
 _ANY_VERSION = (None, "", "0")
@@ -35,6 +43,7 @@ Change = Callable[[Object, Object], Object]
 async def replace_object(context: Context, request: Request, body: bytes) -> bytes:
     """PUT: the whole object, or its status."""
     value = decode_mapping(body, kind=request.info.kind)
+    faults = lost_in_decoding(request, body, value)
     require_name(request, value)
     check_address(request, value)
     given = value["metadata"]
@@ -54,16 +63,22 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
             raise status.conflict(request.info, request.name, why=why)
         return new
 
-    return await update(context, request, change)
+    return await update(context, request, change, faults=faults)
 
 
 async def update(
-    context: Context, request: Request, change: Change, *, refuse: Refuse = unusable_object, tracked: bool = False
+    context: Context,
+    request: Request,
+    change: Change,
+    *,
+    refuse: Refuse = unusable_object,
+    tracked: bool = False,
+    faults: Sequence[str] = (),
 ) -> bytes:
     """Change an object; decided again if somebody else was first and the change allows it.
 
     `refuse` makes the refusal of a new object that is none of its kind; `tracked` tells that the change says itself
-    who owns what.
+    who owns what; `faults` are those that the text of the new object had.
 
     Raises:
         NotFound: there is no such object.
@@ -78,7 +93,7 @@ async def update(
         new = change(old, value_of(request.info, current))
         _check_identity(request, new, old, refuse=refuse)
         new = _merge_parts(request, new, old)
-        shape(request, new, refuse=refuse)
+        shape(request, new, refuse=refuse, faults=faults)
         keep_server_fields(new, old)
         if context.admission.concerns(request.info):
             new = await _admit(context, request, new, old=old)
