@@ -58,7 +58,7 @@ class Answer:
     def warnings(self) -> list[str]:
         """The texts of all `Warning` headers."""
         texts = self.headers.getlist("Warning")
-        return [text.split(" ", 2)[2].strip('"').replace('\\"', '"') for text in texts]
+        return [text.split(" ", 2)[2][1:-1].replace('\\"', '"') for text in texts]
 
 
 class Watch:

@@ -176,8 +176,10 @@ async def test_server_fields_cannot_be_changed(admin: Any, widgets: Any, widget:
     clock.advance(60)
     forged = msgspec.json.decode(msgspec.json.encode(made))
     forged["metadata"] |= {"creationTimestamp": "2000-01-01T00:00:00Z", "generation": 99}
-    forged["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z"
     assert await admin.replace(widgets, forged) == made
+    forged["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z"
+    with pytest.raises(Invalid, match="metadata.deletionTimestamp: Invalid value"):
+        await admin.replace(widgets, forged)
 
 
 async def test_status_and_the_rest_are_written_apart(admin: Any, widgets: Any, widget: Make) -> None:

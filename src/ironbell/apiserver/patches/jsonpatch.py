@@ -29,10 +29,8 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
     if not all(isinstance(operation, dict) for operation in operations):
         raise BadRequest("error decoding patch: an operation of a JSON patch is an object")
     if len(operations) > MAX_OPERATIONS:
-        raise ApiError(
-            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}",
-            code=413, reason="RequestEntityTooLarge",
-        )  # fmt: skip
+        limit = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise ApiError(f"Request entity too large: {limit}", code=413, reason="RequestEntityTooLarge")
     copied = 0
     document: Any = target
     try:
@@ -41,6 +39,8 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
                 copied += _size_at(document, operation.get("from"))
                 if copied > MAX_COPIED_BYTES:
                     raise BadRequest(f"a JSON patch may copy at most {MAX_COPIED_BYTES} bytes")
+            if operation.get("op") == "replace" and _lacks_key(document, operation.get("path")):
+                operation = {**operation, "op": "add"}
             document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
     except (
         jsonpatch.JsonPatchException,
@@ -56,6 +56,12 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise Invalid(f"{_REJECTED}: no object is left")
     return document
+
+
+def _lacks_key(document: Any, pointer: Any) -> bool:
+    """Whether only the last step of a pointer is missing: kube-apiserver then adds what is to be replaced."""
+    parent, key = jsonpatch.JsonPointer(str(pointer)).to_last(document)
+    return isinstance(parent, dict) and key is not None and key not in parent
 
 
 def _size_at(document: Any, pointer: Any) -> int:

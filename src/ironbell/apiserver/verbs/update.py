@@ -126,9 +126,10 @@ def _check_identity(request: Request, new: Object, old: Object, *, refuse: Refus
         if not str(wanted).isdecimal():
             raise BadRequest(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
         raise status.conflict(info, request.name)
-    if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
-        fault = invalid("metadata.uid", meta["uid"], "field is immutable")
-        raise status.invalid(request.info, request.name, errors=[fault])
+    for field in ("uid", "deletionTimestamp"):
+        if meta.get(field) and meta[field] != before.get(field):
+            fault = invalid(f"metadata.{field}", meta[field], "field is immutable")
+            raise status.invalid(info, request.name, errors=[fault])
 
 
 def _merge_parts(request: Request, new: Object, old: Object) -> Object:

@@ -1,0 +1,169 @@
+"""Replacing objects, and parts of them through subresources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.kubeapi import STRATEGIC, KubeApi
+from support.kubeobjects import config_map, refusal
+
+MODIFIED = (
+    'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the '
+    "latest version and try again"
+)
+
+
+@pytest.fixture
+def one(api: KubeApi, config_maps: str) -> str:
+    api.made(config_maps, config_map(data={"a": "1"}))
+    return f"{config_maps}/one"
+
+
+def test_replacing_takes_away_what_is_not_said(api: KubeApi, one: str) -> None:
+    api.patch(one, {"metadata": {"labels": {"a": "b"}}})
+    after = api.put(one, config_map(data={"b": "2"})).json
+    assert after["data"] == {"b": "2"}
+    assert "labels" not in after["metadata"]
+
+
+@pytest.mark.parametrize("version", [None, "", "0"])
+def test_without_a_version_the_last_writer_wins(api: KubeApi, one: str, version: str | None) -> None:
+    answer = api.put(one, config_map(meta={} if version is None else {"resourceVersion": version}, data={"c": "3"}))
+    assert (answer.status, answer.json["data"]) == (200, {"c": "3"})
+
+
+def test_writing_the_same_makes_no_version(api: KubeApi, one: str) -> None:
+    before = api.get(one).json
+    assert api.put(one, before).json["metadata"] == before["metadata"]
+    assert api.patch(one, {"data": {"a": "1"}}).json["metadata"] == before["metadata"]
+
+
+def test_an_old_version_conflicts(api: KubeApi, one: str) -> None:
+    assert refusal(api.put(one, config_map(meta={"resourceVersion": "1"}))) == (409, "Conflict", MODIFIED)
+    assert refusal(api.patch(one, {"metadata": {"resourceVersion": "1"}})) == (409, "Conflict", MODIFIED)
+
+
+@pytest.mark.differs("A malformed request is the client's fault")
+def test_a_version_that_is_no_number(api: KubeApi, one: str) -> None:
+    assert api.put(one, config_map(meta={"resourceVersion": "abc"})).status == 500
+
+
+def test_a_uid_is_a_precondition(api: KubeApi, one: str) -> None:
+    uid = api.get(one).json["metadata"]["uid"]
+    assert api.put(one, config_map(meta={"uid": uid})).status == 200
+    answer = api.put(one, config_map(meta={"uid": "123"}))
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert answer.message.endswith(f"Precondition failed: UID in precondition: 123, UID in object meta: {uid}")
+
+
+def test_a_patch_does_not_change_the_uid(api: KubeApi, one: str) -> None:
+    assert refusal(api.patch(one, {"metadata": {"uid": "1"}})) == (
+        422,
+        "Invalid",
+        'ConfigMap "one" is invalid: metadata.uid: Invalid value: "1": field is immutable',
+    )
+
+
+@pytest.mark.parametrize("verb", ["put", "patch"])
+def test_the_name_is_that_of_the_path(api: KubeApi, one: str, verb: str) -> None:
+    answer = api.put(one, config_map("two")) if verb == "put" else api.patch(one, {"metadata": {"name": "two"}})
+    assert refusal(answer) == (
+        400,
+        "BadRequest",
+        "the name of the object (two) does not match the name on the URL (one)",
+    )
+
+
+@pytest.mark.parametrize("verb", ["put", "patch"])
+def test_the_namespace_is_that_of_the_path(api: KubeApi, one: str, verb: str) -> None:
+    meta = {"namespace": "default"}
+    answer = api.put(one, config_map(meta=meta)) if verb == "put" else api.patch(one, {"metadata": meta})
+    assert refusal(answer) == (
+        400,
+        "BadRequest",
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+
+
+def test_replacing_needs_a_name(api: KubeApi, one: str) -> None:
+    assert refusal(api.put(one, {"apiVersion": "v1", "kind": "ConfigMap"})) == (
+        400,
+        "BadRequest",
+        "the name of the object (one based on URL) was undeterminable: name must be provided",
+    )
+
+
+@pytest.mark.parametrize("meta", [{}, {"resourceVersion": "1"}, {"uid": "1"}])
+def test_replacing_does_not_create(api: KubeApi, config_maps: str, meta: dict[str, Any]) -> None:
+    answer = api.put(f"{config_maps}/missing", config_map("missing", meta))
+    assert refusal(answer) == (404, "NotFound", 'configmaps "missing" not found')
+
+
+def test_what_only_the_server_sets(api: KubeApi, one: str) -> None:
+    before = api.get(one).json["metadata"]
+    given = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/x"}
+    after = api.put(one, config_map(meta=given, data={"x": "y"})).json["metadata"]
+    assert after["creationTimestamp"] == before["creationTimestamp"]
+    assert not {"generation", "selfLink"} & set(after)
+
+
+def test_objects_are_not_deleted_by_a_write(api: KubeApi, one: str) -> None:
+    answer = api.patch(one, {"metadata": {"deletionTimestamp": "2001-01-01T00:00:00Z"}})
+    assert (answer.status, answer.causes[0]["field"]) == (422, "metadata.deletionTimestamp")
+    assert "field is immutable" in answer.message
+
+
+def test_a_status_is_written_apart(api: KubeApi) -> None:
+    path = "/api/v1/nodes/conformance-status"
+    api.delete(path)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "conformance-status"}}
+    api.made("/api/v1/nodes", node)
+    try:
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        after = api.patch(f"{path}/status", {"status": ready, "spec": {"unschedulable": True}}, STRATEGIC).json
+        assert after["status"]["conditions"][0]["type"] == "Ready"
+        assert "unschedulable" not in after["spec"]
+        after = api.patch(path, {"status": {"phase": "Lost"}, "spec": {"unschedulable": True}}, STRATEGIC).json
+        assert "phase" not in after["status"]
+        assert after["spec"]["unschedulable"] is True
+        assert api.get(f"{path}/status").json["spec"] == after["spec"]
+    finally:
+        api.delete(path)
+
+
+@pytest.mark.parametrize("field", ["data", "binaryData"])
+def test_immutable_data_stays(api: KubeApi, config_maps: str, field: str) -> None:
+    api.made(config_maps, config_map("fixed", immutable=True, data={"a": "1"}, binaryData={"b": "MQ=="}))
+    answer = api.patch(f"{config_maps}/fixed", {field: {"c": "MQ=="}})
+    why = "Forbidden: field is immutable when `immutable` is set"
+    assert refusal(answer) == (422, "Invalid", f'ConfigMap "fixed" is invalid: {field}: {why}')
+    assert api.patch(f"{config_maps}/fixed", {"metadata": {"labels": {"a": "b"}}}).status == 200
+
+
+def test_immutable_stays_immutable(api: KubeApi, config_maps: str) -> None:
+    api.made(config_maps, config_map("fixed", immutable=True))
+    why = "Forbidden: field is immutable when `immutable` is set"
+    for value in (False, None):
+        answer = api.patch(f"{config_maps}/fixed", {"immutable": value})
+        assert refusal(answer) == (422, "Invalid", f'ConfigMap "fixed" is invalid: immutable: {why}')
+
+
+def test_immutable_secrets_stay(api: KubeApi, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    value = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}}
+    api.made(path, value | {"immutable": True})
+    answer = api.patch(f"{path}/s", {"stringData": {"a": "c"}})
+    why = "Forbidden: field is immutable when `immutable` is set"
+    assert refusal(answer) == (422, "Invalid", f'Secret "s" is invalid: data: {why}')
+
+
+def test_the_type_of_a_secret_stays(api: KubeApi, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    api.made(path, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+    assert refusal(api.patch(f"{path}/s", {"type": "other"})) == (
+        422,
+        "Invalid",
+        'Secret "s" is invalid: type: Invalid value: "other": field is immutable',
+    )
