@@ -50,8 +50,8 @@ def test_objects_are_in_order_and_by_namespace() -> None:
 
 
 def test_only_what_nothing_needs_is_deleted_from_the_log() -> None:
-    made, changed, gone = Mark(1, 0, deleted=False), Mark(2, 1, deleted=False), Mark(3, 2, deleted=True)
-    horizon = Horizon(0, [made, changed, gone, Mark(4, 0, deleted=False)])
+    made, changed, gone = Mark(1, 0, False, 10), Mark(2, 1, False, 10), Mark(3, 2, True, 10)
+    horizon = Horizon(0, [made, changed, gone, Mark(4, 0, False, 10)])
     assert horizon.move(1) == []
     assert horizon.move(2) == [1]
     assert horizon.move(4) == [2, 3]
@@ -65,6 +65,16 @@ def test_history_is_bounded_by_count_and_by_age() -> None:
     assert horizon.target(retention, now=59, revision=8) == 0
     assert horizon.target(retention, now=60, revision=8) == 5
     assert horizon.target(retention, now=60, revision=100) == 90
+
+
+def test_history_is_bounded_by_size() -> None:
+    horizon = Horizon(0, [Mark(number, number - 1, False, 10) for number in range(1, 5)])
+    assert horizon.limit(Retention(bytes=40), revision=4) == 0
+    assert horizon.limit(Retention(bytes=25), revision=4) == 2
+    horizon.move(2)
+    assert horizon.limit(Retention(bytes=20), revision=4) == 2
+    horizon.add(Mark(5, 4, False, 1000))
+    assert horizon.limit(Retention(bytes=100), revision=5) == 5
 
 
 async def test_work_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

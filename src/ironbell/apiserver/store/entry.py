@@ -6,6 +6,18 @@ from typing import Any
 
 import msgspec
 
+from ironbell.api.client import ApiError
+
+MAX_OBJECT_BYTES = 3 << 19
+"""1.5 MiB: what etcd takes in one request (etcd-io/etcd: server/embed/config.go)."""
+
+
+class TooLarge(ApiError):  # noqa: N818 - as the API's reason
+    """An object is larger than what is stored."""
+
+    code, reason = 413, "RequestEntityTooLarge"
+
+
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for cluster-scoped resources."""
 
@@ -87,6 +99,23 @@ def make_entry(resource: str, key: Key, version: int, *, value: dict[str, Any]) 
         tuple(owner["uid"] for owner in owners) if owners else (),
         "deletionTimestamp" in meta,
     )
+
+
+def require_size(entry: Entry) -> None:
+    """Refuse what etcd would not store. JSON's escapes do not count: there they are no bytes either. What is being
+    deleted may always be written, or it could never be.
+
+    Raises:
+        TooLarge: the object is larger.
+    """
+    if len(entry.body) <= MAX_OBJECT_BYTES or entry.deleting:
+        return
+    size = len(entry.body) - entry.body.count(b"\\") - 4 * entry.body.count(b"\\u")
+    if size > MAX_OBJECT_BYTES:
+        raise TooLarge(
+            f"Request entity too large: the object would have {size} bytes, the limit is {MAX_OBJECT_BYTES}; keep "
+            "large contents elsewhere"
+        )
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):

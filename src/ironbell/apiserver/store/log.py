@@ -34,6 +34,8 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     revision: int
     previous: int
     deleted: bool
+    size: int
+    """Bytes of its body."""
 
 
 class Loaded(msgspec.Struct, frozen=True):

@@ -21,10 +21,14 @@ class Retention:
     """On disk: at most this many revisions."""
     seconds: float = 3600.0
     """On disk: revisions older than this are given up, as far as this process has seen them."""
+    bytes: int = 512 << 20
+    """On disk: at most so much in revisions of which each is history or is followed by some."""
     memory_changes: int = 16_384
     memory_bytes: int = 32 << 20
     compact_every: int = 2_000
     """Compaction runs after so many revisions (and with the server's housekeeping)."""
+    compact_every_bytes: int = 64 << 20
+    """Or after so much was written."""
 
 
 class Horizon:
@@ -33,10 +37,12 @@ class Horizon:
     def __init__(self, horizon: int, marks: Iterable[Mark]) -> None:
         self.value = horizon
         self._marks: deque[Mark] = deque(marks)
+        self._bytes = sum(mark.size for mark in self._marks)
         self._times: deque[tuple[float, int]] = deque()
 
     def add(self, mark: Mark) -> None:
         self._marks.append(mark)
+        self._bytes += mark.size
 
     def tick(self, now: float, revision: int) -> None:
         """Remember when a revision was the newest."""
@@ -44,10 +50,20 @@ class Horizon:
             self._times.append((now, revision))
 
     def target(self, retention: Retention, *, now: float, revision: int) -> int:
-        """Where the horizon should be."""
-        wanted = max(self.value, revision - retention.revisions)
+        """Where the horizon should be by all limits."""
+        wanted = self.limit(retention, revision=revision)
         while self._times and self._times[0][0] <= now - retention.seconds:
             wanted = max(wanted, self._times.popleft()[1])
+        return wanted
+
+    def limit(self, retention: Retention, *, revision: int) -> int:
+        """Where the horizon should be by the limits of number and size."""
+        wanted, excess = max(self.value, revision - retention.revisions), self._bytes - retention.bytes
+        for mark in self._marks:
+            if excess <= 0:
+                break
+            excess -= mark.size
+            wanted = max(wanted, mark.revision)
         return wanted
 
     def move(self, horizon: int) -> list[int]:
@@ -55,6 +71,7 @@ class Horizon:
         dead: list[int] = []
         while self._marks and self._marks[0].revision <= horizon:
             mark = self._marks.popleft()
+            self._bytes -= mark.size
             if mark.previous:
                 dead.append(mark.previous)
             if mark.deleted:

@@ -30,6 +30,8 @@ SCHEMA_VERSION = 2
 # commit under 10 ms at 800 writes a second.
 PAGE_BYTES = 8192
 CHECKPOINT_PAGES = 500
+# What a reader that took long let the log grow to is given back.
+LOG_BYTES = 16 << 20
 STATEMENTS = 272
 COLUMNS = "revision, resource, namespace, name, previous, deleted, body"
 QUICK_CHECK_S = 0.15
@@ -86,6 +88,7 @@ def open_database(path: Path, lock: int, keys: KeyFile | None) -> tuple[apsw.Con
         connection.pragma("synchronous", "full")
         connection.pragma("locking_mode", "normal")
         connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        connection.pragma("journal_size_limit", LOG_BYTES)
         _bring_up_to_date(connection, version, ring)
         if fact(connection, _REWRITE):
             rewrite(connection, path)

@@ -89,9 +89,12 @@ class SqliteLog:
         marks: list[Mark] = []
         heads: dict[tuple[str, str, str], Mark] = {}
         # Bodies come last in a row, so that this pass does not touch the pages they overflow to.
-        query = "SELECT revision, resource, namespace, name, previous, deleted FROM revisions ORDER BY revision"
-        for revision, resource, namespace, name, previous, deleted in self._reader.execute(query):
-            mark = Mark(revision, previous, bool(deleted))
+        query = (
+            "SELECT revision, resource, namespace, name, previous, deleted, length(body) FROM revisions "
+            "ORDER BY revision"
+        )
+        for revision, resource, namespace, name, previous, deleted, size in self._reader.execute(query):
+            mark = Mark(revision, previous, bool(deleted), size)
             marks.append(mark)
             heads[resource, namespace, name] = mark
         live = sorted((mark.revision,) for mark in heads.values() if not mark.deleted)

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from ironbell.api.client import Unavailable
-from ironbell.apiserver.store.entry import Change, Entry, Key, make_entry, read_entry
+from ironbell.apiserver.store.entry import Change, Entry, Key, make_entry, read_entry, require_size
 from ironbell.apiserver.store.log import Loaded, Log, Mark, Row, StorageError
 from ironbell.apiserver.store.retention import Horizon, Retention
 from ironbell.apiserver.store.state import History, Objects
@@ -42,6 +42,7 @@ class Store:
         self._horizon = Horizon(0, ())
         self._assigned = 0
         self._compacted = 0
+        self._since_compaction = 0
         self._start = 0
         self._is_closed = False
         self._is_refusing = False
@@ -123,10 +124,15 @@ class Store:
     # Writing
 
     def put(self, resource: str, key: Key, value: dict[str, Any]) -> Written:
-        """Write an object as the next revision; its `metadata.resourceVersion` is set here."""
+        """Write an object as the next revision; its `metadata.resourceVersion` is set here.
+
+        Raises:
+            TooLarge: nothing of that size is stored.
+        """
         previous = self.latest(resource, key)
-        self._assigned += 1
-        entry = make_entry(resource, key, self._assigned, value=value)
+        entry = make_entry(resource, key, self._assigned + 1, value=value)
+        require_size(entry)
+        self._assigned = entry.version
         return self._append(Change(entry, previous))
 
     def remove(self, resource: str, key: Key, value: dict[str, Any]) -> Written:
@@ -174,8 +180,10 @@ class Store:
         for history in touched.values():
             history.wake()
         self._trim()
-        if self.revision - self._compacted >= self._retention.compact_every:
-            self._compact(self.revision - self._retention.revisions)
+        self._since_compaction += sum(len(row.body) for row in rows)
+        kept = self._retention
+        if self.revision - self._compacted >= kept.compact_every or self._since_compaction >= kept.compact_every_bytes:
+            self._compact(self._horizon.limit(kept, revision=self.revision))
 
     def _apply(self, change: Change) -> History:
         entry = change.entry
@@ -193,7 +201,7 @@ class Store:
         self._order.append(history)
         self._history_bytes += len(entry.body)
         before = change.previous.version if change.previous is not None else 0
-        self._horizon.add(Mark(entry.version, before, change.deleted))
+        self._horizon.add(Mark(entry.version, before, change.deleted, len(entry.body)))
         for listener in self._listeners:
             listener(change)
         return history
@@ -219,7 +227,7 @@ class Store:
                 self._history_bytes -= len(dropped.entry.body)
 
     def _compact(self, horizon: int) -> None:
-        self._compacted = self.revision
+        self._compacted, self._since_compaction = self.revision, 0
         if horizon <= self._horizon.value:
             return
         dead = self._horizon.move(horizon)
