@@ -41,6 +41,7 @@ from ironbell.kube.connection import Connection, from_kubeconfig, in_cluster
 from ironbell.kube.http import HttpApi
 from ironbell.kube.lag import LoopLag
 from ironbell.kube.runtime import freeze_gc, tune_gc
+from ironbell.kube.tracing import start_tracing
 
 _log = structlog.get_logger()
 
@@ -83,6 +84,8 @@ def run_components(options: RunOptions, connection: Connection, sockets: WireSoc
     """Run until told to stop; the exit status. Why a component could not go on is in the log."""
     raise_file_limit()
     tune_gc()
+    if start_tracing("ironbell"):
+        _log.info("traces are sent")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_main(options, connection, sockets))

@@ -23,7 +23,7 @@ from ironbell.api.client import Api, Unavailable
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
-from ironbell.kube import metrics
+from ironbell.kube import metrics, tracing
 from ironbell.kube.act import Executor, OutOfDate, Written, perform_within_timeout
 from ironbell.kube.caches import Informers, View
 from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit, Key, Waiting, check
@@ -141,7 +141,8 @@ class RunningController:
         self._meters.active.inc()
         written = Written()
         try:
-            result = await self._reconcile(key, written)
+            with tracing.reconcile_span(self.name, key) as span:
+                result = await self._reconcile(key, written, span)
         except IronbellError as error:
             result = self._failed(key, error)
         except Exception as defect:  # noqa: BLE001 - told below, with its traceback
@@ -154,13 +155,14 @@ class RunningController:
                 self._behind[key] = written
         self._meters.finished(result, self._around.clock.monotonic() - started_s)
 
-    async def _reconcile(self, key: Key, written: Written) -> str:
+    async def _reconcile(self, key: Key, written: Written, span: tracing.Span) -> str:
         observed = self._reconciler.observe(self._view, key)
         if observed is None:
             self._release(key)
             return "success"
         decision = self._reconciler.decide(observed, self._around.clock.now())
         check(decision)
+        tracing.note_decision(span, decision)
         self._note_waiting(key, decision.waiting)
         if self._around.dry_run is not None:
             self._around.dry_run(self.name, key, decision)
