@@ -173,6 +173,10 @@ class OnCluster:
         """For those who look on."""
         return self.admin
 
+    def logs(self, workflow: str) -> str:
+        """What `ironbell logs` prints."""
+        return ironbell("logs", f"workflow/{workflow}", "--kubeconfig", self.admin)
+
     def end_of_log(self) -> str:
         return "\n".join(f"{process.log.name}:\n{process.end_of_log()}" for process in self.processes[-5:])
 

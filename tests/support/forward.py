@@ -33,9 +33,15 @@ def forwarded(port: int, namespace: str) -> Iterator[None]:
 
 def _run(loop: asyncio.AbstractEventLoop, sock: socket.socket, port: int) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            there_reader, there_writer = await asyncio.open_connection(LOOPBACK, port)
-            await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
+        writers = [writer]
+        try:
+            with contextlib.suppress(OSError):
+                there_reader, there_writer = await asyncio.open_connection(LOOPBACK, port)
+                writers.append(there_writer)
+                await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
+        finally:
+            for each in writers:
+                each.transport.abort()
 
     server = loop.run_until_complete(asyncio.start_server(connected, sock=sock))
     try:
@@ -51,6 +57,7 @@ def _run(loop: asyncio.AbstractEventLoop, sock: socket.socket, port: int) -> Non
 
 async def _all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # for the transports to be closed
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -126,4 +126,5 @@ async def install(
     assert image.is_on(machine.disk)
     await watching.until(lambda: not watching.allows_pxe(machine.name), within_s=10, what="netboot taken back")
     assert service.resets == ["On"]
+    assert "write the image | " in await asyncio.to_thread(watching.site.logs, NAME)
     assert {"DHCPLeased", "BootScriptServed", "KernelServed", "InitrdServed"} <= watching.reasons("Hardware", "m1")
