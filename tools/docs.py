@@ -28,7 +28,8 @@ HELP_WIDTH = 100
 METRIC_SECTIONS = (
     ("Kubernetes API", "`core`", ("apiserver",)),
     ("Controllers, informers, event loop", "`core`; of these `wire` has informers, events and requests", ("kube",)),
-    ("Servers toward machines", "`wire`", ("services", "app")),
+    ("Servers toward machines", "`wire`", ("services", "app.http_problems")),
+    ("Webhooks", "`ironbell run tink-controller`", ("app.webhooks",)),
     ("BMCs", "`core`", ("bmc", "controllers")),
 )
 
@@ -62,6 +63,7 @@ In the form that Prometheus reads.
 | --- | --- | --- |
 | `core` | `/metrics` of the Kubernetes API | the administrator, by `kubectl get --raw /metrics` |
 | `wire` | `/metrics` of the HTTP port (7080) | everybody who reaches the port, machines too |
+| `ironbell run` | `/metrics` of `--health-address` | everybody who reaches that address |
 
 No label names a single object, so the number of series does not grow with the number of machines. Names are those of
 Kubernetes, controller-runtime and Tinkerbell where they have one. `process_*` and `python_*` come on top.
@@ -214,9 +216,9 @@ def metrics_page() -> str:
 
 
 def _metrics(package: str) -> list[MetricWrapperBase]:
-    """The metrics that the modules of a package define, each once."""
+    """The metrics that a module or the modules of a package define, each once."""
     root = importlib.import_module(f"ironbell.{package}")
-    names = [found.name for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")]
+    names = [found.name for found in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{root.__name__}.")]
     chosen = [name for name in names if ".testing" not in name and not name.endswith("__main__")]
     modules = [root, *(importlib.import_module(name) for name in chosen)]
     values = [value for module in modules for value in vars(module).values()]
