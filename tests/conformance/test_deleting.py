@@ -155,8 +155,8 @@ def test_the_uid_as_a_condition(api: KubeApi, one: str) -> None:
         409,
         "Conflict",
         (
-            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (123) does not match the UID '
-            f"in record ({uid}). The object might have been deleted and then recreated"
+            'Operation cannot be fulfilled on ConfigMap "one": the UID in the precondition (123) does not match '
+            f"the UID in record ({uid}). The object might have been deleted and then recreated"
         ),
     )
     assert api.delete(one, {"preconditions": {"uid": uid}}).status == 200
@@ -169,8 +169,8 @@ def test_the_version_as_a_condition(api: KubeApi, one: str) -> None:
         409,
         "Conflict",
         (
-            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not match '
-            f"the ResourceVersion in record ({version}). The object might have been modified"
+            'Operation cannot be fulfilled on ConfigMap "one": the ResourceVersion in the precondition (1) does not '
+            f"match the ResourceVersion in record ({version}). The object might have been modified"
         ),
     )
     assert api.delete(one, {"preconditions": {"resourceVersion": version}}).status == 200

@@ -178,7 +178,7 @@ async def test_server_fields_cannot_be_changed(admin: Any, widgets: Any, widget:
     forged["metadata"] |= {"creationTimestamp": "2000-01-01T00:00:00Z", "generation": 99}
     assert await admin.replace(widgets, forged) == made
     forged["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z"
-    with pytest.raises(Invalid, match="metadata.deletionTimestamp: Invalid value"):
+    with pytest.raises(Invalid, match=r"metadata\.deletionTimestamp: Invalid value"):
         await admin.replace(widgets, forged)
 
 
