@@ -247,7 +247,7 @@ def test_unknown_roles_can_be_bound_by_masters_only(
     allow(api, roles, user, {"verbs": ["create"], "apiGroups": [GROUP], "resources": ["rolebindings"]})
     answer = someone.post(bindings, binding("b", "Role", "gone", user))
     assert answer.status == 404
-    assert answer.message == 'roles.rbac.authorization.k8s.io "gone" not found'
+    assert answer.message == 'rolebindings.rbac.authorization.k8s.io "gone" not found'
     api.made(bindings, binding("b", "Role", "gone", user))
 
 

@@ -22,6 +22,7 @@ class Operation(Enum):
     CREATE = "CREATE"
     UPDATE = "UPDATE"
     DELETE = "DELETE"
+    CONNECT = "CONNECT"
 
 
 @dataclass(frozen=True, slots=True)

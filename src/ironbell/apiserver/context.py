@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ironbell.api.client import EventType, WatchEvent
 from ironbell.apiserver.actions import Actions
@@ -11,7 +12,7 @@ from ironbell.apiserver.admission import Admission
 from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.request import Request
-from ironbell.apiserver.resources import Convert, Resources
+from ironbell.apiserver.resources import Convert, Converter, Resources
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.sharing import Shared
 from ironbell.apiserver.store.store import Store
@@ -41,3 +42,5 @@ class Context:
     """Events that several watchers may get."""
     conversions: Mapping[str, Convert] = field(default_factory=dict)
     """By `plural.group`: between the versions of custom resources whose versions differ."""
+    make_converter: Callable[[Mapping[str, Any]], Converter | None] = lambda _: None
+    """What converts the objects of a definition that names a webhook for it."""

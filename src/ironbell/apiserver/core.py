@@ -43,6 +43,9 @@ from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.store.sqlite import SqliteLog
 from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.surface import ServerApi
+from ironbell.apiserver.webhooks.client import WebhookClient
+from ironbell.apiserver.webhooks.conversion import converter_for
+from ironbell.apiserver.webhooks.dispatch import AdmissionWebhooks
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 
@@ -61,6 +64,8 @@ class ApiServer:
         self._definitions = Definitions(context)
         self._aggregation = Aggregation(context)
         self._accounts = Accounts(context)
+        self._webhook_client = WebhookClient(context.store, context.randomness)
+        self._webhooks = AdmissionWebhooks(context, self._webhook_client)
 
     @classmethod
     @asynccontextmanager
@@ -120,6 +125,7 @@ class ApiServer:
         finally:
             task.cancel()
             await asyncio.wait([task])
+            await self._webhook_client.close()
         if not task.cancelled():
             task.result()
 
@@ -128,7 +134,10 @@ class ApiServer:
         rules = CrdRules(context.resources, context.clock, compile_rule=context.compile_rule)
         for versions in builtin_resources(rules):
             context.resources.set(versions)
+        context.make_converter = lambda crd: converter_for(crd, self._webhook_client, context.randomness)
         context.authorizer.index.follow(context.store)
+        # before the guard: what a webhook makes of a role is what must not escalate
+        self._webhooks.start()
         context.admission.mutating(is_guarded, EscalationGuard(context.authorizer))
         self._definitions.start()
         self._garbage.start()

@@ -23,6 +23,7 @@ from ironbell.api.client import (
     WriteOptions,
 )
 from ironbell.api.kind import Collection
+from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.identity import Identity
@@ -46,8 +47,8 @@ class DirectApi:
     async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
         request = self._request("get", where, namespace, name=name, subresource=subresource)
         if subresource == "scale":
-            return scale.get(self._context, request)
-        return read.get(self._context, request)
+            return await scale.get(self._context, request)
+        return await read.get(self._context, request)
 
     async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
         request = self._request("list", where, namespace, name=selected_name(options.selector))
@@ -153,6 +154,12 @@ class DirectApi:
         self._authorize(verb, Request(self._identity, info, request.namespace, request.name, request.subresource))
         if handler is None:
             raise NotFound("the server could not find the requested resource")
+        if self._context.admission.concerns(info):
+            review = AdmissionRequest(
+                Operation.CONNECT, info, request.namespace, request.name, self._identity, None,
+                subresource=request.subresource,
+            )  # fmt: skip
+            await self._context.admission.review(review)
         return await handler(request)
 
     async def act(

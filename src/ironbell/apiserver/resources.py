@@ -6,15 +6,16 @@ CustomResourceDefinition is committed or removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection, Column
 from ironbell.apiserver.metadata import NameRule, name_fault
 from ironbell.apiserver.schema.compiled import CompiledSchema
 from ironbell.apiserver.schema.shape import Shape
+from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.strategy import PLAIN, Strategy
 
 OBJECT_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -27,6 +28,14 @@ Convert = Callable[[Object, str], Object]
 
 Types = Callable[[], tuple[str, dict[str, dict[str, Any]]]]
 """Gives the name of a kind's type, and it with all types that it refers to, by name."""
+
+
+class Converter(Protocol):
+    """Brings objects from one version to another, and may have to wait for it."""
+
+    async def convert(self, value: Object, api_version: str) -> Object: ...
+
+    async def bodies(self, entries: Sequence[Entry], api_version: str) -> list[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class ResourceInfo:
     strategy: Strategy = PLAIN
     convert: Convert | None = None
     name_rule: NameRule = name_fault
+    converter: Converter | None = None
+    """What converts where a function cannot: a webhook."""
     field_labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Field selectors beside metadata.name and metadata.namespace: label and key path."""
     deprecation_warning: str = ""
@@ -127,6 +138,11 @@ class ResourceInfo:
     def is_stored_version(self) -> bool:
         """Whether stored bodies can be shown as they are."""
         return self.version == self.storage_version and self.storage_group in (None, self.group)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether a webhook converts what is stored into this version."""
+        return self.converter is not None and not self.is_stored_version
 
     @property
     def store_key(self) -> str:

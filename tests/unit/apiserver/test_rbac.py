@@ -132,7 +132,7 @@ async def test_binding_needs_the_role_or_the_verb_bind(admin: Any, as_user: As) 
     alice = as_user(ALICE)
     with pytest.raises(Forbidden, match="not currently held"):
         await alice.create(ROLE_BINDINGS, binding("b", "ClusterRole", "cluster-admin", "bob"))
-    with pytest.raises(NotFound, match=r'clusterroles.* "gone" not found'):
+    with pytest.raises(NotFound, match=r'rolebindings.* "gone" not found'):
         await alice.create(ROLE_BINDINGS, binding("b", "ClusterRole", "gone", "bob"))
     bind = {"verbs": ["bind"], "apiGroups": [RBAC], "resources": ["clusterroles"], "resourceNames": ["cluster-admin"]}
     await admin.patch(ROLES, "binder", {"rules": [*rules, bind]})

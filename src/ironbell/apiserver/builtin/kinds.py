@@ -44,6 +44,7 @@ from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
 from ironbell.apiserver.schema.paths import Path
 from ironbell.apiserver.schema.shape import Shape
 from ironbell.apiserver.strategy import PLAIN, Strategy
+from ironbell.apiserver.webhooks.strategies import WebhookRules
 
 _STRATEGIES: dict[str, Strategy] = {
     "namespaces": NamespaceRules(),
@@ -52,6 +53,8 @@ _STRATEGIES: dict[str, Strategy] = {
     "events": EventRules(),
     "leases": LeaseRules(),
     "nodes": NodeRules(),
+    "mutatingwebhookconfigurations": WebhookRules(mutating=True),
+    "validatingwebhookconfigurations": WebhookRules(mutating=False),
     "roles": RoleRules(namespaced=True),
     "clusterroles": RoleRules(namespaced=False),
     "rolebindings": BindingRules(namespaced=True),

@@ -50,8 +50,13 @@ class Definitions:
             return
         convert = self._context.conversions.get(entry.name)
         try:
+            converter = None if convert is not None else self._context.make_converter(crd)
             infos = served_resources(
-                crd, compile_rule=self._context.compile_rule, convert=convert, changed_at=entry.version
+                crd,
+                compile_rule=self._context.compile_rule,
+                convert=convert,
+                converter=converter,
+                changed_at=entry.version,
             )
         except (IronbellError, LookupError, TypeError, ValueError, StopIteration) as error:
             # Only a definition stored by another release can come here: writes are checked.

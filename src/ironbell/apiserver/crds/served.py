@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.resources import Convert, ResourceInfo, ScalePaths
+from ironbell.apiserver.resources import Convert, Converter, ResourceInfo, ScalePaths
 from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.schema.shape import Shape
@@ -23,7 +23,12 @@ def is_established(crd: dict[str, Any]) -> bool:
 
 
 def served_resources(
-    crd: dict[str, Any], *, compile_rule: CompileRule | None, convert: Convert | None = None, changed_at: int = 0
+    crd: dict[str, Any],
+    *,
+    compile_rule: CompileRule | None,
+    convert: Convert | None = None,
+    converter: Converter | None = None,
+    changed_at: int = 0,
 ) -> list[ResourceInfo]:
     """The served versions of a definition, the preferred one first."""
     spec = crd["spec"]
@@ -33,6 +38,7 @@ def served_resources(
     return [
         replace(
             _info(spec, one, served=served, storage=storage, compile_rule=compile_rule, convert=convert),
+            converter=converter,
             changed_at=changed_at,
         )
         for one in versions

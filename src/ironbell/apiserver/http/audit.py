@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -54,6 +54,7 @@ class AuditRecord:
     seconds: float
     source_address: str
     user_agent: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 class AuditSink(Protocol):
@@ -83,6 +84,8 @@ def audit_event(record: AuditRecord) -> dict[str, Any]:
     if record.code:
         event["responseStatus"] = {"metadata": {}, "code": record.code}
     event["requestReceivedTimestamp"] = _micro(record.received)
+    if record.annotations:
+        event["annotations"] = dict(record.annotations)
     event["stageTimestamp"] = _micro(record.received + timedelta(seconds=record.seconds))
     return event
 

@@ -33,6 +33,7 @@ from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
 from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.notes import begin_notes
 from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.apiserver.warnings import collecting
 from ironbell.base.randomness import uuid4
@@ -69,6 +70,7 @@ class _Progress:
     target: Target | None = None
     verb: str = ""
     resource: tuple[str, str, str, str] = ("", "", "", "")
+    notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def effective(self) -> Identity:
@@ -90,6 +92,7 @@ class Handler:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
+        progress.notes = begin_notes()
         self._in_flight += 1
         measures.IN_FLIGHT.set(self._in_flight)
         code = 0
@@ -210,7 +213,7 @@ class Handler:
             record = AuditRecord(
                 progress.audit_id, progress.identity, progress.acting_as, progress.verb, request.raw_path,
                 progress.target, code, self.server.clock.now() - timedelta(seconds=seconds), seconds,
-                request.remote or "", request.headers.get("User-Agent", ""),
+                request.remote or "", request.headers.get("User-Agent", ""), progress.notes,
             )  # fmt: skip
             self.audit(record)
 

@@ -84,8 +84,8 @@ class EscalationGuard:
             return
         rules = self._authorizer.index.rules(role, namespace)
         if rules is None:
-            details = {"name": role.name, "group": GROUP, "kind": plural}
-            raise NotFound(f'{plural}.{GROUP} "{role.name}" not found', details=details)
+            details = {"name": role.name, "group": GROUP, "kind": request.info.plural}
+            raise NotFound(f'{request.info.resource} "{role.name}" not found', details=details)
         self._require(request, list(self._authorizer.rules(request.identity, namespace)), rules)
 
     def _require(self, request: AdmissionRequest, owned: Sequence[Rule], wanted: Sequence[Rule]) -> None:

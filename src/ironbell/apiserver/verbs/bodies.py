@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -95,14 +96,50 @@ def name_of(value: dict[str, Any]) -> str:
     return str(meta.get("name", "")) if isinstance(meta, dict) else ""
 
 
-def to_version(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
-    """An object as the version of the request shows it; may change `value`."""
-    return _converted(info, value, info.api_version)
+async def converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> dict[str, Any]:
+    """An object in another version of its kind; may change `value`. Waits only where a webhook converts."""
+    if value.get("apiVersion") == api_version:
+        return value
+    if info.converter is not None:
+        return await info.converter.convert(value, api_version)
+    return _converted(info, value, api_version)
 
 
-def to_storage(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
+async def shown(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
+    """A stored object, decoded, as the version of the request shows it."""
+    if not info.is_converted:
+        return value_of(info, entry)
+    found: dict[str, Any] = msgspec.json.decode(await body_of(info, entry))
+    return found
+
+
+async def storable(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
     """An object as it is stored; may change `value`."""
-    return _converted(info, value, info.storage_api_version)
+    return await converted(info, value, info.storage_api_version)
+
+
+async def bodies_of(info: ResourceInfo, entries: Sequence[Entry]) -> list[bytes]:
+    """Entries as the version of the request shows them."""
+    if info.converter is None or info.is_stored_version:
+        return [plain_body(info, entry) for entry in entries]
+    bodies = await info.converter.bodies(entries, info.api_version)
+    return [_with_defaults(info, body) for body in bodies] if info.compiled.has_defaults else bodies
+
+
+def _with_defaults(info: ResourceInfo, body: bytes) -> bytes:
+    value = msgspec.json.decode(body)
+    info.compiled.default(value)
+    return msgspec.json.encode(value)
+
+
+async def body_of(info: ResourceInfo, entry: Entry) -> bytes:
+    """An entry as the version of the request shows it."""
+    return (await bodies_of(info, (entry,)))[0]
+
+
+def to_version(info: ResourceInfo, value: dict[str, Any]) -> dict[str, Any]:
+    """An object as the version of the request shows it, where no webhook converts; may change `value`."""
+    return _converted(info, value, info.api_version)
 
 
 def _converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> dict[str, Any]:
@@ -115,7 +152,10 @@ def _converted(info: ResourceInfo, value: dict[str, Any], api_version: str) -> d
 
 
 def value_of(info: ResourceInfo, entry: Entry) -> dict[str, Any]:
-    """An entry as the version of the request shows it, decoded; with the defaults that it was stored without."""
+    """An entry as the version of the request shows it, decoded; with the defaults that it was stored without.
+
+    For kinds that no webhook converts.
+    """
     value = to_version(info, entry.decode())
     if info.custom and _may_lack_defaults(info, entry):
         info.compiled.default(value)
@@ -126,8 +166,8 @@ def _may_lack_defaults(info: ResourceInfo, entry: Entry) -> bool:
     return (entry.version < info.changed_at or not info.is_stored_version) and info.compiled.has_defaults
 
 
-def body_of(info: ResourceInfo, entry: Entry) -> bytes:
-    """An entry as the version of the request shows it."""
+def plain_body(info: ResourceInfo, entry: Entry) -> bytes:
+    """An entry as the version of the request shows it, where no webhook converts."""
     if info.is_stored_version and not (info.custom and _may_lack_defaults(info, entry)):
         return entry.body
     return msgspec.json.encode(value_of(info, entry))

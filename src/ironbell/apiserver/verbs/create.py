@@ -17,7 +17,7 @@ from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.metadata import MAX_GENERATED_BASE
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, to_storage
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, storable
 from ironbell.apiserver.verbs.prepare import lost_in_decoding, shape, validate
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import name_suffix, uuid4
@@ -53,14 +53,15 @@ async def create_value(
     if not applied:
         ownership.track_created(request, value, now=context.clock.now())
     validate(request, value, None)
+    stored = await storable(request.info, dict(value))
     check_namespace(context, request)
     there = context.store.latest(request.info.store_key, request.key)
     if there is not None:
         raise status.already_exists(request.info, request.name, deleting=there.deleting)
     if request.options.dry_run:
         return msgspec.json.encode(value)
-    entry = await context.store.put(request.info.store_key, request.key, to_storage(request.info, value))
-    return body_of(request.info, entry)
+    entry = await context.store.put(request.info.store_key, request.key, stored)
+    return await body_of(request.info, entry)
 
 
 def _begin_life(context: Context, request: Request, value: dict[str, Any]) -> None:

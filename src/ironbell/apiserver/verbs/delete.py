@@ -17,7 +17,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, to_storage, value_of
+from ironbell.apiserver.verbs.bodies import body_of, shown, storable
 from ironbell.apiserver.verbs.lists import list_entries
 from ironbell.apiserver.verbs.update import ATTEMPTS, is_finished, is_namespace
 from ironbell.base.clock import rfc3339
@@ -49,14 +49,18 @@ async def delete(
         if current is None:
             raise status.not_found(info, request.name)
         check_preconditions(request, current, preconditions)
-        value = value_of(info, current)
+        value = await shown(info, current)
+        if context.store.latest(info.store_key, request.key) is not current:
+            continue
         if is_namespace(value) and request.name in _LASTING_NAMESPACES:
             raise status.forbidden(info, request.name, why="this namespace may not be deleted")
         if context.admission.concerns(info):
             await _admit(context, request, value)
             if context.store.latest(info.store_key, request.key) is not current:
                 continue
-        return await _carry_out(context, request, value, current=current, propagation=propagation)
+        answer = await _carry_out(context, request, value, current=current, propagation=propagation)
+        if answer is not None:
+            return answer
     raise status.conflict(info, request.name)
 
 
@@ -91,22 +95,29 @@ async def _admit(context: Context, request: Request, value: dict[str, Any]) -> N
 
 async def _carry_out(
     context: Context, request: Request, value: dict[str, Any], *, current: Entry, propagation: Propagation
-) -> bytes:
+) -> bytes | None:
+    """The answer; None if somebody else was first while a webhook converted."""
     info = request.info
     before = msgspec.json.encode(value)
-    shown = {**value, "metadata": dict(value["metadata"])}
+    before_value = {**value, "metadata": dict(value["metadata"])}
     info.strategy.prepare_delete(value)
     mark_deleted(context, value, propagation=propagation)
     done = status.success(info, name=request.name, uid=current.uid)
     if is_finished(value):
         if not request.options.dry_run:
-            await context.store.remove(info.store_key, request.key, to_storage(info, value))
-        return msgspec.json.encode(shown if info.answers_deleted else done)
+            stored = await storable(info, value)
+            if context.store.latest(info.store_key, request.key) is not current:
+                return None
+            await context.store.remove(info.store_key, request.key, stored)
+        return msgspec.json.encode(before_value if info.answers_deleted else done)
     after = msgspec.json.encode(value)
     if after == before or request.options.dry_run:
         return after
-    entry = await context.store.put(info.store_key, request.key, to_storage(info, value))
-    return body_of(info, entry)
+    stored = await storable(info, value)
+    if context.store.latest(info.store_key, request.key) is not current:
+        return None
+    entry = await context.store.put(info.store_key, request.key, stored)
+    return await body_of(info, entry)
 
 
 def mark_deleted(context: Context, value: dict[str, Any], *, propagation: Propagation) -> None:

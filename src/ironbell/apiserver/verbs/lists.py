@@ -21,7 +21,7 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.selectors import compile_selector
 from ironbell.apiserver.store.entry import Entry, Key
 from ironbell.apiserver.store.store import Store
-from ironbell.apiserver.verbs.bodies import body_of
+from ironbell.apiserver.verbs.bodies import bodies_of
 
 _TURN = 256
 """After so many steps of a long answer, others get a turn."""
@@ -74,7 +74,7 @@ async def list_entries(context: Context, request: Request, options: ListOptions)
             found.append(entry)
         if is_costly and count % _TURN == 0:
             await asyncio.sleep(0)
-    bodies = [body_of(request.info, entry) for entry in found]
+    bodies = await bodies_of(request.info, found)
     return Page(bodies, str(version), token, remaining), found
 
 

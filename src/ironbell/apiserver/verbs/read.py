@@ -15,19 +15,20 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.selectors import Match, compile_selector
-from ironbell.apiserver.store.entry import Change
+from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.watch import Feed
-from ironbell.apiserver.verbs.bodies import body_of
+from ironbell.apiserver.verbs.bodies import bodies_of, body_of, plain_body
 
 BOOKMARK_SECONDS = 60.0
+_BATCH = 256
 
 
-def get(context: Context, request: Request) -> bytes:
+async def get(context: Context, request: Request) -> bytes:
     """One object."""
     entry = context.store.get(request.info.store_key, request.key)
     if entry is None:
         raise status.not_found(request.info, request.name)
-    return body_of(request.info, entry)
+    return await body_of(request.info, entry)
 
 
 async def watch(
@@ -50,14 +51,20 @@ async def watch(
         if after > store.revision or after < store.oldest(info.store_key):
             raise status.expired_version(after, store.oldest(info.store_key))
     feed = Feed(store, info.store_key, after=after)
-    for entry in initial:
-        if match is None or match(entry):
-            yield WatchEvent(EventType.ADDED, body_of(info, entry), str(entry.version))
+    chosen = [entry for entry in initial if match is None or match(entry)]
+    for start in range(0, len(chosen), _BATCH):
+        batch = chosen[start : start + _BATCH]
+        for entry, body in zip(batch, await bodies_of(info, batch), strict=True):
+            yield WatchEvent(EventType.ADDED, body, str(entry.version))
     while (changes := await feed.next(BOOKMARK_SECONDS)) is not None:
         if not changes:
             yield WatchEvent(EventType.BOOKMARK, b"", str(store.revision))
-        for event in _events(context, request, changes, match):
-            yield event
+        if info.is_converted:
+            for event in await _converted_events(request, changes, match):
+                yield event
+        else:
+            for event in _events(context, request, changes, match):
+                yield event
 
 
 def _version(text: str) -> int:
@@ -70,20 +77,35 @@ def _version(text: str) -> int:
 
 
 def _events(context: Context, request: Request, changes: list[Change], match: Match | None) -> Iterator[WatchEvent]:
+    for change, kind in _visible(request, changes, match):
+        yield _event(context, request.info, change, kind)
+
+
+async def _converted_events(request: Request, changes: list[Change], match: Match | None) -> list[WatchEvent]:
+    """The same where a webhook converts: all at once."""
+    visible = list(_visible(request, changes, match))
+    bodies = await bodies_of(request.info, [_state(change, kind) for change, kind in visible])
+    return [
+        WatchEvent(kind, body, str(change.entry.version)) for (change, kind), body in zip(visible, bodies, strict=True)
+    ]
+
+
+def _visible(request: Request, changes: list[Change], match: Match | None) -> Iterator[tuple[Change, EventType]]:
+    """The changes that a watch sees, and as what."""
     namespace = request.namespace
     for change in changes:
         if namespace and change.entry.key[0] != namespace:
             continue
         kind = _kind(change, match)
         if kind is not None:
-            yield _event(context, request.info, change, kind)
+            yield change, kind
 
 
 def _event(context: Context, info: ResourceInfo, change: Change, kind: EventType) -> WatchEvent:
     key = (change.entry.version, info.group, info.version, kind)
     event = context.shown.get(key)
     if event is None:
-        event = WatchEvent(kind, _shown(info, change, kind), str(change.entry.version))
+        event = WatchEvent(kind, plain_body(info, _state(change, kind)), str(change.entry.version))
         context.shown.put(key, event, size=len(event.body))
     return event
 
@@ -97,11 +119,11 @@ def _kind(change: Change, match: Match | None) -> EventType | None:
     return EventType.DELETED if was else None
 
 
-def _shown(info: ResourceInfo, change: Change, kind: EventType) -> bytes:
+def _state(change: Change, kind: EventType) -> Entry:
     if kind is EventType.DELETED and not change.deleted and change.previous is not None:
         # It left the selector: shown as it was, under the version of the change.
         value = change.previous.decode()
         value["metadata"]["resourceVersion"] = str(change.entry.version)
-        left = msgspec.structs.replace(change.previous, body=msgspec.json.encode(value))
-        return body_of(info, left)
-    return body_of(info, change.entry)
+        body = msgspec.json.encode(value)
+        return msgspec.structs.replace(change.previous, version=change.entry.version, body=body)
+    return change.entry

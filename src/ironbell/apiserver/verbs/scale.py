@@ -22,9 +22,9 @@ from ironbell.apiserver.verbs.read import get as get_object
 from ironbell.apiserver.verbs.update import Object, update
 
 
-def get(context: Context, request: Request) -> bytes:
+async def get(context: Context, request: Request) -> bytes:
     """The object's `autoscaling/v1` Scale."""
-    return msgspec.json.encode(_scale(request, msgspec.json.decode(get_object(context, request))))
+    return msgspec.json.encode(_scale(request, msgspec.json.decode(await get_object(context, request))))
 
 
 async def replace_scale(context: Context, request: Request, body: bytes) -> bytes:

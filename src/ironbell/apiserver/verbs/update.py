@@ -21,7 +21,7 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, to_storage, value_of
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, shown, storable
 from ironbell.apiserver.verbs.prepare import (
     Refuse,
     is_spec_equal,
@@ -89,8 +89,10 @@ async def update(
         current = context.store.latest(request.info.store_key, request.key)
         if current is None:
             raise status.not_found(request.info, request.name)
-        old = value_of(request.info, current)
-        new = change(old, value_of(request.info, current))
+        old, scratch = await shown(request.info, current), await shown(request.info, current)
+        if context.store.latest(request.info.store_key, request.key) is not current:
+            continue
+        new = change(old, scratch)
         _check_identity(request, new, old, refuse=refuse)
         new = _merge_parts(request, new, old)
         shape(request, new, refuse=refuse, faults=faults)
@@ -99,7 +101,9 @@ async def update(
             new = await _admit(context, request, new, old=old)
             if context.store.latest(request.info.store_key, request.key) is not current:
                 continue
-        return await _store(context, request, new, old=old, current=current, tracked=tracked)
+        answer = await _store(context, request, new, old=old, current=current, tracked=tracked)
+        if answer is not None:
+            return answer
     raise status.conflict(request.info, request.name)
 
 
@@ -167,7 +171,8 @@ async def _admit(context: Context, request: Request, new: Object, *, old: Object
 
 async def _store(
     context: Context, request: Request, new: Object, *, old: Object, current: Entry, tracked: bool
-) -> bytes:
+) -> bytes | None:
+    """The answer; None if somebody else was first while a webhook converted."""
     info = request.info
     if not request.subresource:
         info.strategy.prepare_update(new, old)
@@ -179,12 +184,15 @@ async def _store(
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     ends = is_finished(new)
     if new == old and not ends:
-        return body_of(info, current)
+        return await body_of(info, current)
     if request.options.dry_run:
         return msgspec.json.encode(new)
+    stored = await storable(info, new)
+    if context.store.latest(info.store_key, request.key) is not current:
+        return None
     write = context.store.remove if ends else context.store.put
-    entry = await write(info.store_key, request.key, to_storage(info, new))
-    return body_of(info, entry)
+    entry = await write(info.store_key, request.key, stored)
+    return await body_of(info, entry)
 
 
 def is_finished(value: Object) -> bool:

@@ -1,0 +1,228 @@
+"""Asks webhooks about writes: the mutating ones in turn, the validating ones at once.
+
+A webhook is called while nothing is held: the write is decided again if the object changed meanwhile.
+
+Source: kubernetes/apiserver: pkg/admission/plugin/webhook/mutating/dispatcher.go, validating/dispatcher.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import structlog
+
+from ironbell.api.client import ApiError, BadRequest
+from ironbell.apiserver import status
+from ironbell.apiserver.admission import AdmissionRequest
+from ironbell.apiserver.context import Context
+from ironbell.apiserver.notes import annotate
+from ironbell.apiserver.patches.jsonpatch import apply_json_patch
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.verbs.bodies import converted
+from ironbell.apiserver.warnings import warn
+from ironbell.apiserver.webhooks.client import CallError, WebhookClient
+from ironbell.apiserver.webhooks.configuration import MUTATING, VALIDATING, Webhook, Webhooks
+from ironbell.apiserver.webhooks.matching import Invocation, invocation, is_exempt, may_match
+from ironbell.apiserver.webhooks.review import Answer, Shown, admission_review, denial, read_answer, request_data
+from ironbell.apiserver.webhooks.services import UnreachableError
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import uuid4
+from ironbell.codec.cel import CelError
+
+Object = dict[str, Any]
+
+
+class AdmissionWebhooks:
+    """The webhooks of a server, as admission plugins."""
+
+    def __init__(self, context: Context, client: WebhookClient) -> None:
+        self._context, self._client = context, client
+        self._mutating, self._validating = Webhooks(MUTATING), Webhooks(VALIDATING)
+
+    def start(self) -> None:
+        """Follow the configurations, and take part in admission."""
+        for webhooks in (self._mutating, self._validating):
+            webhooks.follow(self._context.store)
+        self._context.admission.mutating(self._concerns(self._mutating), self.mutate)
+        self._context.admission.validating(self._concerns(self._validating), self.review)
+
+    def _concerns(self, webhooks: Webhooks) -> Any:
+        def applies(info: ResourceInfo) -> bool:
+            found = webhooks.all
+            return bool(found) and not is_exempt(info) and may_match(found, self._versions(info))
+
+        return applies
+
+    async def mutate(self, request: AdmissionRequest) -> Object | None:
+        """The object after all mutating webhooks; None if none changed it.
+
+        Raises:
+            ApiError: a webhook refuses, or fails and must not.
+        """
+        before, again, invoked = request.new, set[Webhook](), set[Webhook]()
+        for number, webhooks in enumerate((self._mutating.all, None)):
+            for webhook in webhooks if webhooks is not None else [one for one in self._mutating.all if one in again]:
+                changed = await self._mutate_by(webhook, request)
+                if changed is None:
+                    continue
+                if changed is not request.new:
+                    request = replace(request, new=changed)
+                    again |= invoked
+                    invoked = set()
+                if number == 0 and webhook.spec.reinvocation_policy == "IfNeeded":
+                    invoked.add(webhook)
+            if not again:
+                break
+        return None if request.new is before else request.new
+
+    async def _mutate_by(self, webhook: Webhook, request: AdmissionRequest) -> Object | None:
+        """The object after one webhook (the same if it changed nothing); None if it was not called."""
+        found = self._invocation(webhook, request)
+        if found is None:
+            return None
+        shown = await self._shown(found, request)
+        if not self._conditions_hold(found, request, shown):
+            return None
+        answer = await self._ask(found, request, shown, mutating=True)
+        if answer is None:
+            return request.new if request.new is not None else {}
+        operations = _operations(answer)
+        if not operations:
+            return request.new if request.new is not None else {}
+        if shown.new is None:
+            raise _internal(
+                f'admission webhook "{webhook.name}" attempted to modify the object, which is not supported for this '
+                "operation"
+            )
+        patched = _patched(shown.new, operations)
+        if patched == shown.new:
+            return request.new
+        return await converted(request.info, patched, request.info.api_version)
+
+    async def review(self, request: AdmissionRequest) -> None:
+        """Ask all validating webhooks at once.
+
+        Raises:
+            ApiError: one refuses, or fails and must not; of several the first.
+        """
+        calls: list[tuple[Invocation, Shown]] = []
+        for webhook in self._validating.all:
+            found = self._invocation(webhook, request)
+            if found is not None:
+                shown = await self._shown(found, request)
+                if self._conditions_hold(found, request, shown):
+                    calls.append((found, shown))
+        asked = (self._ask(found, request, shown, mutating=False) for found, shown in calls)
+        for result in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    def _invocation(self, webhook: Webhook, request: AdmissionRequest) -> Invocation | None:
+        return invocation(webhook, request, self._versions(request.info), labels_of=self._labels_of)
+
+    def _versions(self, info: ResourceInfo) -> tuple[ResourceInfo, ...]:
+        return self._context.resources.versions(info.resource)
+
+    def _labels_of(self, namespace: str) -> Mapping[str, str] | None:
+        entry = self._context.store.latest("namespaces", ("", namespace))
+        return None if entry is None else entry.labels or {}
+
+    async def _shown(self, found: Invocation, request: AdmissionRequest) -> Shown:
+        """The request in the version that the webhook wants to see."""
+        if found.info is request.info:
+            return Shown(found.info, request.new, request.old)
+
+        async def bring(value: Object | None) -> Object | None:
+            if value is None:
+                return None
+            copy = msgspec.json.decode(msgspec.json.encode(value))
+            return await converted(found.info, copy, found.info.api_version)
+
+        return Shown(found.info, await bring(request.new), await bring(request.old))
+
+    def _conditions_hold(self, found: Invocation, request: AdmissionRequest, shown: Shown) -> bool:
+        webhook = found.webhook
+        if not webhook.conditions:
+            return True
+        asked = request_data(request, shown)
+        values = {"object": shown.new, "oldObject": shown.old, "request": asked, "authorizer": None}
+        faults: list[str] = []
+        for name, condition in webhook.conditions:
+            try:
+                if condition(values) is not True:
+                    return False
+            except CelError as error:
+                faults.append(f"match condition {name} could not be evaluated: {error.message}")
+        if faults and not webhook.ignores_failures:
+            raise status.forbidden(request.info, request.name, why=", ".join(faults))
+        return not faults
+
+    async def _ask(
+        self, found: Invocation, request: AdmissionRequest, shown: Shown, *, mutating: bool
+    ) -> Answer | None:
+        """A webhook's answer; None if it failed and may.
+
+        Raises:
+            ApiError: it refuses, or failed and must not.
+        """
+        webhook = found.webhook
+        if request.dry_run and webhook.spec.side_effects not in ("None", "NoneOnDryRun"):
+            raise BadRequest(f'admission webhook "{webhook.name}" does not support dry run')
+        try:
+            answer = await self._call(webhook, request, shown, mutating=mutating)
+        except IronbellError as error:
+            message = f'failed calling webhook "{webhook.name}": {error.message}'
+            if not webhook.ignores_failures:
+                raise _internal(message) from error
+            structlog.get_logger().warning("webhook failed and is passed over", webhook=webhook.name, cause=message)
+            annotate(f"{_failed_open(mutating=mutating)}.admission.k8s.io/{webhook.name}", webhook.configuration)
+            return None
+        for key, value in (answer.audit_annotations or {}).items():
+            annotate(f"{webhook.name}/{key}", value)
+        for text in answer.warnings or ():
+            warn(text)
+        if not answer.allowed:
+            raise denial(webhook.name, answer.status)
+        return answer
+
+    async def _call(self, webhook: Webhook, request: AdmissionRequest, shown: Shown, *, mutating: bool) -> Answer:
+        spec = webhook.spec
+        uid = uuid4(self._context.randomness)
+        asked = admission_review(request, shown, uid=uid, versions=spec.admission_review_versions)
+        try:
+            answered = await self._client.call(spec.client_config, asked, seconds=spec.timeout_seconds)
+        except (CallError, UnreachableError) as error:
+            raise CallError(f"failed to call webhook: {error.message}") from error
+        return read_answer(answered, asked, mutating=mutating)
+
+
+def _failed_open(*, mutating: bool) -> str:
+    return f"failed-open.{'mutating' if mutating else 'validating'}.webhook"
+
+
+def _operations(answer: Answer) -> list[Any]:
+    if not answer.patch:
+        return []
+    try:
+        found = msgspec.json.decode(base64.b64decode(answer.patch, validate=True), type=list[Any])
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise _internal(f"received undecodable patch in webhook response: {error}") from error
+    return found
+
+
+def _patched(value: Object, operations: list[Any]) -> Object:
+    copy = msgspec.json.decode(msgspec.json.encode(value))
+    try:
+        return apply_json_patch(copy, operations)
+    except ApiError as error:
+        raise _internal(error.message) from error
+
+
+def _internal(message: str) -> ApiError:
+    return ApiError(f"Internal error occurred: {message}", details={"causes": [{"message": message}]})

@@ -1,0 +1,231 @@
+"""What makes webhook configurations complete and valid.
+
+Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go;
+kubernetes/apiserver: pkg/util/webhook/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from ironbell.apiserver.fielderrors import FieldError, duplicate, invalid, not_supported, required
+from ironbell.apiserver.labelselector import selector_faults
+from ironbell.apiserver.metadata import name_fault, qualified_fault
+from ironbell.apiserver.strategy import Plain
+from ironbell.apiserver.webhooks.configuration import CONDITION_VARIABLES
+from ironbell.codec.cel import CelSyntaxError, compile_expression
+
+_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES = ("*", "Cluster", "Namespaced")
+_POLICIES = ("Fail", "Ignore")
+_MATCHES = ("Equivalent", "Exact")
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_REINVOCATIONS = ("IfNeeded", "Never")
+_REVIEWS = ("v1", "v1beta1")
+_FORM = "; desired format: https://host[/path]"
+_MAX_CONDITIONS = 64
+
+
+class WebhookRules(Plain):
+    """MutatingWebhookConfiguration and ValidatingWebhookConfiguration."""
+
+    def __init__(self, *, mutating: bool) -> None:
+        self._mutating = mutating
+
+    def prepare_create(self, new: dict[str, Any]) -> None:
+        self._fill_in(new)
+
+    def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
+        self._fill_in(new)
+
+    def _fill_in(self, new: dict[str, Any]) -> None:
+        for webhook in new.get("webhooks") or ():
+            webhook.setdefault("failurePolicy", "Fail")
+            webhook.setdefault("matchPolicy", "Equivalent")
+            webhook.setdefault("namespaceSelector", {})
+            webhook.setdefault("objectSelector", {})
+            webhook.setdefault("timeoutSeconds", 10)
+            if self._mutating:
+                webhook.setdefault("reinvocationPolicy", "Never")
+            for rule in webhook.get("rules") or ():
+                rule.setdefault("scope", "*")
+            service = (webhook.get("clientConfig") or {}).get("service")
+            if service is not None:
+                service.setdefault("port", 443)
+
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
+        errors: list[FieldError] = []
+        names: set[str] = set()
+        for index, webhook in enumerate(new.get("webhooks") or ()):
+            path = f"webhooks[{index}]"
+            errors += _webhook_faults(webhook, path, mutating=self._mutating)
+            name = webhook.get("name", "")
+            if name and name in names:
+                errors.append(duplicate(f"{path}.name", name))
+            names.add(name)
+        return errors
+
+
+def _webhook_faults(webhook: dict[str, Any], path: str, *, mutating: bool) -> Iterator[FieldError]:
+    yield from _name_faults(webhook.get("name", ""), f"{path}.name")
+    for index, rule in enumerate(webhook.get("rules") or ()):
+        yield from _rule_faults(rule, f"{path}.rules[{index}]")
+    choices = [("failurePolicy", _POLICIES), ("matchPolicy", _MATCHES), ("sideEffects", _SIDE_EFFECTS)]
+    if mutating:
+        choices.append(("reinvocationPolicy", _REINVOCATIONS))
+    for field, known in choices:
+        if field == "sideEffects" and webhook.get(field) is None:
+            yield required(f"{path}.{field}", f"must specify one of {', '.join(known)}")
+        elif webhook.get(field) not in known:
+            yield not_supported(f"{path}.{field}", webhook.get(field), known)
+    if not 1 <= webhook["timeoutSeconds"] <= 30:
+        why = "the timeout value must be between 1 and 30 seconds"
+        yield invalid(f"{path}.timeoutSeconds", webhook["timeoutSeconds"], why)
+    for field in ("namespaceSelector", "objectSelector"):
+        yield from selector_faults(webhook.get(field), f"{path}.{field}")
+    yield from client_faults(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    yield from _condition_faults(webhook.get("matchConditions") or (), f"{path}.matchConditions")
+    yield from _review_faults(webhook.get("admissionReviewVersions") or (), f"{path}.admissionReviewVersions")
+
+
+def _name_faults(name: str, path: str) -> Iterator[FieldError]:
+    if not name:
+        yield required(path)
+    elif fault := name_fault(name):
+        yield invalid(path, name, fault)
+    elif len(name.split(".")) < 3:
+        yield invalid(path, name, "should be a domain with at least three segments separated by dots")
+
+
+def _rule_faults(rule: dict[str, Any], path: str) -> Iterator[FieldError]:
+    operations = rule.get("operations") or ()
+    if not operations:
+        yield required(f"{path}.operations")
+    if len(operations) > 1 and "*" in operations:
+        yield invalid(f"{path}.operations", operations, "if '*' is present, must not specify other operations")
+    for index, operation in enumerate(operations):
+        if operation not in _OPERATIONS:
+            yield not_supported(f"{path}.operations[{index}]", operation, _OPERATIONS)
+    for field, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        values = rule.get(field) or ()
+        if not values:
+            yield required(f"{path}.{field}")
+        if len(values) > 1 and "*" in values:
+            yield invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {words}")
+    for index, version in enumerate(rule.get("apiVersions") or ()):
+        if not version:
+            yield required(f"{path}.apiVersions[{index}]")
+    yield from _resource_faults(rule.get("resources") or (), f"{path}.resources")
+    if rule.get("scope") not in _SCOPES:
+        yield not_supported(f"{path}.scope", rule.get("scope"), _SCOPES)
+
+
+def _resource_faults(resources: Sequence[str], path: str) -> Iterator[FieldError]:
+    if not resources:
+        yield required(path)
+    everything_of: set[str] = set()
+    of_everything: set[str] = set()
+    for index, text in enumerate(resources):
+        if not text:
+            yield required(f"{path}[{index}]")
+            continue
+        resource, slash, subresource = text.partition("/")
+        if not slash:
+            continue
+        if resource in everything_of:
+            yield invalid(f"{path}[{index}]", text, f"if '{resource}/*' is present, must not specify {text}")
+        if subresource in of_everything:
+            yield invalid(f"{path}[{index}]", text, f"if '*/{subresource}' is present, must not specify {text}")
+        if subresource == "*":
+            everything_of.add(resource)
+        if resource == "*":
+            of_everything.add(subresource)
+    if len(resources) > 1 and "*/*" in resources:
+        yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
+    if "*" in resources and any("/" not in text and text != "*" for text in resources):
+        why = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, resources, why)
+
+
+def client_faults(config: dict[str, Any], path: str) -> Iterator[FieldError]:
+    """Faults of where a webhook is said to be."""
+    url, service = config.get("url"), config.get("service")
+    if (url is None) == (service is None):
+        yield required(path, "exactly one of url or service is required")
+    elif url is not None:
+        yield from _url_faults(url, f"{path}.url")
+    elif service is not None:
+        yield from _service_faults(service, f"{path}.service")
+
+
+def _url_faults(url: str, path: str) -> Iterator[FieldError]:
+    try:
+        parts = urlsplit(url)
+        host, user = parts.netloc, parts.username
+    except ValueError as error:
+        yield required(path, f"url must be a valid URL: {error}{_FORM}")
+        return
+    if parts.scheme != "https":
+        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+    if not host:
+        yield invalid(path, "", f"host must be specified{_FORM}")
+    if user is not None:
+        yield invalid(path, user, "user information is not permitted in the URL")
+    if parts.fragment:
+        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
+    if parts.query:
+        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _service_faults(service: dict[str, Any], path: str) -> Iterator[FieldError]:
+    for field in ("name", "namespace"):
+        if not service.get(field):
+            yield required(f"{path}.{field}")
+    port = service.get("port", 443)
+    if not 1 <= port <= 65535:
+        yield invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
+    target = service.get("path") or ""
+    if target in ("", "/"):
+        return
+    if not target.startswith("/"):
+        yield invalid(f"{path}.path", target, "must start with a '/'")
+    for index, step in enumerate(target[1:].removesuffix("/").split("/")):
+        if not step:
+            yield invalid(f"{path}.path", target, f"segment[{index}] may not be empty")
+        elif fault := name_fault(step):
+            yield invalid(f"{path}.path", target, f"segment[{index}]: {fault}")
+
+
+def _condition_faults(conditions: Sequence[dict[str, Any]], path: str) -> Iterator[FieldError]:
+    if len(conditions) > _MAX_CONDITIONS:
+        yield invalid(path, len(conditions), f"must have at most {_MAX_CONDITIONS} items")
+    names: set[str] = set()
+    for index, condition in enumerate(conditions):
+        name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
+        if not expression:
+            yield required(f"{path}[{index}].expression")
+        else:
+            try:
+                compile_expression(expression, CONDITION_VARIABLES)
+            except CelSyntaxError as error:
+                yield invalid(f"{path}[{index}].expression", expression, f"compilation failed: {error.message}")
+        if not name:
+            yield required(f"{path}[{index}].name")
+        elif fault := qualified_fault(name):
+            yield invalid(f"{path}[{index}].name", name, fault)
+        if name and name in names:
+            yield duplicate(f"{path}[{index}].name", name)
+        names.add(name)
+
+
+def _review_faults(versions: Sequence[str], path: str) -> Iterator[FieldError]:
+    if not versions:
+        yield required(path, f"must specify one of {', '.join(_REVIEWS)}")
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{path}[{index}]", version, "duplicate version")
+    if not set(versions) & set(_REVIEWS):
+        yield invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}")
