@@ -36,8 +36,8 @@ def identity(controller: str) -> Identity:
 def grant_controllers(authorizer: RoleAuthorizer) -> None:
     """Give each controller its role."""
     for name, rules in rules_by_controller().items():
-        role = Role(name, tuple(_rule(rule) for rule in rules))
-        authorizer.grant(role, [Binding(name, users=(identity(name).user,))])
+        role = Role(f"ironbell:{name}", tuple(_rule(rule) for rule in rules))
+        authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])
 
 
 @asynccontextmanager

@@ -21,8 +21,9 @@ def service_account_user(name: str) -> str:
 WIRE = service_account_user("ironbell-wire")
 WIRE_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 
+# A colon, as in Kubernetes' own names: an installation on this API may have roles of the names without.
 WIRE_ROLE = Role(
-    "ironbell-wire",
+    "ironbell:wire",
     (
         Rule(READ, ("hardware", "workflows"), TINKERBELL),
         # what agents and installed systems report
@@ -37,7 +38,7 @@ BMC = ("bmc.tinkerbell.org",)
 READER = Identity(service_account_user("ironbell-controllers"), WIRE_GROUPS)
 """Reads for all controllers; each writes under its own name."""
 READER_ROLE = Role(
-    "ironbell-controllers",
+    "ironbell:controllers",
     (
         Rule(READ, ("*",), (*TINKERBELL, *BMC)),
         # that a Secret has changed; its contents are read by rufio alone, when it opens a session

@@ -11,9 +11,12 @@ from typing import Any
 from ironbell.api.client import Forbidden
 from ironbell.apiserver.admission import Admission, AdmissionRequest
 from ironbell.apiserver.resources import ResourceInfo
-from ironbell.app.roles import WIRE
+from ironbell.app.roles import WIRE, service_account_user
+from ironbell.app.wire_config import SERVERS as NAMES
 
 RESOURCES = {"hardware", "workflows"}
+SERVERS = {WIRE, *(service_account_user(f"ironbell-{name}") for name in NAMES)}
+"""Accounts of what reads packets from machines, together or each for itself."""
 
 
 def limit_wire(admission: Admission) -> None:
@@ -27,10 +30,11 @@ async def review(request: AdmissionRequest) -> None:
     Raises:
         Forbidden: it changes more than annotations, outside of a subresource.
     """
-    if request.identity.user != WIRE or request.subresource or request.old is None or request.new is None:
+    if request.identity.user not in SERVERS or request.subresource or request.old is None or request.new is None:
         return
     if _without_annotations(request.old) != _without_annotations(request.new):
-        raise Forbidden(f"{WIRE} may change annotations of {request.info.plural} only, not {request.name}'s content")
+        user, plural = request.identity.user, request.info.plural
+        raise Forbidden(f"{user} may change annotations of {plural} only, not the content of {request.name}")
 
 
 def _concerns(info: ResourceInfo) -> bool:

@@ -1,0 +1,61 @@
+"""The same manifests on the embedded API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.components import NAMESPACE, OnCluster, ironbell
+from support.embeddedcluster import EmbeddedCluster
+from support.kubeapi import connect, eventually
+
+CONDITIONS = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[OnCluster]:
+    cluster = EmbeddedCluster(tmp_path)
+    cluster.start()
+    yield OnCluster(tmp_path, cluster.kubeconfig, connect("embedded", cluster.kubeconfig))
+    cluster.stop()
+
+
+def test_what_it_has_is_applied_and_what_it_has_not_is_told(embedded: OnCluster) -> None:
+    words = ("--kubeconfig", embedded.admin, "--output", "json")
+
+    def results(command: str, *more: str) -> dict[tuple[str, str], str]:
+        found = json.loads(ironbell(command, *words, *more))["objects"]
+        return {(each["kind"], each["name"]): each["result"] for each in found}
+
+    first, second = results("install"), results("install")
+    unserved = {kind for (kind, _), result in first.items() if result == "not served"}
+    assert unserved <= CONDITIONS
+    assert set(second.values()) <= {"unchanged", "not served"}
+    for word in ("smee", "wire"):
+        may_only_annotate(embedded, word)
+    assert "deleted" in set(results("uninstall", "--yes").values())
+    assert embedded.api.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404
+    assert embedded.api.get(HARDWARE).json["items"]
+
+
+def may_only_annotate(embedded: OnCluster, word: str) -> None:
+    """Servers toward machines, by whichever account."""
+    hardware = {"apiVersion": "tinkerbell.org/v1alpha1", "kind": "Hardware", "metadata": {"name": f"for-{word}"}}
+    embedded.api.made(HARDWARE, hardware)
+    user = f"system:serviceaccount:{NAMESPACE}:ironbell-{word}"
+    binding = {
+        "metadata": {"name": f"test-{word}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "ironbell-wire"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    embedded.api.made("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    server = embedded.api.with_headers(Impersonate_User=user)
+    path = f"{HARDWARE}/for-{word}"
+    eventually(lambda: server.patch(path, {"metadata": {"annotations": {"a": "b"}}}).status == 200)
+    answer = server.patch(path, {"metadata": {"labels": {"a": "b"}}})
+    assert answer.status == 403
+    assert "may change annotations of hardware only" in answer.message
