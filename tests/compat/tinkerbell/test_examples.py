@@ -6,20 +6,15 @@ words, are tested everywhere.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from ironbell.codec import goyaml
 from ironbell.codec.gotemplate import render
 from ironbell.contract.template_data import template_data
 from ironbell.contract.workflow_document import WorkflowDocument, parse_document
+from support.upstream import UPSTREAM, needs_upstream
 
-_SHARED = Path(os.environ.get("IRONBELL_UPSTREAM") or Path(__file__).resolve().parents[4] / "shared" / "upstream")
-_UPSTREAM = _SHARED / "manifests" / "tinkerbell"
-_needs_upstream = pytest.mark.skipif(not _UPSTREAM.is_dir(), reason="upstream's manifests are not here")
+_UPSTREAM = UPSTREAM / "manifests" / "tinkerbell"
 _HARDWARE: dict[str, Any] = {
     "spec": {
         "disks": [{"device": "/dev/nvme0n1"}],
@@ -168,7 +163,7 @@ def test_an_override_with_functions_is_accepted() -> None:
     }
 
 
-@_needs_upstream
+@needs_upstream
 def test_upstreams_example_template_is_accepted() -> None:
     manifest = goyaml.load((_UPSTREAM / "cmd_agent_example_grpc_template.yaml").read_text())
     workflow = goyaml.load((_UPSTREAM / "cmd_agent_example_grpc_workflow.yaml").read_text())
@@ -179,7 +174,7 @@ def test_upstreams_example_template_is_accepted() -> None:
     assert task.actions[5].pid == "host"
 
 
-@_needs_upstream
+@needs_upstream
 def test_upstreams_example_hardware_fills_templates() -> None:
     for hardware in goyaml.load((_UPSTREAM / "pkg_backend_file_testdata_example.yaml").read_text()):
         template = "{{ with (index .Hardware.Interfaces 0).DHCP }}{{ .MAC }}{{ end }}|{{ .hardware.metadata.name }}"

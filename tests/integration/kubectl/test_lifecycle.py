@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from ironbell.codec import goyaml
 from support.cluster import Cluster
 from support.kubectl import Kubectl, end, line
+from support.upstream import UPSTREAM, needs_upstream
 from support.widgets import WIDGETS, widget
-
-UPSTREAM = Path(__file__).parents[4] / "shared" / "upstream" / "crds" / "tinkerbell" / "v1alpha1"
 
 HARDWARE = """
 apiVersion: tinkerbell.org/v1alpha1
@@ -57,9 +54,9 @@ async def test_a_wrong_definition_is_refused_by_field(kubectl: Kubectl) -> None:
     assert "spec.scope" in refused
 
 
-@pytest.mark.skipif(not UPSTREAM.is_dir(), reason="upstream's definitions are not there")
+@needs_upstream
 async def test_upstream_tinkerbell_definitions(kubectl: Kubectl) -> None:
-    await kubectl.ok("apply", "-f", str(UPSTREAM))
+    await kubectl.ok("apply", "-f", str(UPSTREAM / "crds" / "tinkerbell" / "v1alpha1"))
     await kubectl.ok("apply", "-f", "-", stdin=HARDWARE)
     assert "server-1" in await kubectl.ok("get", "hardware,workflows,templates,machines.bmc.tinkerbell.org")
     assert "allowPXE" in await kubectl.ok("explain", "hardware.spec.interfaces.netboot")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from ironbell.codec import effort, goyaml
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression, compile_rule
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.effort import TooMuchEffort
+from support.upstream import UPSTREAM, needs_upstream
 
 
 def evaluate(text: str, **variables: Any) -> Any:
@@ -185,10 +184,7 @@ def test_any_text_evaluates_or_fails_cleanly(text: str) -> None:
         evaluate(text, a=1, b="x")
 
 
-UPSTREAM = Path(os.environ.get("IRONBELL_UPSTREAM", Path(__file__).parents[5] / "shared" / "upstream"))
-
-
-@pytest.mark.skipif(not UPSTREAM.is_dir(), reason=f"no upstream definitions at {UPSTREAM}")
+@needs_upstream
 def test_every_upstream_rule_compiles() -> None:
     rules = [
         rule
