@@ -25,6 +25,8 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     serves: tuple[str, ...] = SERVERS
     """Which of the servers run in this process; those over HTTP share a port."""
+    namespace: str = ""
+    """Serve the Hardware and Workflows of this namespace only; empty: all."""
     interface: str = ""
     """Serve this interface only; empty: all (in the lab, the lab's namespace holds nothing else)."""
     network_namespace: str = ""

@@ -73,13 +73,13 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         directory = HardwareDirectory()
         events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())
         recorder = BootRecorder(directory, events, Client(api), clock)
-        hardware = Informer(api, HARDWARE)
+        hardware = Informer(api, HARDWARE, namespace=config.namespace)
         hardware.add_handler(directory.follow)
         for step in (hardware.run(), events.run(), recorder.run()):
             group.create_task(step)
         flows = Workflows(api, directory, clock=clock) if sockets.grpc is not None else None
         if flows is not None:
-            workflows = Informer(api, WORKFLOW)
+            workflows = Informer(api, WORKFLOW, namespace=config.namespace)
             workflows.add_handler(flows.follow)
             group.create_task(workflows.run())
             await workflows.wait_synced()

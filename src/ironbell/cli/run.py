@@ -138,6 +138,7 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
     return WireConfig(
         folder=str(Path(given["data_dir"]).absolute()),
         serves=servers,
+        namespace=given["namespace"],
         interface=given["interface"],
         advertise=given["advertise"],
         dhcp_mode=given["dhcp"],

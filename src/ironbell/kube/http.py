@@ -31,6 +31,7 @@ from ironbell.api.client import (
     WriteOptions,
 )
 from ironbell.api.kind import Collection
+from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube import metrics
 from ironbell.kube.connection import Connection
 from ironbell.kube.frames import FrameSplitter, read_frame, read_status
@@ -38,8 +39,9 @@ from ironbell.kube.frames import FrameSplitter, read_frame, read_status
 REQUEST_S = 60.0
 CONNECT_S = 10.0
 SILENCE_S = 180.0
-WATCH_S = 570
-"""After how long we ask the server to end a watch, so that connections are renewed."""
+WATCH_S = 300
+"""After how long at least we ask the server to end a watch, so that connections are renewed; at most twice that, at
+random, so that those who began together do not come back together."""
 _JSON = "application/json"
 
 
@@ -59,7 +61,8 @@ _lists = msgspec.json.Decoder(_List)
 class HttpApi:
     """A server's API, as the identity of a `Connection` sees it. Satisfies `Api`; close it after use."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, randomness: Randomness | None = None) -> None:
+        self._randomness = randomness or SystemRandomness()
         self._connection = connection
         self._session: aiohttp.ClientSession | None = None
         self._base = URL(connection.server)
@@ -103,7 +106,7 @@ class HttpApi:
             "watch": "true",
             "resourceVersion": resource_version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(WATCH_S),
+            "timeoutSeconds": str(int(WATCH_S * (1 + self._randomness.fraction()))),
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
         async with self._request("GET", where.path(namespace), query=query, timeout=timeout) as response:
