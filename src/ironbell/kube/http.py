@@ -222,8 +222,7 @@ class HttpApi:
                 response.release()
                 await response.wait_for_close()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            text = str(error) or type(error).__name__
-            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {text}") from error
+            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
 
     async def _sent(
         self, method: str, url: URL, headers: Sequence[tuple[str, str]], **more: Any
@@ -259,6 +258,15 @@ class HttpApi:
                 connector=self._connection.connector(), read_bufsize=1 << 20, auto_decompress=True, trust_env=False
             )
         return self._session
+
+
+def _why(error: Exception) -> str:
+    """What went wrong on the network, without the library's own words around it."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return str(error.certificate_error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"{error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+    return str(error) or type(error).__name__
 
 
 def _proxy_options(proxy: str) -> dict[str, Any]:

@@ -175,6 +175,8 @@ class Manager:
         finally:
             stopping.cancel()
             syncing.cancel()
+            # its outcome is nobody's business, and asyncio wants somebody to have looked at it
+            syncing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
         """Let workers end what they are at; a worker that broke is an error of the whole."""
