@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 
 from ironbell.api.client import Api, EventType, Expired, ListOptions, Selector, Unavailable, WatchEvent
-from ironbell.api.core import CONFIG_MAP
+from ironbell.api.core import CONFIG_MAP, EVENT, SECRET
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.log import StorageError
@@ -221,3 +222,57 @@ def test_an_sqlite_that_may_corrupt_its_log_is_refused() -> None:
         require_sqlite("3.46.1")
     require_sqlite("3.51.3")
     require_sqlite("3.54.1")
+
+
+async def test_a_watch_of_something_quiet_needs_no_disk_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+        await create(api, "a")
+        after = server.resource_version
+        for number in range(50):
+            body = msgspec.json.encode({"metadata": {"name": f"s{number}"}})
+            await api.create(SECRET.collection, "default", body)
+    async with opened(tmp_path / "s.db") as server:
+        api = server.client(ADMIN)
+
+        def read(*_arguments: object) -> None:
+            pytest.fail("it read the disk")
+
+        monkeypatch.setattr(SqliteLog, "_read", read)
+        watching = asyncio.create_task(follow(api, after, 1))
+        await asyncio.sleep(0)
+        await create(api, "b")
+        assert msgspec.json.decode((await watching)[0].body)["metadata"]["name"] == "b"
+
+
+async def test_a_deletion_that_was_compacted_is_not_overlooked(tmp_path: Path) -> None:
+    tight = Retention(revisions=5, memory_changes=4, compact_every=1)
+    async with opened(tmp_path / "s.db", tight) as server:
+        api = server.client(ADMIN)
+        await create(api, "a")
+        await create(api, "b")
+        after = server.resource_version
+        await api.delete(WHERE, "default", "a")
+        for number in range(20):
+            body = msgspec.json.encode({"metadata": {"name": f"s{number}"}})
+            await api.create(SECRET.collection, "default", body)
+    async with opened(tmp_path / "s.db", tight) as server:
+        with pytest.raises(Expired):
+            await follow(server.client(ADMIN), after, 1)
+
+
+async def test_a_clock_that_was_set_back_lets_no_event_live_longer(tmp_path: Path) -> None:
+    for wall, age in ((datetime(2030, 1, 1, tzinfo=UTC), 0), (datetime(2020, 1, 1, tzinfo=UTC), 3700)):
+        clock = ManualClock(wall)
+        async with ApiServer.open(tmp_path / "s.db", clock=clock, randomness=SeededRandomness(age)) as server:
+            api = server.client(ADMIN)
+            if not age:
+                for number in range(3):
+                    value = {"metadata": {"name": f"e{number}"}, "involvedObject": {"namespace": "default"}}
+                    await api.create(EVENT.collection, "default", msgspec.json.encode(value))
+            clock.advance(age)
+            await server._expiry.expire()
+            left = (await api.list(EVENT.collection, "default", ListOptions())).items
+    assert left == []

@@ -30,12 +30,14 @@ class EventExpiry:
         self._due: deque[tuple[float, Key, int]] = deque()
 
     def start(self) -> None:
-        """Take over what is stored; its age counts from what the events say."""
+        """Take over what is stored; its age counts from what the events say. A clock that was set back or forth since
+        makes none of them live longer than a new one."""
         now = self._context.clock.now()
-        entries = sorted(self._context.store.objects(EVENTS).entries(), key=lambda entry: entry.version)
-        for entry in entries:
+        newest = self._context.clock.monotonic() + self._seconds
+        for entry in self._context.store.objects(EVENTS).entries():
             age = (now - _last_seen(entry, now)).total_seconds()
-            self._due.append((self._context.clock.monotonic() + self._seconds - age, entry.key, entry.version))
+            self._due.append((newest - max(age, 0.0), entry.key, entry.version))
+        self._due = deque(sorted(self._due))
         self._context.store.listen(self._note)
 
     def _note(self, change: Change) -> None:

@@ -49,6 +49,8 @@ class Loaded(msgspec.Struct, frozen=True):
     """History is complete for revisions after this one."""
     revision: int
     """The newest revision ever given out."""
+    newest: dict[str, int] = {}
+    """By resource: the newest revision in the log."""
 
 
 class StorageError(IronbellError):

@@ -88,6 +88,7 @@ class SqliteLog:
     def _load(self) -> Loaded:
         marks: list[Mark] = []
         heads: dict[tuple[str, str, str], Mark] = {}
+        last: dict[str, int] = {}
         # Bodies come last in a row, so that this pass does not touch the pages they overflow to.
         query = (
             "SELECT revision, resource, namespace, name, previous, deleted, length(body) FROM revisions "
@@ -97,10 +98,11 @@ class SqliteLog:
             mark = Mark(revision, previous, bool(deleted), size)
             marks.append(mark)
             heads[resource, namespace, name] = mark
+            last[resource] = revision
         live = sorted((mark.revision,) for mark in heads.values() if not mark.deleted)
         newest = marks[-1].revision if marks else 0
         horizon = schema.fact(self._reader, "horizon")
-        return Loaded(live=self._rows(live), marks=marks, horizon=horizon, revision=max(newest, horizon))
+        return Loaded(self._rows(live), marks, horizon=horizon, revision=max(newest, horizon), newest=last)
 
     def _rows(self, revisions: Iterable[tuple[int]]) -> Iterator[Row]:
         query = f"SELECT {schema.COLUMNS} FROM revisions WHERE revision = ?"  # noqa: S608

@@ -43,7 +43,8 @@ class Store:
         self._assigned = 0
         self._compacted = 0
         self._since_compaction = 0
-        self._start = 0
+        self._newest: dict[str, int] = {}
+        self._opened_at = 0
         self._is_closed = False
         self._is_refusing = False
         self.revision = 0
@@ -62,7 +63,9 @@ class Store:
             by_resource.setdefault(row.resource, []).append(entry)
         for resource, entries in by_resource.items():
             self.objects(resource).load(entries)
-        self.revision = self._assigned = self._start = self._compacted = loaded.revision
+        self.revision = self._assigned = self._compacted = loaded.revision
+        self._newest = loaded.newest
+        self._opened_at = loaded.horizon
         self._horizon = Horizon(loaded.horizon, loaded.marks)
         dead = self._horizon.move(loaded.horizon)
         if dead:
@@ -88,7 +91,10 @@ class Store:
     def history(self, resource: str) -> History:
         found = self._histories.get(resource)
         if found is None:
-            found = self._histories[resource] = History(self._start)
+            # Nothing happened to the resource behind its newest revision in the log, as far back as that is complete:
+            # those who watch something quiet need not look for that on disk when they come back after a restart.
+            since = max(self._newest.get(resource, 0), self._opened_at)
+            found = self._histories[resource] = History(since)
         return found
 
     def resources(self) -> Iterator[str]:
