@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+from collections.abc import Collection, Iterator
+from heapq import merge
 
 import msgspec
 
@@ -20,6 +22,7 @@ from ironbell.apiserver import status
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.selectors import compile_selector
 from ironbell.apiserver.store.entry import Entry, Key
+from ironbell.apiserver.store.state import Objects
 from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.verbs.bodies import bodies_of
 
@@ -60,7 +63,9 @@ async def list_entries(context: Context, request: Request, options: ListOptions)
     store = context.store
     version, after = _start(store, options)
     is_costly = bool(options.selector.fields) or not request.info.is_stored_version
-    entries = _entries_at(store, request, version=version, after=after)
+    entries: Collection[Entry] = _entries_at(store, request, version=version, after=after)
+    if is_costly:
+        entries = list(entries)  # writers go on in between
     # From version 0 on, Kubernetes answers from its cache, which has no pages.
     limit = 0 if options.resource_version == "0" and not options.continue_token else options.limit
     found: list[Entry] = []
@@ -107,20 +112,43 @@ def _read_token(text: str) -> tuple[int, Key]:
     return token.version, (token.namespace, token.name)
 
 
-def _entries_at(store: Store, request: Request, *, version: int, after: Key | None) -> list[Entry]:
-    """Entries behind a key as they were at a revision (a copy: writers go on)."""
+class _Entries(Collection[Entry]):
+    """Entries in order, looked up while they are read: a page of a long list costs what the page does."""
+
+    def __init__(self, objects: Objects, keys: list[Key], before: dict[Key, Entry | None], gone: list[Key]) -> None:
+        """`before` are the states of what has changed, `gone` the keys of what is no longer there."""
+        self._objects, self._keys, self._before, self._gone = objects, keys, before, gone
+
+    def __len__(self) -> int:
+        made_since = sum(1 for entry in self._before.values() if entry is None)
+        return len(self._keys) + len(self._gone) - made_since
+
+    def __contains__(self, entry: object) -> bool:
+        return any(entry is other for other in self)
+
+    def __iter__(self) -> Iterator[Entry]:
+        get, before = self._objects.get, self._before
+        for key in merge(self._keys, self._gone) if self._gone else self._keys:
+            entry = before[key] if key in before else get(key)
+            if entry is not None:
+                yield entry
+
+
+def _entries_at(store: Store, request: Request, *, version: int, after: Key | None) -> _Entries:
+    """Entries behind a key as they were at a revision; to be read before anything is awaited."""
     objects = store.objects(request.info.store_key)
+    keys = objects.keys(request.namespace, after=after)
     if version == store.revision:
-        return list(objects.entries(request.namespace, after=after))
-    before = _states_before(store, request.info.store_key, version=version, after=after)
-    keys = set(objects.keys(request.namespace, after=after))
-    keys |= {
-        key
-        for key in before
+        return _Entries(objects, keys, {}, [])
+    before = {
+        key: entry
+        for key, entry in _states_before(store, request.info.store_key, version=version, after=after).items()
         if (not request.namespace or key[0] == request.namespace) and (after is None or key > after)
+        # what came and went since was never there
+        if entry is not None or objects.get(key) is not None
     }
-    found = (before[key] if key in before else objects.get(key) for key in sorted(keys))
-    return [entry for entry in found if entry is not None]
+    gone = sorted(key for key in before if objects.get(key) is None)
+    return _Entries(objects, keys, before, gone)
 
 
 def _states_before(store: Store, resource: str, *, version: int, after: Key | None) -> dict[Key, Entry | None]:
