@@ -11,7 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from support.kubeapi import KubeApi, connect
+from support.kubeapi import KubeApi, connect, eventually
+from support.kubeobjects import THINGS
 
 SERVERS = ("embedded", "real")
 
@@ -53,3 +54,22 @@ def namespace(api: KubeApi) -> Iterator[str]:
 def config_maps(namespace: str) -> str:
     """The path of the ConfigMaps in the test's namespace."""
     return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+@pytest.fixture(scope="session")
+def things_served(api: KubeApi) -> KubeApi:
+    """The server with the custom resource `things.conf.example.org` (`support.kubeobjects.THINGS`)."""
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert api.post(definitions, THINGS).status in {201, 409}
+    eventually(lambda: api.get("/apis/conf.example.org/v1/things").status == 200)
+    # kube-apiserver begins to serve a resource before all of its handlers know its schema.
+    probe = {"apiVersion": "conf.example.org/v1", "kind": "Thing", "metadata": {"name": "probe"}}
+    path = "/apis/conf.example.org/v1/namespaces/default/things?dryRun=All"
+    eventually(lambda: api.post(path, probe).status == 201)
+    return api
+
+
+@pytest.fixture
+def things(things_served: KubeApi, namespace: str) -> str:
+    """The path of the Things in the test's namespace."""
+    return f"/apis/conf.example.org/v1/namespaces/{namespace}/things"

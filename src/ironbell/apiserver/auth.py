@@ -107,7 +107,7 @@ def certificate_identity(peer_certificate: Mapping[str, Any]) -> Identity | None
 
 def is_open(path: str) -> bool:
     """Whether everyone may read a path."""
-    return path in OPEN_PATHS or path.startswith(("/livez/", "/readyz/"))
+    return path in OPEN_PATHS or path.startswith(("/healthz/", "/livez/", "/readyz/"))
 
 
 def _digest(token: str) -> str:

@@ -27,7 +27,6 @@ from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.identity import Identity
-from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.apiserver.selectors import selected_name
 from ironbell.apiserver.surface import Stored
@@ -193,7 +192,7 @@ class DirectApi:
         info = self._context.resources.find(where)
         request = Request(self._identity, info, namespace if info.namespaced else "", name, subresource, options)
         self._authorize(verb, request)
-        if subresource and subresource not in (*info.subresources, *_hidden_subresources(info)):
+        if subresource and subresource not in info.subresources:
             raise NotFound("the server could not find the requested resource")
         if verb not in info.verbs and not subresource:
             raise MethodNotAllowed(f'{verb} is not supported on resources of kind "{info.resource}"')
@@ -205,8 +204,3 @@ class DirectApi:
         decision = self._context.authorizer.decide(self._identity, wanted)
         if not decision.allowed:
             raise refusal(self._identity, wanted, reason=decision.reason)
-
-
-def _hidden_subresources(info: ResourceInfo) -> tuple[str, ...]:
-    """Subresources that clients use by path without looking for them in discovery."""
-    return ("finalize",) if info.resource == "namespaces" else ()

@@ -158,6 +158,8 @@ def _subresource(info: ResourceInfo, name: str) -> Subresource:
             return Subresource(name, "autoscaling", "v1", "Scale", ("get", "patch", "update"))
         case "status":
             return Subresource(name, info.group, info.version, info.kind, ("get", "patch", "update"))
+        case "finalize":
+            return Subresource(name, info.group, info.version, info.kind, ("update",))
     return Subresource(name, info.group, info.version, info.kind, ("get",))
 
 

@@ -117,6 +117,8 @@ class ResourceInfo:
     @property
     def subresources(self) -> tuple[str, ...]:
         found: tuple[str, ...] = ("status",) if self.has_status else ()
+        if self.resource == "namespaces":
+            found += ("finalize",)
         if self.scale is not None:
             found += ("scale",)
         return found + self.connects

@@ -88,6 +88,6 @@ def _takes_gzip(request: web.BaseRequest) -> bool:
 
 def _wants_pretty(request: web.BaseRequest) -> bool:
     wanted = request.query.get("pretty")
-    if wanted is not None:
-        return wanted not in {"0", "false"}
+    if wanted:
+        return wanted in {"1", "t", "T", "true", "TRUE", "True"}
     return request.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)

@@ -78,7 +78,10 @@ async def read_patch(request: web.BaseRequest) -> tuple[bytes, PatchType]:
         raise UnsupportedMediaType("415: Unsupported Media Type")
     body = await read(request)
     if patch_type is PatchType.APPLY and not _is_json(body):
-        body = await _from_yaml(body, strict=True)
+        try:
+            body = await _from_yaml(body, strict=True)
+        except BadRequest as error:
+            raise BadRequest(f"error decoding YAML: {error.message}") from error
     return body, patch_type
 
 

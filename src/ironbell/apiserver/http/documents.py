@@ -35,6 +35,7 @@ IDENTITY_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
 _JSON = {JSON, "*/*", "application/*", "application/com.github.proto-openapi.spec.v2.v1.0+json"}
 _PROTOBUF = {ASKED_TYPE, MEDIA_TYPE}
+_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _YEAR_S = 365 * 24 * 3600
 
 
@@ -109,7 +110,9 @@ class Documents:
 
     def index(self) -> dict[str, list[str]]:
         """The answer to `/`."""
-        found = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in self._entries())
+        served = self._entries()
+        found = dict.fromkeys(f"/{prefix(entry.group, entry.version)}" for entry in served)
+        found |= dict.fromkeys(f"/apis/{entry.group}" for entry in served if entry.group)
         fixed = [
             *IDENTITY_PATHS,
             "/api",
@@ -146,7 +149,7 @@ class Documents:
     async def metrics(self) -> web.StreamResponse:
         """Prometheus' text exposition of the process."""
         exposed = await asyncio.to_thread(prometheus_client.generate_latest)
-        return web.Response(body=exposed, headers={"Content-Type": prometheus_client.CONTENT_TYPE_LATEST})
+        return web.Response(body=exposed, headers={"Content-Type": _EXPOSITION})
 
     async def _openapi_v2(self, request: web.BaseRequest) -> web.StreamResponse:
         """Protocol buffers if the client names them first, else JSON."""
@@ -175,16 +178,22 @@ class Documents:
         return entries(self._server.resources.all(), self._server.connects, self._server.context.actions)
 
 
+_CHECKS = ("ping", "store")
+
+
 def health(request: web.BaseRequest, path: str) -> web.Response:
     """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open."""
-    checks = ("ping", "store")
-    check = path.split("/", 2)[2] if path.count("/") > 1 else ""
-    if check and check not in checks:
+    kind, _, check = path.strip("/").partition("/")
+    if check and check not in _CHECKS:
         return no_page()
     if "verbose" not in request.query:
         return text("ok")
-    lines: list[Any] = [f"[+]{name} ok" for name in checks]
-    return text("\n".join([*lines, f"{path.split('/')[1]} check passed", ""]))
+    excluded = dict.fromkeys(request.query.getall("exclude", []))
+    lines = [f"[+]{name} {'excluded: ' if name in excluded else ''}ok" for name in _CHECKS]
+    unknown = ",".join(f'"{name}"' for name in excluded if name not in _CHECKS)
+    if unknown:
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
+    return text("\n".join([*lines, f"{kind} check passed", ""]))
 
 
 def _matches(request: web.BaseRequest, digest: str) -> bool:

@@ -63,7 +63,7 @@ async def _set(context: Context, request: Request, wanted: Any) -> bytes:
         _put(scratch, paths.spec_replicas, replicas)
         return scratch
 
-    main = Request(request.identity, request.info, request.namespace, request.name, "", request.options)
+    main = Request(request.identity, request.info, request.namespace, request.name, "scale", request.options)
     value = to_version(request.info, msgspec.json.decode(await update(context, main, change)))
     return msgspec.json.encode(_scale(request, value))
 

@@ -174,7 +174,7 @@ async def _store(
 ) -> bytes | None:
     """The answer; None if somebody else was first while a webhook converted."""
     info = request.info
-    if not request.subresource:
+    if request.subresource in ("", "scale"):
         info.strategy.prepare_update(new, old)
     if info.generations and not is_spec_equal(request, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
