@@ -21,6 +21,7 @@ from ironbell.apiserver.connect import Connects
 from ironbell.apiserver.resources import ResourceInfo
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?$")
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _STAGE = {None: 2, "beta": 1, "alpha": 0}
 
 
@@ -50,6 +51,13 @@ class Entry:
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
+
+    @property
+    def shown_verbs(self) -> tuple[str, ...]:
+        """The verbs in kube-apiserver's order, which for custom resources is another one."""
+        if not self.custom:
+            return self.verbs
+        return (*(verb for verb in _CUSTOM_VERBS if verb in self.verbs),)
 
 
 def _review(group: str, kind: str, *, namespaced: bool = False) -> Entry:
@@ -181,7 +189,7 @@ def _resources(entry: Entry) -> list[dict[str, Any]]:
         "singularName": entry.singular,
         "namespaced": entry.namespaced,
         "kind": entry.kind,
-        "verbs": entry.verbs,
+        "verbs": entry.shown_verbs,
     }
     resource |= _names(entry)
     return [resource, *(_subresource_entry(entry, sub) for sub in entry.subresources)]
@@ -218,7 +226,7 @@ def _aggregated_resource(entry: Entry) -> dict[str, Any]:
         "responseKind": {"group": entry.group, "version": entry.version, "kind": entry.kind},
         "scope": "Namespaced" if entry.namespaced else "Cluster",
         "singularResource": entry.singular,
-        "verbs": entry.verbs,
+        "verbs": entry.shown_verbs,
     }
     resource |= _names(entry)
     if entry.subresources:

@@ -144,7 +144,7 @@ async def test_watch_of_one_object_tells_events_and_its_end(widgets: Kubectl) ->
 
 
 async def test_version_health_and_identity(kubectl: Kubectl) -> None:
-    assert "Server Version: v1.32" in await kubectl.ok("version")
+    assert "Server Version: v1.36" in await kubectl.ok("version")
     assert await kubectl.ok("get", "--raw", "/readyz") == "ok"
     assert "[+]store ok" in await kubectl.ok("get", "--raw", "/livez?verbose")
     assert "apiserver_request_total" in await kubectl.ok("get", "--raw", "/metrics")

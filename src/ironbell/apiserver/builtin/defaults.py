@@ -208,6 +208,31 @@ def _service(spec: Value) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if kind == "ClusterIP" and spec.get("clusterIP") == "None":
+        _headless(spec)
+
+
+def _headless(spec: Value) -> None:
+    """A service without an address: one family where pods have to be reached, both where somebody else says where."""
+    spec.setdefault("clusterIPs", ["None"])
+    if spec.get("selector"):
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    else:
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
+
+
+def _pod_spec(spec: Value) -> None:
+    """The account's old name follows the new one."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def _node_status(status: Value) -> None:
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
 
 
 def _pod(pod: Value) -> None:
@@ -232,7 +257,9 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "core.v1.Container": _pull_policy,
     "core.v1.EphemeralContainer": _pull_policy,
     "core.v1.LimitRangeItem": _limit_range_item,
+    "core.v1.NodeStatus": _node_status,
     "core.v1.Pod": _pod,
+    "core.v1.PodSpec": _pod_spec,
     "core.v1.ReplicationController": _replication_controller,
     "core.v1.ServicePort": _service_port,
     "core.v1.ServiceSpec": _service,

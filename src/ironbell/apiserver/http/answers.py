@@ -54,7 +54,7 @@ async def answer(
 
 async def answer_value(request: web.BaseRequest, value: Any, *, status: int = 200) -> web.StreamResponse:
     """A plain value as a JSON response."""
-    return await answer(request, msgspec.json.encode(value), status=status)
+    return await answer(request, msgspec.json.encode(value) + b"\n", status=status)
 
 
 async def refuse(request: web.BaseRequest, error: ApiError) -> web.StreamResponse:

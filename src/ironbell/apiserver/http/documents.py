@@ -17,6 +17,7 @@ from aiohttp import web
 
 from ironbell.api.client import ApiError, NotFound
 from ironbell.apiserver import discovery
+from ironbell.apiserver.builtin.facts import release
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.discovery import Entry, entries
 from ironbell.apiserver.http.answers import answer, answer_value, text
@@ -28,8 +29,8 @@ from ironbell.apiserver.openapi import OpenApi
 from ironbell.apiserver.openapi_operations import prefix
 from ironbell.apiserver.openapi_v2_protobuf import ASKED_TYPE, MEDIA_TYPE
 
-COMPATIBLE_MAJOR, COMPATIBLE_MINOR = "1", "32"
-"""The Kubernetes version whose clients find here what they expect."""
+COMPATIBLE_MAJOR, COMPATIBLE_MINOR, COMPATIBLE_PATCH = release().split(".")
+"""The Kubernetes version whose kinds are served, and whose clients find here what they expect."""
 
 IDENTITY_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
@@ -41,7 +42,7 @@ _YEAR_S = 365 * 24 * 3600
 
 def git_version() -> str:
     """The compatible Kubernetes version, with ours as build metadata."""
-    return f"v{COMPATIBLE_MAJOR}.{COMPATIBLE_MINOR}.0+ironbell.{metadata.version('ironbell')}"
+    return f"v{COMPATIBLE_MAJOR}.{COMPATIBLE_MINOR}.{COMPATIBLE_PATCH}+ironbell.{metadata.version('ironbell')}"
 
 
 def version_info() -> dict[str, str]:

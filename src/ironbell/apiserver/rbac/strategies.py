@@ -17,6 +17,10 @@ from ironbell.apiserver.strategy import Plain
 _NOT_BOTH = "rules cannot apply to both regular resources and non-resource URLs"
 
 
+_ROLE_REF = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+"""The names of a reference's fields in messages, and in objects."""
+
+
 class RoleRules(Plain):
     """Role and ClusterRole."""
 
@@ -62,7 +66,8 @@ class BindingRules(Plain):
         for index, subject in enumerate(new.get("subjects") or ()):
             errors += _subject_faults(subject, f"subjects[{index}]", namespaced=self._namespaced)
         if old is not None and role != (old.get("roleRef") or {}):
-            errors.append(invalid("roleRef", role, "cannot change roleRef"))
+            shown = {go: role.get(name, "") for go, name in _ROLE_REF} if isinstance(role, dict) else role
+            errors.append(invalid("roleRef", shown, "cannot change roleRef"))
         return errors
 
 
