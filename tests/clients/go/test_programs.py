@@ -38,3 +38,15 @@ async def test_client_go(kubeconfig: Path) -> None:
     ):  # fmt: skip
         assert step in steps
     assert steps[-1] == "namespace deleted"
+
+
+async def test_controller_runtime(kubeconfig: Path) -> None:
+    steps = await steps_of("controllerruntime", kubeconfig)
+    for step in (
+        "elected", "webhook sets the default", "finalizer", "what is owned is put right", "a change is reconciled",
+        "the cache has what its selector takes", "webhook refuses", "webhook compares with the old object",
+        "webhook converts", "lists are converted", "finalized and gone", "what it owned is collected",
+        "lease is given up",
+    ):  # fmt: skip
+        assert step in steps
+    assert steps[-1] == "namespace deleted"
