@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -135,6 +137,8 @@ func applied(ctx context.Context, client kubernetes.Interface) {
 	})
 }
 
+var patient = wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1.5, Jitter: 0.5, Steps: 20}
+
 // retried lets two writers at one object: each looks again on a conflict, and nothing is lost.
 func retried(ctx context.Context, client kubernetes.Interface) {
 	maps := client.CoreV1().ConfigMaps(namespace)
@@ -143,7 +147,7 @@ func retried(ctx context.Context, client kubernetes.Interface) {
 	done := make(chan error)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		go func() {
-			done <- retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			done <- retry.RetryOnConflict(patient, func() error {
 				current, err := maps.Get(ctx, "shared", metav1.GetOptions{})
 				if err != nil {
 					return err
