@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
@@ -75,6 +76,16 @@ def build(module: Path, package: str, *, name: str, link: str = "-s -w") -> Path
     return program
 
 
+def module_folder(module: Path, dependency: str) -> Path:
+    """Where the sources are of a module that the Go module in the folder `module` needs.
+
+    Raises:
+        CannotBuild: they cannot be downloaded.
+    """
+    said = _run([str(find_go()), "mod", "download", "-json", dependency], cwd=module, what=dependency)
+    return Path(json.loads(said)["Dir"])
+
+
 def _digest(module: Path, package: str, link: str) -> str:
     digest = hashlib.sha256(f"{package}\0{link}\0{platform.machine()}\0".encode())
     for path in sorted(module.rglob("*")):
@@ -96,10 +107,11 @@ def _packaged(folder: Path) -> Path | None:
     return next((path for path in sorted(folder.rglob("bin/go")) if _version(path) >= LEAST_GO), None)
 
 
-def _run(command: list[str], *, cwd: Path, what: str) -> None:
+def _run(command: list[str], *, cwd: Path, what: str) -> str:
     try:
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotBuild(f"{what} cannot be had: {error}") from error
     if done.returncode:
         raise CannotBuild(f"{what} cannot be built: {done.stderr.strip()[-500:]}")
+    return done.stdout

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild, build, module_folder
 
 _MODULES = Path(__file__).parents[1] / "real"
 
@@ -25,6 +25,11 @@ KUBERNETES = (
     "kube-proxy",
 )
 _VERSION = "k8s.io/component-base/version"
+CLUSTER_API = {
+    "capi-core": "core",
+    "capi-kubeadm-bootstrap": "bootstrap/kubeadm",
+    "capi-kubeadm-control-plane": "controlplane/kubeadm",
+}
 _ETCD = {"etcd": "server", "etcdctl": "etcdctl", "etcdutl": "etcdutl"}
 
 
@@ -36,8 +41,19 @@ def component(name: str) -> Path:
     """
     if name in _ETCD:
         return build(_MODULES / "etcd", f"go.etcd.io/etcd/{_ETCD[name]}/v3", name=name)
+    if name in CLUSTER_API:
+        return build(_MODULES / "clusterapi", f"sigs.k8s.io/cluster-api/{CLUSTER_API[name]}", name=name)
     module = _MODULES / "kubernetes"
     return build(module, f"k8s.io/kubernetes/cmd/{name}", name=name, link=f"-s -w {_version_flags(module)}")
+
+
+def cluster_api_sources() -> Path:
+    """The folder of Cluster API's Go module, where its manifests are.
+
+    Raises:
+        CannotBuild: it cannot be downloaded.
+    """
+    return module_folder(_MODULES / "clusterapi", "sigs.k8s.io/cluster-api")
 
 
 def _version_flags(module: Path) -> str:
@@ -51,7 +67,7 @@ def _version_flags(module: Path) -> str:
 
 def main(names: list[str]) -> int:
     """Build components one after the other, and say where each is."""
-    for name in names or [*KUBERNETES, *_ETCD]:
+    for name in names or [*KUBERNETES, *_ETCD, *CLUSTER_API]:
         started = time.monotonic()
         try:
             program = component(name)

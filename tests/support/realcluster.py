@@ -73,13 +73,13 @@ class RealCluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._authority = Authority(self.folder / "pki", SystemClock())
         self._pair = self._authority.server(["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"])
-        client, peer, secure = _free_ports(3)
+        client, peer, secure = free_ports(3)
         self.server = f"https://127.0.0.1:{secure}"
         self._start(programs["etcd"], *self._etcd(client, peer))
         self._start(programs["kube-apiserver"], *self._apiserver(client, secure))
         self._wait("kube-apiserver", f"{self.server}/readyz")
         if self.has_controllers:
-            manager_port = _free_ports(1)[0]
+            manager_port = free_ports(1)[0]
             self._start(programs["kube-controller-manager"], *self._manager(manager_port))
             self._wait("kube-controller-manager", f"https://127.0.0.1:{manager_port}/healthz")
 
@@ -198,7 +198,8 @@ class RealCluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-1500:]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listens on."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [sock.getsockname()[1] for sock in sockets]
     for sock in sockets:
