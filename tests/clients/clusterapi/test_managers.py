@@ -1,6 +1,6 @@
 """Upstream's Cluster API, unchanged: its managers are installed, elect leaders, serve their webhooks, and bring a
-cluster of one class up and away again, with infrastructure that the test plays. The same on a real kube-apiserver is what
-`make soak` compares with."""
+cluster of one class up and away again, with infrastructure that the test plays. `make soak` has the same on a
+real kube-apiserver to compare with."""
 
 from __future__ import annotations
 
