@@ -6,8 +6,9 @@ without a word. Either would take back writes that had been acknowledged. Theref
 - The lock file, which stays, says that there was a database.
 - The database says while it is in use that its log must be there: the mark reaches the database itself only after the
   log has bytes, and is taken back before the log is removed.
-- What lies in the log behind the last frame that SQLite accepts must not belong to a later commit of the same log: a
-  loss of power cuts off the last commit at most, because each is on disk before the next begins.
+- What lies in the log behind the last frame that SQLite accepts must not hold a commit that another frame follows, of
+  the same log and chained to it by its checksum: a loss of power cuts off the last commit at most, because each is on
+  disk before the next begins. What commits that failed have left behind does not follow from each other.
 
 Source: sqlite.org/fileformat2.html#the_write_ahead_log (layout, salts).
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 from pathlib import Path
 
 from ironbell.apiserver.store.faults import damaged
@@ -115,25 +117,27 @@ def require_whole_log(path: Path, *, accepted: int, page_bytes: int) -> None:
     """
     with wal_of(path).open("rb") as file:
         head = file.read(_WAL_HEAD)
-        salts = head[16:24]
-        if len(head) == _WAL_HEAD and _checksum(head[:24]) != head[24:]:
+        if len(head) < _WAL_HEAD:
+            return
+        salts, order = head[16:24], ">" if head[3] & 1 else "<"
+        if _checksum(head[:24], order) != head[24:]:
             raise damaged(path, f"the head of {wal_of(path)} is not what was written")
-        behind_commit = False
-        place = _WAL_HEAD + accepted * (_FRAME_HEAD + page_bytes)
-        while len(frame := os.pread(file.fileno(), _FRAME_HEAD, place)) == _FRAME_HEAD and frame[8:16] == salts:
-            if behind_commit:
+        size = _FRAME_HEAD + page_bytes
+        place = _WAL_HEAD + accepted * size
+        commit = b""
+        while len(frame := os.pread(file.fileno(), size, place)) == size and frame[8:16] == salts:
+            follows = commit and _checksum(frame[:8] + frame[_FRAME_HEAD:], order, commit) == frame[16:24]
+            if follows:
                 raise damaged(path, f"{wal_of(path)} is not what was written at byte {place} or before")
-            behind_commit = frame[4:8] != b"\0\0\0\0"
-            place += _FRAME_HEAD + page_bytes
+            commit = frame[16:24] if frame[4:8] != b"\0\0\0\0" else b""
+            place += size
 
 
-def _checksum(head: bytes) -> bytes:
-    """The checksum of a log's head; its byte order is in the magic number."""
-    order = "big" if head[3] & 1 else "little"
-    first = second = 0
-    for start in range(0, len(head), 8):
-        low = int.from_bytes(head[start : start + 4], order)  # type: ignore[arg-type]
-        high = int.from_bytes(head[start + 4 : start + 8], order)  # type: ignore[arg-type]
+def _checksum(content: bytes, order: str, before: bytes = b"\0" * 8) -> bytes:
+    """The log's checksum of some content that goes on from another; the byte order is in the log's magic number."""
+    first, second = struct.unpack(">2I", before)
+    words = struct.unpack(f"{order}{len(content) // 4}I", content)
+    for low, high in zip(words[::2], words[1::2], strict=True):
         first = (first + low + second) & 0xFFFFFFFF
         second = (second + high + first) & 0xFFFFFFFF
-    return first.to_bytes(4, "big") + second.to_bytes(4, "big")
+    return struct.pack(">2I", first, second)
