@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from support.realcluster import RealCluster
 IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
 NAMESPACE = "ironbell-system"
 USER_AGENT = "ironbell"
+_numbers = itertools.count()
 READY_S = 60.0
 FAST_LEASE = ("--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms")
 
@@ -154,14 +156,14 @@ class OnCluster:
         token = self.api.made(path, request)["status"]["token"]
         config = yaml.safe_load(self.admin.read_text())
         config["users"][0]["user"] = {"token": token}
-        file = self.folder / f"{account}.kubeconfig"
+        file = self.folder / f"{account}-{next(_numbers)}.kubeconfig"
         file.touch(mode=0o600)
         file.write_text(yaml.safe_dump(config))
         return file
 
     def run(self, word: str, *arguments: str, name: str = "", namespace: str = "") -> Process:
         """Start a component as its Deployment's pod would, and wait until it is ready."""
-        log = self.folder / f"{name or word}-{len(self.processes)}.log"
+        log = self.folder / f"{name or word}-{next(_numbers)}.log"
         made = Process(self.token(f"ironbell-{word}"), log, (word, *arguments), namespace)
         self.processes.append(made)
         made.start()

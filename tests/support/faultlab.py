@@ -97,14 +97,26 @@ def make_osie(folder: Path) -> Path:
     return osie
 
 
-@contextmanager
-def fault_lab(folder: Path, *options: str) -> Iterator[FaultLab]:
-    """A running site that serves machines; this thread is inside its namespace."""
-    images, osie = folder / "images", make_osie(folder)
+def publish(folder: Path) -> Image:
+    """Make what is served."""
+    images = folder / "images"
     images.mkdir()
+    make_osie(folder)
     image = make_image(images)
     (images / "cut.raw.zst").write_bytes(image.path.read_bytes()[: image.path.stat().st_size // 2])
     (images / "page.raw").write_text("<!DOCTYPE html>\n<html>no image</html>\n" * 200)
-    words = ("--interface", "br0", "--force", "--osie-dir", str(osie), "--artefacts", f"images={images}", *options)
+    return image
+
+
+def served(folder: Path) -> tuple[str, ...]:
+    """Options that serve it."""
+    osie, images = str(folder / "osie"), f"images={folder / 'images'}"
+    return ("--interface", "br0", "--force", "--osie-dir", osie, "--artefacts", images)
+
+
+@contextmanager
+def fault_lab(folder: Path, *options: str) -> Iterator[FaultLab]:
+    """A running site that serves machines; this thread is inside its namespace."""
+    image, words = publish(folder), (*served(folder), *options)
     with lan(f"{OURS}/24") as network, site(folder / "data", *words, http=HTTP) as running, ExitStack() as stack:
         yield FaultLab(folder, network, running, image, stack)

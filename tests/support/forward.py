@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from support.network import within
+from support.network import enter, within
 
 LOOPBACK = "127.0.0.1"
+_OUTSIDE = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+"""Where this module was loaded: threads start where the one is that starts them, which may be inside by then."""
 
 
 @contextmanager
@@ -43,6 +46,7 @@ def _run(loop: asyncio.AbstractEventLoop, sock: socket.socket, port: int) -> Non
             for each in writers:
                 each.transport.abort()
 
+    enter(f"/proc/self/fd/{_OUTSIDE}")
     server = loop.run_until_complete(asyncio.start_server(connected, sock=sock))
     try:
         loop.run_forever()

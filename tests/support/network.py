@@ -28,7 +28,8 @@ def ip(*words: str) -> None:
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
 
 
-def _enter(path: str) -> None:
+def enter(path: str) -> None:
+    """Move this thread into the namespace of a file."""
     with Path(path).open() as handle:
         libc = ctypes.CDLL(None, use_errno=True)
         assert libc.setns(handle.fileno(), _CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
@@ -38,7 +39,7 @@ def _enter(path: str) -> None:
 def entered(namespace: str) -> Iterator[None]:
     """This thread, and what it starts, in a namespace until the block is left."""
     with Path(f"/proc/self/task/{threading.get_native_id()}/ns/net").open() as before:
-        _enter(f"/run/netns/{namespace}")
+        enter(f"/run/netns/{namespace}")
         try:
             yield
         finally:

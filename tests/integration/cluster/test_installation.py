@@ -84,7 +84,7 @@ async def test_leaders_die_in_the_middle_and_the_machine_is_switched_on_once(
         wire = ("--interface", "br0", "--force", "--data-dir", str(tmp_path / "wire"), *served)
         starting = [asyncio.to_thread(on_cluster.run, "wire", *wire, namespace=lan.site)]
         words = ["tink-controller", "rufio"] * 2
-        starting += [asyncio.to_thread(on_cluster.run, word, *FAST_LEASE, name=f"{word}-x") for word in words]
+        starting += [asyncio.to_thread(on_cluster.run, word, *FAST_LEASE) for word in words]
         _wire, tink, rufio, tink_too, rufio_too = await asyncio.gather(*starting)
         watching = await stack.enter_async_context(seen(on_cluster))  # type: ignore[arg-type]
         await install(watching, service, machine, image, tinks=[tink, tink_too], rufios=[rufio, rufio_too])
