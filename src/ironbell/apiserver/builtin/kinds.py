@@ -15,12 +15,12 @@ from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.crd.schema import root_schema
 from ironbell.apiserver.builtin import names
 from ironbell.apiserver.builtin.decode import compile_decode
+from ironbell.apiserver.builtin.eventrules import EventRules
 from ironbell.apiserver.builtin.events import convert_event
 from ironbell.apiserver.builtin.facts import BuiltinResource, builtin_facts, expanded, referenced_types
 from ironbell.apiserver.builtin.networking import DisruptionRules, IngressRules, ServiceRules
 from ironbell.apiserver.builtin.strategies import (
     DataRules,
-    EventRules,
     LeaseRules,
     NamespaceRules,
     NodeRules,

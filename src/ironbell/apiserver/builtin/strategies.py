@@ -109,26 +109,18 @@ class SecretRules(DataRules):
         return errors
 
 
-class EventRules(Plain):
-    """Events say which object they are about, and are stored beside it."""
-
-    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-        about = new.get("involvedObject", new.get("regarding", {}))
-        namespace = about.get("namespace", "") or "default"
-        if new["metadata"].get("namespace", "") not in (namespace, "kube-system"):
-            return [invalid("involvedObject.namespace", about.get("namespace", ""), "does not match event.namespace")]
-        return []
-
-
 class LeaseRules(Plain):
     """A lease with a holder says for how long."""
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         spec = new.get("spec") or {}
-        duration = spec.get("leaseDurationSeconds")
+        duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        errors: list[FieldError] = []
         if duration is not None and duration <= 0:
-            return [invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")]
-        return []
+            errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+        return errors
 
 
 class NodeRules(Plain):

@@ -13,12 +13,14 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.crds.install import CRDS
 from ironbell.apiserver.crds.rules import CLEANUP_FINALIZER
 from ironbell.apiserver.identity import SYSTEM
+from ironbell.apiserver.lifecycle.remaining import Remaining
 from ironbell.apiserver.lifecycle.worklist import Worklist
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Change
 from ironbell.apiserver.verbs.create import NAMESPACES, create_value
 from ironbell.apiserver.verbs.delete import delete_collection
 from ironbell.apiserver.verbs.update import Object, update
+from ironbell.base.clock import rfc3339
 
 DEFAULT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _OPTIONS = WriteOptions(field_manager="namespace-controller")
@@ -91,12 +93,21 @@ class Scopes:
             self.work.add(item)
 
     async def _end_namespace(self, request: Request) -> None:
-        is_empty = True
+        remaining = Remaining()
         for info in self._context.resources.storages():
-            if info.namespaced:
-                is_empty = await self._empty(info, request.name) and is_empty
-        if is_empty:
+            if info.namespaced and not await self._empty(info, request.name):
+                remaining.add(info, self._context.store.objects(info.store_key).entries(request.name))
+        if not remaining:
             await update(self._context, replace(request, subresource="finalize"), _without_spec_finalizer)
+            return
+        now = rfc3339(self._context.clock.now())
+
+        def tell(old: Object, scratch: Object) -> Object:
+            status = scratch.setdefault("status", {})
+            status["conditions"] = remaining.conditions(status.get("conditions", ()), now=now)
+            return scratch
+
+        await update(self._context, replace(request, subresource="status"), tell)
 
     async def _end_crd(self, request: Request) -> None:
         info = self._context.resources.stored(request.name)

@@ -1,0 +1,84 @@
+"""What an event must say: little in the old form, more in the new one, which has an `eventTime`.
+
+Source: kubernetes/kubernetes: pkg/apis/core/validation/events.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.apiserver.builtin.events import convert_event
+from ironbell.apiserver.fielderrors import FieldError, invalid, required
+from ironbell.apiserver.metadata import qualified_fault
+from ironbell.apiserver.strategy import Plain
+
+_MOST = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
+_KEPT = (
+    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime",
+    "action", "related", "reportingInstance",
+)  # fmt: skip
+_OLD_ONLY = ("firstTimestamp", "lastTimestamp", "count", "source")
+
+
+class EventRules(Plain):
+    """Events say which object they are about, and are stored beside it."""
+
+    def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
+        is_new_form = new["apiVersion"] != "v1"
+        event = convert_event(new, "v1")
+        controller = "reportingController" if is_new_form else "reportingComponent"
+        errors = _validate(event, controller)
+        if is_new_form:
+            errors += _validate_create(event) if old is None else _validate_update(event, convert_event(old, "v1"))
+        return errors
+
+
+def _validate(event: dict[str, Any], controller: str) -> list[FieldError]:
+    about = (event.get("involvedObject") or {}).get("namespace", "")
+    namespace = event["metadata"].get("namespace", "")
+    has_time = bool(event.get("eventTime"))
+    elsewhere = (
+        namespace not in ("default", "kube-system") if has_time and not about else namespace != (about or "default")
+    )
+    errors: list[FieldError] = []
+    if elsewhere and not (has_time and about):
+        errors.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
+    if not has_time:
+        return errors
+    if not event.get("reportingComponent"):
+        errors.append(required(controller))
+    if fault := qualified_fault(event.get("reportingComponent", "")):
+        errors.append(invalid(controller, event.get("reportingComponent", ""), fault))
+    errors += [required(name) for name in ("reportingInstance", "action", "reason") if not event.get(name)]
+    return errors + [
+        invalid(name, "", f"can have at most {most} characters")
+        for name, most in _MOST.items()
+        if len((event.get(name) or "").encode()) > most
+    ]
+
+
+def _validate_create(event: dict[str, Any]) -> list[FieldError]:
+    errors = _validate_series(event)
+    if not event.get("eventTime"):
+        errors.append(required("eventTime"))
+    if event.get("type") not in ("Normal", "Warning"):
+        errors.append(invalid("type", "", f"has invalid value: {event.get('type', '')}"))
+    return errors + [invalid(name, "", "needs to be unset") for name in _OLD_ONLY if event.get(name)]
+
+
+def _validate_update(event: dict[str, Any], before: dict[str, Any]) -> list[FieldError]:
+    errors = _validate_series(event) if event.get("series") != before.get("series") else []
+    names = {**{name: name for name in _KEPT}, "reportingComponent": "reportingController"}
+    return errors + [
+        invalid(shown, event.get(name, ""), "field is immutable")
+        for name, shown in names.items()
+        if (event.get(name) or None) != (before.get(name) or None)
+    ]
+
+
+def _validate_series(event: dict[str, Any]) -> list[FieldError]:
+    series = event.get("series")
+    if not series:
+        return []
+    errors = [invalid("series.count", "", "should be at least 2")] if (series.get("count") or 0) < 2 else []
+    return errors if series.get("lastObservedTime") else [*errors, required("series.lastObservedTime")]
