@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import select
 import shutil
@@ -76,6 +77,24 @@ async def test_two_sites_run_side_by_side_and_keep_what_they_are_told(tmp_path: 
     with up(tmp_path / "a") as (_, one):
         async with HttpApi(from_kubeconfig(one)) as api:
             assert (await Client(api).get(core.CONFIG_MAP, "default", "kept")).data == {"a": "b"}
+
+
+async def test_secrets_are_encrypted_without_being_asked_for(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "a", tmp_path / "key"
+    word = b"correct-horse-battery-staple"
+    with up(folder, "--encryption-key-file", str(elsewhere)) as (_, kubeconfig):
+        async with HttpApi(from_kubeconfig(kubeconfig)) as api:
+            body = {"metadata": {"name": "s", "namespace": "default"}, "stringData": {"p": word.decode()}}
+            await Client(api).create(core.SECRET, body)
+            assert (await Client(api).get(core.SECRET, "default", "s")).data
+        needles = (word, base64.b64encode(word))
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert [path for path in files if any(needle in path.read_bytes() for needle in needles)] == []
+    assert elsewhere.stat().st_mode & 0o777 == 0o600
+    refused = subprocess.run([*COMMAND, "--data-dir", str(folder)], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    assert f"ironbell: the key file {folder}/storage.key is missing" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_ends_cleanly_within_five_seconds_of_sigterm(tmp_path: Path) -> None:
