@@ -262,7 +262,7 @@ async def test_events_are_the_same_in_both_groups(admin: Any, widgets: Any) -> N
     await admin.create(core, {"metadata": {"name": "e"}, "involvedObject": about, "message": "hello", "type": "Normal"})
     seen = await admin.get(newer, "e")
     assert (seen["apiVersion"], seen["note"], seen["regarding"]) == ("events.k8s.io/v1", "hello", about)
-    with pytest.raises(Invalid, match="message: Invalid value: .*: field is immutable"):
+    with pytest.raises(Invalid, match=r"message: Invalid value: .*: field is immutable"):
         await admin.patch(newer, "e", {"note": "bye"})
     await admin.patch(core, "e", {"message": "bye"})
     assert (await admin.get(newer, "e"))["note"] == "bye"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.api.client import ApiError, BadRequest, EventType, Expired, ListOptions, Selector
+from ironbell.api.client import ApiError, BadRequest, EventType, Expired, ListOptions, Match, Selector
 from ironbell.apiserver import selectors
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
@@ -185,8 +185,13 @@ async def test_history_that_was_given_up_is_expired(clock: ManualClock, config_m
             await api.create(config_maps, "default", b'{"metadata":{"name":"o%d"}}' % number)
         with pytest.raises(Expired, match="too old resource version"):
             await anext(api.watch(config_maps, resource_version=start))
-        with pytest.raises(Expired, match="continue parameter is too old"):
+        with pytest.raises(Expired, match="continue parameter is too old") as expired:
             await api.list(config_maps, "", ListOptions(limit=1, continue_token=token))
+        rest = await api.list(config_maps, "", ListOptions(continue_token=expired.value.continue_token))
+        assert len(rest.items) == 22
+        assert rest.resource_version == server.resource_version
+        with pytest.raises(Expired, match="The resourceVersion for the provided list is too old"):
+            await api.list(config_maps, "", ListOptions(resource_version=start, match=Match.EXACT))
 
 
 async def test_watches_end_with_the_server(clock: ManualClock, config_maps: Any) -> None:
