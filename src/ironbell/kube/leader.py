@@ -14,6 +14,7 @@ Source: kubernetes/client-go: tools/leaderelection/leaderelection.go; coordinati
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -192,7 +193,7 @@ class LeaderElection:
         transitions = old.lease_transitions or 0
         spec = {
             "holderIdentity": self.settings.identity if holder is None else holder,
-            "leaseDurationSeconds": int(self.settings.duration_s),
+            "leaseDurationSeconds": math.ceil(self.settings.duration_s),
             "acquireTime": now if fresh else old.acquire_time,
             "renewTime": now,
             "leaseTransitions": transitions + 1 if fresh and version else transitions,

@@ -10,6 +10,7 @@ from ironbell.app.components import COMPONENTS, UnknownComponentError, component
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.resources import COLLECTIONS
+from ironbell.app.roles import WIRE_ROLE
 from ironbell.app.run_controllers import _CONTROLLERS, controller_names
 from ironbell.base.clock import ManualClock
 from ironbell.controllers.rufio.bmc_access import BmcAccess
@@ -48,6 +49,17 @@ def test_no_rule_is_wider_than_names() -> None:
             assert "*" not in {group, resource, verb}
             assert (resource, verb) not in {("secrets", "create"), ("secrets", "update"), ("secrets", "delete")}
     assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}
+
+
+def test_servers_below_up_may_do_what_they_may_on_a_cluster() -> None:
+    embedded = {
+        (group, resource, verb)
+        for rule in WIRE_ROLE.rules
+        for group in rule.api_groups
+        for resource in rule.resources
+        for verb in rule.verbs
+    }
+    assert embedded == allowed(rules_of(members("wire")))
 
 
 def test_a_word_means_a_component_by_its_newer_or_older_name_or_a_group() -> None:
