@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 
 from ironbell.api.client import EventType, ListOptions, Unavailable
 from ironbell.api.core import CONFIG_MAP
@@ -99,10 +100,15 @@ async def write_until_refused(server: ApiServer, prefix: str) -> tuple[set[str],
 
 async def check_refusal(server: ApiServer, made: set[str]) -> None:
     """Reads and watches go on while writes are refused, several at once too."""
+    assert is_refusing() == 1
     assert made <= await names(server)
     refused = await asyncio.gather(*(create(server, f"more{n}") for n in range(40)), return_exceptions=True)
     assert {type(answer) for answer in refused} == {Unavailable}
     assert not any(name.startswith("more") for name in await names(server))
+
+
+def is_refusing() -> float | None:
+    return REGISTRY.get_sample_value("apiserver_storage_refusing_writes")
 
 
 def fill(disk: Path) -> Path:
@@ -133,6 +139,7 @@ async def test_a_full_disk(disk: str, request: pytest.FixtureRequest) -> None:
         await check_refusal(server, made | {"first"})
         filler.unlink()
         await write_again(server, "after")
+        assert is_refusing() == 0
         made |= {"first", "after"}
         assert made <= await names(server)
         seen: set[str] = set()

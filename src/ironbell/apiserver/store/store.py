@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import structlog
+from prometheus_client import Gauge
 
 from ironbell.api.client import Unavailable
 from ironbell.apiserver.store.entry import Change, Entry, Key, make_entry, read_entry, require_size
 from ironbell.apiserver.store.log import Loaded, Log, Mark, Row, StorageError
 from ironbell.apiserver.store.retention import Horizon, Retention
 from ironbell.apiserver.store.state import History, Objects
+
+REFUSING = Gauge("apiserver_storage_refusing_writes", "1 while writes cannot be stored, as on a full disk.")
 
 Written = asyncio.Future[Entry]
 Listener = Callable[[Change], None]
@@ -175,6 +178,7 @@ class Store:
             return
         if self._is_refusing:
             self._is_refusing = False
+            REFUSING.set(0)
             structlog.get_logger().info("writes go on")
         touched: dict[int, History] = {}
         for _ in rows:
@@ -216,6 +220,7 @@ class Store:
         if self._under_way and not self._is_refusing:
             # once, and not for every write: the log may be on the same disk
             self._is_refusing = True
+            REFUSING.set(1)
             structlog.get_logger().error("writes are refused", count=len(self._under_way), cause=failure.message)
         under_way, self._under_way = self._under_way, deque()
         self._latest.clear()
