@@ -8,6 +8,7 @@ refuses to start as if nothing had been there (see `apiserver.store.guards`), an
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from ironbell.base.errors import IronbellError, Retry
 
 REVISION_STEP = 1_000_000_000
 """More revisions than a site makes between a backup and its restore."""
+_WORK = ".restore."
 
 
 class RestoreError(IronbellError):
@@ -75,7 +77,9 @@ def restore_backup(options: RestoreOptions, *, clock: Clock, stage: Stage) -> Re
                     f"{folder} holds a site already: choose another --data-dir, or give --force to replace it (its "
                     "files are kept aside)"
                 )
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".restore.") as work:
+            for stale in folder.glob(_WORK + "*"):  # of one that was killed
+                shutil.rmtree(stale)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK) as work:
                 return _restore(options, Path(work), lock, clock=clock, stage=stage)
         finally:
             os.close(lock)

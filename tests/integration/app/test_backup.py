@@ -213,6 +213,7 @@ async def test_a_restore_that_is_killed_is_done_again(tmp_path: Path) -> None:
             process.kill()
         await process.wait()
     await ironbell(*command[3:])
+    assert not list(folder.glob(".restore*"))
     async with opened(folder) as server:
         assert len(await names(server)) == 40
 
