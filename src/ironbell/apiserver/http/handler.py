@@ -24,11 +24,12 @@ from ironbell.apiserver.http.audit import AuditRecord, AuditSink
 from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
+from ironbell.apiserver.http.fairness import Fairness
 from ironbell.apiserver.http.media import require_json
 from ironbell.apiserver.http.parameters import flag
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
-from ironbell.apiserver.http.sending import common_headers, set_common_headers
+from ironbell.apiserver.http.sending import common_headers, finish, leave_seat, set_common_headers, set_seat
 from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
@@ -87,6 +88,7 @@ class Handler:
     documents: Documents
     streams: Streams = field(default_factory=Streams)
     audit: AuditSink | None = None
+    fairness: Fairness = field(default_factory=Fairness)
     _in_flight: int = 0
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -103,8 +105,10 @@ class Handler:
             code = response.status
             if not response.prepared:
                 response.headers.extend(common_headers(request))
+            await finish(request, response)
             return response
         finally:
+            leave_seat(request)
             self._in_flight -= 1
             self._record(request, progress, code)
 
@@ -133,6 +137,8 @@ class Handler:
             raise Unauthorized("Unauthorized")
         target = parse(path) if path.startswith(("/api/", "/apis/")) else None
         self._impersonate(request, target if target is not None and target.plural else None, path, progress)
+        seat = await self.fairness.enter(progress.effective.user, reads=request.method in {"GET", "HEAD"})
+        set_seat(request, seat)
         if path.startswith(("/api/", "/apis/")):
             if target is None:
                 raise unknown_path()

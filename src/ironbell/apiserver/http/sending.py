@@ -13,6 +13,7 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 
 from ironbell.apiserver.http import warnings
+from ironbell.apiserver.http.fairness import Seat
 
 WRITE_TIMEOUT_S = 30
 STREAM_FROM_BYTES = 1024 * 1024
@@ -20,6 +21,7 @@ _PIECE_BYTES = 256 * 1024
 _UNSENT_BYTES = 64 * 1024
 """What may lie in a stream's buffer before whoever writes has to wait."""
 _COMMON: web.RequestKey[Mapping[str, str]] = web.RequestKey("headers", Mapping)
+_SEAT: web.RequestKey[Seat] = web.RequestKey("seat", Seat)
 _SAID: web.RequestKey[Iterable[str]] = web.RequestKey("warnings", Iterable)
 
 
@@ -35,11 +37,38 @@ def common_headers(request: web.BaseRequest) -> list[tuple[str, str]]:
     return [*found.items(), *warnings.headers(request.get(_SAID, ()))]
 
 
+def set_seat(request: web.BaseRequest, seat: Seat) -> None:
+    """Remember the seat that a request holds, which it gives back before it waits for its client."""
+    request[_SEAT] = seat
+
+
+def leave_seat(request: web.BaseRequest) -> None:
+    """Give back the seat that a request holds, if it has one."""
+    seat = request.get(_SEAT)
+    if seat is not None:
+        seat.leave()
+
+
+async def finish(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Send an answer that is there as a whole, while its request has its seat; without waiting for a slow client."""
+    seat = request.get(_SEAT)
+    if seat is None or response.prepared:
+        return
+    writer = await response.prepare(request)
+    await response.write_eof()
+    if writer is not None:
+        seat.leave_soon()
+        await writer.drain()
+
+
 async def open_stream(
     request: web.BaseRequest, headers: Mapping[str, str], *, status: int = 200, length: int | None = None
 ) -> web.StreamResponse:
     """Begin an answer; in chunks unless its length is known."""
     response = web.StreamResponse(status=status, headers=CIMultiDict([*common_headers(request), *headers.items()]))
+    seat = request.get(_SEAT)
+    if seat is not None:
+        seat.leave_soon()
     if length is None:
         response.enable_chunked_encoding()
     else:
@@ -86,6 +115,7 @@ class ChunkStream:
         Raises:
             ConnectionResetError: the client is gone.
         """
+        leave_seat(request)
         response = web.StreamResponse(headers=CIMultiDict([*common_headers(request), *headers.items()]))
         response.enable_chunked_encoding()
         writer, transport = await response.prepare(request), request.transport
