@@ -5,7 +5,7 @@ Source: kubernetes-sigs/structured-merge-diff: typed/tofieldset.go, typed/compar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ironbell.apiserver.managedfields.fieldset import SELF, Fields
@@ -19,6 +19,7 @@ from ironbell.apiserver.managedfields.schemas import (
 )
 
 _MISSING: Any = object()
+_CONTAINERS = (dict, list)
 
 
 class Comparison(NamedTuple):
@@ -96,17 +97,19 @@ def _compare(old: Any, new: Any, schema: Mapping[str, Any]) -> tuple[Fields | No
     return changed or None, removed or None
 
 
-def _pairs(old: Any, new: Any, schema: Mapping[str, Any]) -> list[tuple[str, Any, Any, Mapping[str, Any]]]:
+def _pairs(old: Any, new: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Mapping[str, Any]]]:
+    """The parts that differ, with their schemas: this runs for every write, so what is the same is passed over."""
     if isinstance(new, dict):
-        names = new if old.keys() <= new.keys() else {**new, **old}
-        return [
-            (f"f:{name}", old.get(name, _MISSING), new.get(name, _MISSING), child_schema(schema, name))
-            for name in names
-        ]
+        for name, is_now in new.items():
+            was = old.get(name, _MISSING)
+            if was is _MISSING or was != is_now:
+                yield f"f:{name}", was, is_now, child_schema(schema, name)
+        for name in old.keys() - new.keys():
+            yield f"f:{name}", old[name], _MISSING, child_schema(schema, name)
+        return
     before, after, sub = by_element(schema, old), by_element(schema, new), item_schema(schema)
-    return [
-        (element, before.get(element, _MISSING), after.get(element, _MISSING), sub) for element in {**after, **before}
-    ]
+    for element in {**after, **before}:
+        yield element, before.get(element, _MISSING), after.get(element, _MISSING), sub
 
 
 def _everything(value: Any, schema: Mapping[str, Any]) -> Fields:
@@ -114,8 +117,10 @@ def _everything(value: Any, schema: Mapping[str, Any]) -> Fields:
     if not value or is_atomic(schema, value):
         return {}
     if isinstance(value, dict):
-        parts = {f"f:{name}": _everything(sub, child_schema(schema, name)) for name, sub in value.items()}
-    else:
-        sub = item_schema(schema)
-        parts = {element: _everything(item, sub) for element, item in by_element(schema, value).items()}
-    return {SELF: {}, **parts}
+        parts: Fields = {SELF: {}}
+        for name, sub in value.items():
+            parts[f"f:{name}"] = _everything(sub, child_schema(schema, name)) if type(sub) in _CONTAINERS else {}
+        return parts
+    inner = item_schema(schema)
+    items = by_element(schema, value)
+    return {SELF: {}, **{element: _everything(item, inner) for element, item in items.items()}}

@@ -36,13 +36,15 @@ class Manager:
         return (self.name, self.operation, self.subresource, self.api_version if self.operation == UPDATE else "")
 
 
-def read_managers(entries: Iterable[dict[str, Any]] | None) -> list[Manager]:
-    """The managers in `managedFields`; none at all if one entry is malformed."""
+def read_managers(entries: Iterable[dict[str, Any]] | None, *, checked: bool = False) -> list[Manager]:
+    """The managers in `managedFields`; none at all if one entry is malformed. A record that the server wrote is
+    `checked` already.
+    """
     found: list[Manager] = []
     for entry in entries or ():
         fields = entry.get("fieldsV1") or {}
         known = entry.get("operation") in (APPLY, UPDATE) and entry.get("fieldsType") == "FieldsV1"
-        if not known or not entry.get("apiVersion") or not is_fields(fields):
+        if not known or not entry.get("apiVersion") or not (checked or is_fields(fields)):
             return []
         found.append(
             Manager(

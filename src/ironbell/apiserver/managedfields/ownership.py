@@ -63,7 +63,9 @@ def track(request: Request, new: dict[str, Any], old: dict[str, Any], *, now: da
         wanted = None  # the record cannot be written through a subresource
     if is_reset(wanted):
         return
-    managers = read_managers(wanted) or read_managers(old["metadata"].get("managedFields"))
+    before = old["metadata"].get("managedFields")
+    given = read_managers(wanted) if wanted is not None and wanted != before else []
+    managers = given or read_managers(before, checked=True)
     if not managers:
         return
     try:

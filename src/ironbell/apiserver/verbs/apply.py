@@ -123,7 +123,7 @@ def _first(request: Request, config: Object, *, time: str) -> Object:
 
 def _applied(request: Request, live: Object, config: Object, *, time: str) -> Object:
     schema, options = with_metadata(request.info.schema), request.options
-    managers = read_managers(live["metadata"].pop("managedFields", None))
+    managers = read_managers(live["metadata"].pop("managedFields", None), checked=True)
     try:
         if not managers:
             managers = _before(request, live, time=time)
