@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.components import NAMESPACE, OnCluster, Process
+from support.components import NAMESPACE, OnCluster, Process, ironbell
 from support.kubeapi import Answer, eventually
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
@@ -25,13 +26,16 @@ def webhooks(on_cluster: OnCluster) -> Iterator[Process]:
     """A replica that serves them; the API server is told to ask it at its address instead of through a Service."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    made = on_cluster.run("tink-controller", "--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
+    said = ironbell("install", "--kubeconfig", on_cluster.admin, "--output", "json")
+    assert {found["result"] for found in json.loads(said)["objects"]} == {"unchanged"}, "an upgrade takes nothing away"
     configuration = on_cluster.api.get(CONFIGURATION).json
     for webhook in configuration["webhooks"]:
+        assert webhook["clientConfig"]["caBundle"]
         path = webhook["clientConfig"].pop("service")["path"]
         webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
     assert on_cluster.api.put(CONFIGURATION, configuration).status == 200
-    address = f"127.0.0.1:{port}"
-    yield on_cluster.run("tink-controller", "--webhook-address", address, "--webhook-host", "127.0.0.1")
+    yield made
     on_cluster.api.delete(CONFIGURATION)
     on_cluster.api.delete(SECRET)
 
