@@ -30,6 +30,7 @@ CLUSTER_API = {
     "capi-kubeadm-bootstrap": "bootstrap/kubeadm",
     "capi-kubeadm-control-plane": "controlplane/kubeadm",
 }
+CLUSTERCTL = "clusterctl"
 _ETCD = {"etcd": "server", "etcdctl": "etcdctl", "etcdutl": "etcdutl"}
 
 
@@ -41,8 +42,9 @@ def component(name: str) -> Path:
     """
     if name in _ETCD:
         return build(_MODULES / "etcd", f"go.etcd.io/etcd/{_ETCD[name]}/v3", name=name)
-    if name in CLUSTER_API:
-        return build(_MODULES / "clusterapi", f"sigs.k8s.io/cluster-api/{CLUSTER_API[name]}", name=name)
+    if name in CLUSTER_API or name == CLUSTERCTL:
+        package = CLUSTER_API.get(name, "cmd/clusterctl")
+        return build(_MODULES / "clusterapi", f"sigs.k8s.io/cluster-api/{package}", name=name)
     module = _MODULES / "kubernetes"
     return build(module, f"k8s.io/kubernetes/cmd/{name}", name=name, link=f"-s -w {_version_flags(module)}")
 
@@ -67,7 +69,7 @@ def _version_flags(module: Path) -> str:
 
 def main(names: list[str]) -> int:
     """Build components one after the other, and say where each is."""
-    for name in names or [*KUBERNETES, *_ETCD, *CLUSTER_API]:
+    for name in names or [*KUBERNETES, *_ETCD, *CLUSTER_API, CLUSTERCTL]:
         started = time.monotonic()
         try:
             program = component(name)

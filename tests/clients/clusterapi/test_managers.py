@@ -4,6 +4,7 @@ real kube-apiserver to compare with."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from support.clusterapi import Manager, managers
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import APPLY, KubeApi, connect, eventually
-from support.real import component
+from support.real import CLUSTERCTL, component
 from support.realcluster import RealCluster
 
 OBJECTS = Path(__file__).parent / "objects.yaml"
@@ -113,7 +114,7 @@ def install(api: KubeApi) -> None:
         eventually(is_applied)
 
 
-def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager]) -> None:
+def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager], tmp_path: Path) -> None:
     install(api)
     [infrastructure] = eventually(lambda: items(api, f"{INFRASTRUCTURE}/testclusters"), timeout=WAIT_S)
     assert infrastructure["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "one"
@@ -164,6 +165,12 @@ def test_a_cluster_comes_up_and_goes(api: KubeApi, running: dict[str, Manager]) 
     old = api.get(f"{CLUSTERS.replace('v1beta2', 'v1beta1')}/clusters/one").json
     assert (old["apiVersion"], old["spec"]["topology"]["class"]) == ("cluster.x-k8s.io/v1beta1", "plain")
 
+    tree = clusterctl(api, "describe", "cluster", "one", "--namespace", NAMESPACE, folder=tmp_path)
+    assert f"Cluster {NAMESPACE}/one" in tree
+    assert f"KubeadmControlPlane {NAMESPACE}/{control_plane['metadata']['name']}" in tree
+    kubeconfig = yaml.safe_load(clusterctl(api, "get", "kubeconfig", "one", "--namespace", NAMESPACE, folder=tmp_path))
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1"
+
     assert api.delete(f"{CLUSTERS}/clusters/one").status == 200
     eventually(lambda: api.get(f"{CLUSTERS}/clusters/one").status == 404, timeout=WAIT_S)
     assert items(api, f"{INFRASTRUCTURE}/testmachines") == []
@@ -174,6 +181,16 @@ def has_control_plane(api: KubeApi) -> dict[str, Any] | None:
     """The Cluster, once its class has been made into objects."""
     found: dict[str, Any] = api.get(f"{CLUSTERS}/clusters/one").json
     return found if "controlPlaneRef" in found["spec"] else None
+
+
+def clusterctl(api: KubeApi, *arguments: str, folder: Path) -> str:
+    """What a command prints; it asks nobody for newer versions of itself."""
+    environment = {"HOME": str(folder), "KUBECONFIG": str(api.kubeconfig), "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"}
+    done = subprocess.run(
+        [component(CLUSTERCTL), *arguments], env=environment, capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def provide(api: KubeApi, plural: str, value: dict[str, Any], spec: dict[str, Any]) -> None:

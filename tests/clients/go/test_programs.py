@@ -10,7 +10,7 @@ import pytest
 from support.gobuild import CannotBuild, build
 
 MODULES = Path(__file__).parents[2] / "go"
-RUN_TIMEOUT_S = 120
+RUN_TIMEOUT_S = 180
 
 
 async def steps_of(name: str, kubeconfig: Path) -> list[str]:

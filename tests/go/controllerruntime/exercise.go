@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,7 +132,8 @@ func deleted(ctx context.Context, cached, direct client.Client, key client.Objec
 	eventually("finalized and gone", func() bool {
 		return apierrors.IsNotFound(direct.Get(ctx, key, rocket)) && apierrors.IsNotFound(cached.Get(ctx, key, rocket))
 	})
-	eventually("what it owned is collected", func() bool {
+	// kube-controller-manager looks for new kinds every 30 seconds.
+	within(60*time.Second, "what it owned is collected", func() bool {
 		return apierrors.IsNotFound(direct.Get(ctx, key, &corev1.ConfigMap{}))
 	})
 }

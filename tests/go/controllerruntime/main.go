@@ -44,13 +44,17 @@ func require(step string, holds bool) {
 }
 
 func eventually(step string, condition func() bool) {
+	within(20*time.Second, step, condition)
+}
+
+func within(limit time.Duration, step string, condition func() bool) {
 	poll := func(context.Context) (bool, error) { return condition(), nil }
-	check(step, wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 20*time.Second, true, poll))
+	check(step, wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, limit, true, poll))
 }
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 150*time.Second)
 	defer cancel()
 	scheme := runtime.NewScheme()
 	check("scheme", clientgoscheme.AddToScheme(scheme))
