@@ -6,6 +6,7 @@ A client that does not take what was sent within the time limit is disconnected,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from aiohttp import web
@@ -54,11 +55,12 @@ async def finish(request: web.BaseRequest, response: web.StreamResponse) -> None
     seat = request.get(_SEAT)
     if seat is None or response.prepared:
         return
-    writer = await response.prepare(request)
-    await response.write_eof()
-    if writer is not None:
-        seat.leave_soon()
-        await writer.drain()
+    with contextlib.suppress(ConnectionError):  # a client that has left misses nothing
+        writer = await response.prepare(request)
+        await response.write_eof()
+        if writer is not None:
+            seat.leave_soon()
+            await writer.drain()
 
 
 async def open_stream(
