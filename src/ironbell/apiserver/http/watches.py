@@ -9,6 +9,7 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/watch.go; KEP-3157 (sendIni
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -22,12 +23,10 @@ from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
 from ironbell.apiserver.http.sending import ChunkStream, chunk
-from ironbell.apiserver.http.views import include, table_printer
+from ironbell.apiserver.http.views import include, plain_list, table_printer
 from ironbell.apiserver.status import status_object
 
 _SHORTEST_S = 1800
-_END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-events-end": "true"}})
-"""Metadata of the bookmark after the present objects."""
 
 
 async def watch(call: Call) -> web.StreamResponse:
@@ -84,9 +83,16 @@ async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEv
         if wanted.initial_events:
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
-            yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
+            yield WatchEvent(EventType.BOOKMARK, _end_of_initial_events(call), version)
     async for event in call.api.watch(where, namespace, resource_version=version, selector=chosen):
         yield event
+
+
+def _end_of_initial_events(call: Call) -> bytes:
+    """Metadata of the bookmark after the present objects; with an empty list, which client-go before 1.34 fills."""
+    empty = base64.b64encode(plain_list(call.info, [], {})).decode()
+    annotations = {"k8s.io/initial-events-end": "true", "kubernetes.io/initial-events-list-blueprint": empty}
+    return msgspec.json.encode({"annotations": annotations})
 
 
 def _lifetime_s(call: Call, wanted: WatchParameters) -> float:
