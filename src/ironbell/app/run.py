@@ -130,6 +130,7 @@ def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> li
             namespace=options.namespace,
             election=options.election,
             workers=options.workers,
+            grace_s=options.grace_s,
             clock=clock,
             randomness=randomness,
         )

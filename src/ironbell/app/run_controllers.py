@@ -27,7 +27,10 @@ from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.connection import POD_FILES
 from ironbell.kube.controller import Controller
 from ironbell.kube.leader import LeaderElection, LeaseSettings
-from ironbell.kube.runtime import Manager
+from ironbell.kube.runtime import GRACE_S, Manager
+
+HAND_BACK_S = 5.0
+"""Left of the grace period for handing back the Lease and ending sessions with BMCs."""
 
 
 class LeaseLostError(IronbellError):
@@ -77,12 +80,18 @@ def make_controllers(
     namespace: str,
     election: ElectionOptions,
     workers: Mapping[str, int],
+    grace_s: float,
     clock: Clock,
     randomness: Randomness,
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
-        api, component=f"ironbell-{component.name}", namespace=namespace, clock=clock, randomness=randomness
+        api,
+        component=f"ironbell-{component.name}",
+        namespace=namespace,
+        clock=clock,
+        randomness=randomness,
+        grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
     access = BmcAccess(api, connect) if component is RUFIO else None
     for controller in _with_workers(_CONTROLLERS[component.name](access, clock), workers):

@@ -30,6 +30,8 @@ from ironbell.kube.turn import Turn
 log = structlog.get_logger()
 
 GRACE_S = 3.0
+LOST_S = 0.1
+"""For workers that wait to notice that there is no more to do."""
 RESYNC_S = 36_000.0
 """Every object is looked at again after ten hours even if nothing changed, as a net under forgotten watches."""
 
@@ -59,6 +61,7 @@ class Manager:
         dry_run: Callable[[str, Key, Decision], None] | None = None,
         lag_s: Callable[[], float] | None = None,
         resync_s: float = RESYNC_S,
+        grace_s: float = GRACE_S,
     ) -> None:
         """
         Args:
@@ -68,6 +71,7 @@ class Manager:
             dry_run: is given each decision (controller, key, decision) instead of its being carried out.
             lag_s: for tests, a delay before each change reaches a cache.
             resync_s: how often every object is looked at without a reason.
+            grace_s: how long workers may take at the end for what they are at.
         """
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
@@ -77,6 +81,8 @@ class Manager:
             api, self.informers, self._clock, self._randomness, self._events.emit, Turn(self._clock), dry_run=dry_run
         )
         self._resync_s = resync_s
+        self._grace_s = grace_s
+        self._election: LeaderElection | None = None
         self._controllers: list[tuple[RunningController, int]] = []
         self._stopping = asyncio.Event()
         self._ready = asyncio.Event()
@@ -133,6 +139,7 @@ class Manager:
     async def _lead(self, election: LeaderElection) -> None:
         leading = asyncio.create_task(election.run(self._work), name="election")
         stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        self._election = election
         try:
             await asyncio.wait([leading, stopping], return_when=asyncio.FIRST_COMPLETED)
             if not election.is_leader:
@@ -179,10 +186,12 @@ class Manager:
             syncing.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """Let workers end what they are at; a worker that broke is an error of the whole."""
+        """Let workers end what they are at; a worker that broke is an error of the whole. After the Lease is lost what
+        they are at is cut off: another process may begin."""
         for controller, _count in self._controllers:
             controller.queue.close()
-        _done, late = await asyncio.wait(workers, timeout=GRACE_S) if workers else (set(), set())
+        grace_s = LOST_S if self._election is not None and self._election.was_lost else self._grace_s
+        _done, late = await asyncio.wait(workers, timeout=grace_s) if workers else (set(), set())
         for worker in late:
             log.warning("worker did not end in time", worker=worker.get_name())
             worker.cancel()

@@ -29,7 +29,6 @@ async def test_ready_names_what_is_not() -> None:
         assert await get(port, "/healthz") == (200, "ok")
         why = ""
         assert (await get(port, "/readyz"))[0] == 200
-        assert "workqueue" in (await get(port, "/metrics"))[1]
 
 
 async def test_the_api_is_asked_now_and_then_however_often_we_are() -> None:

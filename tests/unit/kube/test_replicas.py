@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from ironbell.api.client import Unavailable
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import DONE
+from ironbell.kube.decision import DONE, Effect, do
 from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
+from ironbell.kube.reconciler import Performer
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import until
 from ironbell.kube.testing.clock import LoopClock
@@ -18,11 +22,12 @@ from ironbell.kube.testing.example_world import ExampleApi, Scripted
 
 
 class Replica:
-    def __init__(self, api: ExampleApi, name: str) -> None:
+    def __init__(self, api: ExampleApi, name: str, *, effect: Performer | None = None) -> None:
         clock, randomness = LoopClock(), SeededRandomness(1)
-        self.reconciler = Scripted(lambda _slot: DONE)
-        self.manager = Manager(api, clock=clock, randomness=randomness)
-        self.manager.add(Controller(self.reconciler))
+        wanted = do(Effect("switch", None, timeout_s=120)) if effect else DONE
+        self.reconciler = Scripted(lambda _slot: wanted)
+        self.manager = Manager(api, clock=clock, randomness=randomness, grace_s=10)
+        self.manager.add(Controller(self.reconciler, performers={"switch": effect} if effect else {}))
         self.election = LeaderElection(api, LeaseSettings("kube-system", "test", name), clock, randomness)
         self.task = asyncio.create_task(self.manager.run(self.election))
 
@@ -82,12 +87,45 @@ async def test_one_that_loses_the_lease_stops_working_and_says_so() -> None:
     a = Replica(api, "a")
     await until(lambda: a.looked == 1)
 
-    async def refuse(*_args: object, **_more: object) -> bytes:
-        raise Unavailable("cut off")
-
-    api.replace = refuse  # type: ignore[method-assign]
+    await lose(api)
     async with asyncio.timeout(13):
         await a.task
     assert a.election.was_lost
     await api.add_slot("two")
     assert a.looked == 1
+
+
+@pytest.mark.parametrize(("loses", "outcome"), [(True, "cut off"), (False, "finished")])
+async def test_work_in_progress_is_finished_at_a_clean_stop_and_cut_off_when_the_lease_is_lost(
+    loses: bool, outcome: str
+) -> None:
+    api = api_with_leases()
+    await api.add_slot("one")
+    began, outcomes = asyncio.Event(), []  # type: ignore[var-annotated]
+
+    async def switch(_arguments: object) -> list[Any]:
+        began.set()
+        try:
+            await asyncio.sleep(60 if loses else 4)
+            outcomes.append("finished")
+        except asyncio.CancelledError:
+            outcomes.append("cut off")
+            raise
+        return []
+
+    a = Replica(api, "a", effect=switch)
+    await began.wait()
+    if loses:
+        await lose(api)
+    else:
+        a.manager.stop()
+    await a.task
+    assert outcomes == [outcome]
+    assert a.election.was_lost is loses
+
+
+async def lose(api: ExampleApi) -> None:
+    async def refuse(*_args: object, **_more: object) -> bytes:
+        raise Unavailable("cut off")
+
+    api.replace = refuse  # type: ignore[method-assign]
