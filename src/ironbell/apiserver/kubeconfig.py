@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ironbell.apiserver.pki import KeyPair, write_private
-from ironbell.codec import goyaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,8 @@ def kubeconfig(*, server: str, authority_pem: bytes, user: str, credentials: Cre
         "current-context": name,
         "preferences": {},
     }
+    from ironbell.codec import goyaml  # a start that keeps its files needs none
+
     return goyaml.dump(document).encode()
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, required
-from ironbell.codec.gotemplate.regex import Regex, RegexError
 from ironbell.codec.re2 import PatternError, compile_pattern
 
 Schema = Mapping[str, Any]
@@ -123,6 +122,8 @@ def _pattern_fault(pattern: str) -> str:
         compile_pattern(pattern)
     except PatternError as error:
         fault = str(error)
+        from ironbell.codec.gotemplate.regex import Regex, RegexError  # brings a whole template engine with it
+
         try:
             Regex(pattern)
         except RegexError as known:

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from aiohttp import web
 from isal import isal_zlib
 
 from ironbell.api.client import ApiError
 from ironbell.apiserver.http.media import JSON, YAML, ranges
 from ironbell.apiserver.http.sending import send_whole
+from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.status import status_object
-from ironbell.codec import goyaml
 
 GZIP_FROM_BYTES = 128 * 1024
 _GZIP_LEVEL = 1
@@ -29,14 +28,14 @@ _NO_CACHE = "no-cache, private"
 
 
 async def answer(
-    request: web.BaseRequest,
+    request: Request,
     body: bytes,
     *,
     status: int = 200,
     media_type: str = JSON,
     headers: Mapping[str, str] | None = None,
     pretty: bool = True,
-) -> web.StreamResponse:
+) -> Response:
     """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants.
 
     Without `pretty` the body is passed on as it is, whatever the client wants.
@@ -52,12 +51,12 @@ async def answer(
     return await send_whole(request, body, status=status, headers=sent)
 
 
-async def answer_value(request: web.BaseRequest, value: Any, *, status: int = 200) -> web.StreamResponse:
+async def answer_value(request: Request, value: Any, *, status: int = 200) -> Response:
     """A plain value as a JSON response."""
     return await answer(request, msgspec.json.encode(value) + b"\n", status=status)
 
 
-async def refuse(request: web.BaseRequest, error: ApiError) -> web.StreamResponse:
+async def refuse(request: Request, error: ApiError) -> Response:
     """A refusal as a `Status` response."""
     headers: dict[str, str] = {}
     if error.code == 429:
@@ -67,12 +66,18 @@ async def refuse(request: web.BaseRequest, error: ApiError) -> web.StreamRespons
     return await answer(request, msgspec.json.encode(status_object(error)), status=error.code, headers=headers)
 
 
-def text(body: str, *, status: int = 200) -> web.Response:
+def text(body: str, *, status: int = 200) -> Response:
     """Plain text."""
-    return web.Response(status=status, text=body, headers={"Cache-Control": _NO_CACHE})
+    return Response(
+        status=status,
+        body=body.encode(),
+        headers={"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _NO_CACHE},
+    )
 
 
 def _yaml(body: bytes) -> bytes:
+    from ironbell.codec import goyaml  # few clients want YAML
+
     return goyaml.dump(msgspec.json.decode(body)).encode()
 
 
@@ -81,12 +86,12 @@ def _gzip(body: bytes) -> bytes:
     return bytes(compressor.compress(body) + compressor.flush())
 
 
-def _takes_gzip(request: web.BaseRequest) -> bool:
+def _takes_gzip(request: Request) -> bool:
     accepted = request.headers.get("Accept-Encoding", "")
     return bool(accepted) and any(one.media_type in {"gzip", "*"} for one in ranges(accepted))
 
 
-def _wants_pretty(request: web.BaseRequest) -> bool:
+def _wants_pretty(request: Request) -> bool:
     wanted = request.query.get("pretty")
     if wanted:
         return wanted in {"1", "t", "T", "true", "TRUE", "True"}

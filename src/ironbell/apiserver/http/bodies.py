@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-from aiohttp import web
 
 from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMediaType
 from ironbell.apiserver.http import protobuf
 from ironbell.apiserver.http.media import JSON, content_type
-from ironbell.codec import goyaml
+from ironbell.apiserver.http.server.message import MAX_BODY_BYTES, BodyMalformed, BodyTooLarge, Request
 
-MAX_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60
 
 _YAML_TYPES = {"application/yaml", "application/x-yaml", "text/yaml"}
@@ -31,23 +29,28 @@ class RequestTimeout(ApiError):  # noqa: N818 - as the API's reason
     code, reason = 408, "Timeout"
 
 
-async def read(request: web.BaseRequest) -> bytes:
+async def read(request: Request) -> bytes:
     """The whole body as it was sent.
 
     Raises:
         RequestTooLarge: it is longer than 3 MiB.
+        BadRequest: its framing is broken.
         RequestTimeout: it did not arrive within a minute.
     """
     try:
+        if request.has_arrived:
+            return await request.read()
         async with asyncio.timeout(READ_TIMEOUT_S):
             return await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        raise RequestTooLarge(f"Request entity too large: limit is {MAX_BYTES}") from error
+    except BodyTooLarge as error:
+        raise RequestTooLarge(f"Request entity too large: limit is {MAX_BODY_BYTES}") from error
+    except BodyMalformed as error:
+        raise BadRequest("the request's body is malformed") from error
     except TimeoutError as error:
         raise RequestTimeout(f"the request's body did not arrive within {READ_TIMEOUT_S} seconds") from error
 
 
-async def read_object(request: web.BaseRequest, *, strict: bool = False) -> bytes:
+async def read_object(request: Request, *, strict: bool = False) -> bytes:
     """The body of a create, replace or delete, as JSON; in YAML, `strict` refuses duplicate keys.
 
     Raises:
@@ -65,7 +68,7 @@ async def read_object(request: web.BaseRequest, *, strict: bool = False) -> byte
     raise UnsupportedMediaType(_unsupported([JSON, "application/yaml", protobuf.MEDIA_TYPE]))
 
 
-async def read_patch(request: web.BaseRequest) -> tuple[bytes, PatchType]:
+async def read_patch(request: Request) -> tuple[bytes, PatchType]:
     """The body of a patch, as JSON, with its type.
 
     Raises:
@@ -92,6 +95,8 @@ async def _from_yaml(body: bytes, *, strict: bool) -> bytes:
 
 
 def _convert(body: bytes, *, strict: bool) -> bytes:
+    from ironbell.codec import goyaml  # few clients send YAML
+
     try:
         return msgspec.json.encode(goyaml.load(body, strict=strict))
     except goyaml.YamlError as error:

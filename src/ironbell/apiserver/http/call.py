@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from aiohttp import web
-
 from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import measures
 from ironbell.apiserver.http.media import Format, object_format
 from ironbell.apiserver.http.parameters import Query
+from ironbell.apiserver.http.server.message import Request
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.metadata import path_segment_fault
@@ -69,7 +68,7 @@ class Streams:
 class Call:
     """An authenticated request for a served resource."""
 
-    request: web.BaseRequest
+    request: Request
     server: ApiServer
     api: ServerApi
     identity: Identity

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from ironbell.apiserver.connect import ConnectRequest
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.call import Call
-from ironbell.apiserver.http.sending import open_stream, send
+from ironbell.apiserver.http.sending import ChunkStream, chunk
+from ironbell.apiserver.http.server.message import Response
 
 
-async def connect(call: Call) -> web.StreamResponse:
+async def connect(call: Call) -> Response:
     """Call the subresource's handler and stream its answer until it ends, the client leaves or the server stops."""
     target, request = call.target, call.request
     asked = ConnectRequest(
@@ -24,9 +23,9 @@ async def connect(call: Call) -> web.StreamResponse:
     )
     answered = await call.api.connect(call.info.collection, asked)
     headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
-    response = await open_stream(request, headers, status=answered.status)
+    stream = ChunkStream(request, headers, status=answered.status)
     async with call.streams.until(None):
-        async for chunk in answered.chunks:
-            await send(response, chunk)
-    await response.write_eof()
-    return response
+        async for piece in answered.chunks:
+            if piece:  # an empty chunk is the last one
+                await stream.send(chunk(piece))
+    return stream.end()

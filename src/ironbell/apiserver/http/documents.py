@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import prometheus_client
-from aiohttp import web
 
 from ironbell.api.client import ApiError, NotFound
 from ironbell.apiserver import discovery
@@ -23,6 +22,7 @@ from ironbell.apiserver.discovery import Entry, entries
 from ironbell.apiserver.http.answers import answer, answer_value, text
 from ironbell.apiserver.http.call import NO_RESOURCE
 from ironbell.apiserver.http.media import JSON, NotAcceptable, discovery_version, ranges, require_json
+from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identities.accounts import AccountTokens
 from ironbell.apiserver.openapi import OpenApi
@@ -73,7 +73,7 @@ class Documents:
         """Host and port where clients find the server, once that is known."""
         self._openapi = OpenApi(server.resources, git_version())
 
-    async def discovery(self, request: web.BaseRequest, path: str, target: Target | None) -> web.StreamResponse:
+    async def discovery(self, request: Request, path: str, target: Target | None) -> Response:
         """`/api`, `/apis`, and the resources of one group or version."""
         accept = request.headers.get("Accept", "")
         if target is None or (target.group == "" and not target.version):
@@ -91,7 +91,7 @@ class Documents:
             raise NotFound(NO_RESOURCE)
         return await answer_value(request, document)
 
-    async def openapi(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    async def openapi(self, request: Request, path: str) -> Response:
         """`/openapi/v2`, `/openapi/v3` and the documents below it."""
         if path == "/openapi/v2":
             return await self._openapi_v2(request)
@@ -103,7 +103,7 @@ class Documents:
             raise NotFound(NO_RESOURCE)
         body, digest = document
         if _matches(request, digest):
-            return web.Response(status=304, headers={"ETag": f'"{digest}"'})
+            return Response(status=304, headers={"ETag": f'"{digest}"'})
         asked = request.query.get("hash", "")
         # A client that names the hash may keep the document for as long as it likes: another one has another address.
         lasting = {"Cache-Control": f"public, max-age={_YEAR_S}"} if asked == digest else {}
@@ -128,7 +128,7 @@ class Documents:
         ]
         return {"paths": sorted([*found, *fixed])}
 
-    async def identity(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    async def identity(self, request: Request, path: str) -> Response:
         """What others need to check the tokens of ServiceAccounts (OpenID Connect Discovery 1.0)."""
         if path == "/openid/v1/jwks":
             body, media_type = {"keys": [self._accounts.key.jwk()]}, "application/jwk-set+json"
@@ -147,12 +147,12 @@ class Documents:
             "id_token_signing_alg_values_supported": ["ES256"],
         }
 
-    async def metrics(self) -> web.StreamResponse:
+    async def metrics(self) -> Response:
         """Prometheus' text exposition of the process."""
         exposed = await asyncio.to_thread(prometheus_client.generate_latest)
-        return web.Response(body=exposed, headers={"Content-Type": _EXPOSITION})
+        return Response(body=exposed, headers={"Content-Type": _EXPOSITION})
 
-    async def _openapi_v2(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _openapi_v2(self, request: Request) -> Response:
         """Protocol buffers if the client names them first, else JSON."""
         accepted = [one.media_type for one in ranges(request.headers.get("Accept", ""))]
         chosen = next((offered for offered in accepted if offered in _PROTOBUF | _JSON), "")
@@ -161,7 +161,7 @@ class Documents:
         body = await asyncio.to_thread(self._openapi.v2, protobuf=chosen in _PROTOBUF)
         return await answer(request, body, media_type=MEDIA_TYPE if chosen in _PROTOBUF else JSON, pretty=False)
 
-    async def _root(self, request: web.BaseRequest, version: str, *, core: bool) -> web.StreamResponse:
+    async def _root(self, request: Request, version: str, *, core: bool) -> Response:
         found = self._entries()
         if not version:
             return await answer_value(
@@ -171,7 +171,7 @@ class Documents:
         digest = hashlib.sha512(body).hexdigest().upper()
         headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
         if _matches(request, digest):
-            return web.Response(status=304, headers=headers)
+            return Response(status=304, headers=headers)
         media_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
         return await answer(request, body, media_type=media_type, headers=headers)
 
@@ -182,7 +182,7 @@ class Documents:
 _CHECKS = ("ping", "store")
 
 
-def health(request: web.BaseRequest, path: str) -> web.Response:
+def health(request: Request, path: str) -> Response:
     """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open."""
     kind, _, check = path.strip("/").partition("/")
     if check and check not in _CHECKS:
@@ -197,11 +197,11 @@ def health(request: web.BaseRequest, path: str) -> web.Response:
     return text("\n".join([*lines, f"{kind} check passed", ""]))
 
 
-def _matches(request: web.BaseRequest, digest: str) -> bool:
+def _matches(request: Request, digest: str) -> bool:
     return request.headers.get("If-None-Match", "").strip().strip('"') == digest
 
 
-def no_page() -> web.Response:
+def no_page() -> Response:
     """The answer where nothing is, not even an API."""
     return text("404 page not found\n", status=404)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import structlog
-from aiohttp import web
 
 from ironbell.api.client import ApiError, NotFound, TooManyRequests, Unauthorized
 from ironbell.apiserver.auth import ANONYMOUS, authenticate, is_open
@@ -30,6 +29,7 @@ from ironbell.apiserver.http.parameters import flag
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
 from ironbell.apiserver.http.sending import common_headers, finish, leave_seat, set_common_headers, set_seat
+from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target, parse
 from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.impersonation import impersonated, wanted_identity
@@ -43,7 +43,7 @@ MAX_IN_FLIGHT = 2000
 SERVER_NAME = "ironbell"
 
 _log = structlog.get_logger()
-_Verb = Callable[[Call], Awaitable[web.StreamResponse]]
+_Verb = Callable[[Call], Awaitable[Response]]
 
 _OBJECT_VERBS: dict[str, tuple[str, _Verb]] = {
     "GET": ("get", reads.get),
@@ -91,7 +91,7 @@ class Handler:
     fairness: Fairness = field(default_factory=Fairness)
     _in_flight: int = 0
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def __call__(self, request: Request) -> Response:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
         progress.notes = begin_notes()
@@ -103,8 +103,8 @@ class Handler:
                 set_common_headers(request, {"Audit-Id": progress.audit_id, "Server": SERVER_NAME}, said=said)
                 response = await self._guarded(request, progress)
             code = response.status
-            if not response.prepared:
-                response.headers.extend(common_headers(request))
+            if not response.is_sent:
+                response.headers += common_headers(request)
             await finish(request, response)
             return response
         finally:
@@ -112,7 +112,7 @@ class Handler:
             self._in_flight -= 1
             self._record(request, progress, code)
 
-    async def _guarded(self, request: web.BaseRequest, progress: _Progress) -> web.StreamResponse:
+    async def _guarded(self, request: Request, progress: _Progress) -> Response:
         try:
             if self._in_flight > MAX_IN_FLIGHT + len(self.streams):
                 measures.REJECTED.inc()
@@ -127,10 +127,9 @@ class Handler:
             fault = ApiError(f"internal error: look for {progress.audit_id} in the server's log")
             return await refuse(request, fault)
 
-    async def _routed(self, request: web.BaseRequest, progress: _Progress) -> web.StreamResponse:
-        raw = request.rel_url.raw_path
-        path = raw.rstrip("/") or "/"
-        progress.identity = authenticate(request.headers, _peer_certificate(request), self.tokens)
+    async def _routed(self, request: Request, progress: _Progress) -> Response:
+        path = request.path.rstrip("/") or "/"
+        progress.identity = authenticate(request.headers, request.connection.peer_certificate(), self.tokens)
         if is_open(path):
             return await self._open(request, path)
         if progress.identity is ANONYMOUS:
@@ -146,19 +145,19 @@ class Handler:
                 return await self._resource(request, target, progress)
         return await self._document(request, path, progress)
 
-    def _impersonate(self, request: web.BaseRequest, target: Target | None, path: str, progress: _Progress) -> None:
+    def _impersonate(self, request: Request, target: Target | None, path: str, progress: _Progress) -> None:
         wanted = wanted_identity(tuple(request.headers.items()))
         if wanted is not None:
             outside = Attributes(request.method.lower(), path=path)
             what = outside if target is None else _attributes(request, target)
             progress.acting_as = impersonated(wanted, progress.identity, self.server.authorizer, what=what)
 
-    async def _open(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+    async def _open(self, request: Request, path: str) -> Response:
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         return await answer_value(request, version_info()) if path == "/version" else health(request, path)
 
-    async def _document(self, request: web.BaseRequest, path: str, progress: _Progress) -> web.StreamResponse:
+    async def _document(self, request: Request, path: str, progress: _Progress) -> Response:
         self._authorize(progress.effective, Attributes(request.method.lower(), path=path))
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
@@ -174,7 +173,7 @@ class Handler:
             return await answer_value(request, self.documents.index())
         return no_page()
 
-    async def _resource(self, request: web.BaseRequest, target: Target, progress: _Progress) -> web.StreamResponse:
+    async def _resource(self, request: Request, target: Target, progress: _Progress) -> Response:
         progress.target = target
         review = find_review(target)
         if review is not None:
@@ -208,7 +207,7 @@ class Handler:
         if not decision.allowed:
             raise refusal(identity, wanted, reason=decision.reason)
 
-    def _record(self, request: web.BaseRequest, progress: _Progress, code: int) -> None:
+    def _record(self, request: Request, progress: _Progress, code: int) -> None:
         """Count and report; a code of zero says that the client left before it was answered."""
         seconds = self.server.clock.monotonic() - progress.started
         measures.IN_FLIGHT.set(self._in_flight)
@@ -219,12 +218,12 @@ class Handler:
             record = AuditRecord(
                 progress.audit_id, progress.identity, progress.acting_as, progress.verb, request.raw_path,
                 progress.target, code, self.server.clock.now() - timedelta(seconds=seconds), seconds,
-                request.remote or "", request.headers.get("User-Agent", ""), progress.notes,
+                request.remote, request.headers.get("User-Agent", ""), progress.notes,
             )  # fmt: skip
             self.audit(record)
 
 
-def _attributes(request: web.BaseRequest, target: Target) -> Attributes:
+def _attributes(request: Request, target: Target) -> Attributes:
     """What a request wants of a resource that may not exist."""
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(request.method)
     verb = found[0] if found else request.method.lower()
@@ -256,8 +255,3 @@ def _choose(call: Call) -> tuple[str, _Verb]:
     if not subresource and found[0] not in call.info.verbs:
         raise method_not_allowed()
     return found
-
-
-def _peer_certificate(request: web.BaseRequest) -> dict[str, object] | None:
-    transport = request.transport
-    return transport.get_extra_info("peercert") if transport is not None else None

@@ -9,87 +9,47 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
 
-from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
-from multidict import CIMultiDict
-
 from ironbell.apiserver.http import warnings
 from ironbell.apiserver.http.fairness import Seat
+from ironbell.apiserver.http.server.connection import Connection
+from ironbell.apiserver.http.server.message import Request, Response
 
 WRITE_TIMEOUT_S = 30
 STREAM_FROM_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _UNSENT_BYTES = 64 * 1024
-"""What may lie in a stream's buffer before whoever writes has to wait."""
-_COMMON: web.RequestKey[Mapping[str, str]] = web.RequestKey("headers", Mapping)
-_SEAT: web.RequestKey[Seat] = web.RequestKey("seat", Seat)
-_SAID: web.RequestKey[Iterable[str]] = web.RequestKey("warnings", Iterable)
+_LAST = b"0\r\n\r\n"
 
 
-def set_common_headers(request: web.BaseRequest, headers: Mapping[str, str], *, said: Iterable[str]) -> None:
+def set_common_headers(request: Request, headers: Mapping[str, str], *, said: Iterable[str]) -> None:
     """Give a request the headers that its answer must have, whoever makes it; `said` grows with the warnings."""
-    request[_COMMON] = headers
-    request[_SAID] = said
+    request.common, request.said = headers, said
 
 
-def common_headers(request: web.BaseRequest) -> list[tuple[str, str]]:
+def common_headers(request: Request) -> list[tuple[str, str]]:
     """The headers that every answer to this request has."""
-    found: Mapping[str, str] = request.get(_COMMON, {})
-    return [*found.items(), *warnings.headers(request.get(_SAID, ()))]
+    return [*request.common.items(), *warnings.headers(request.said)]
 
 
-def set_seat(request: web.BaseRequest, seat: Seat) -> None:
+def set_seat(request: Request, seat: Seat) -> None:
     """Remember the seat that a request holds, which it gives back before it waits for its client."""
-    request[_SEAT] = seat
+    request.seat = seat
 
 
-def leave_seat(request: web.BaseRequest) -> None:
+def leave_seat(request: Request) -> None:
     """Give back the seat that a request holds, if it has one."""
-    seat = request.get(_SEAT)
-    if seat is not None:
-        seat.leave()
+    if request.seat is not None:
+        request.seat.leave()
 
 
-async def finish(request: web.BaseRequest, response: web.StreamResponse) -> None:
+async def finish(request: Request, response: Response) -> None:
     """Send an answer that is there as a whole, while its request has its seat; without waiting for a slow client."""
-    seat = request.get(_SEAT)
-    if seat is None or response.prepared:
+    if request.seat is None or response.is_sent:
         return
     with contextlib.suppress(ConnectionError):  # a client that has left misses nothing
-        writer = await response.prepare(request)
-        await response.write_eof()
-        if writer is not None:
-            seat.leave_soon()
-            await writer.drain()
-
-
-async def open_stream(
-    request: web.BaseRequest, headers: Mapping[str, str], *, status: int = 200, length: int | None = None
-) -> web.StreamResponse:
-    """Begin an answer; in chunks unless its length is known."""
-    response = web.StreamResponse(status=status, headers=CIMultiDict([*common_headers(request), *headers.items()]))
-    seat = request.get(_SEAT)
-    if seat is not None:
-        seat.leave_soon()
-    if length is None:
-        response.enable_chunked_encoding()
-    else:
-        response.content_length = length
-    await response.prepare(request)
-    return response
-
-
-async def send(response: web.StreamResponse, piece: bytes | memoryview) -> None:
-    """Send one piece.
-
-    Raises:
-        ConnectionResetError: the client is gone or does not read.
-    """
-    try:
-        async with asyncio.timeout(WRITE_TIMEOUT_S):
-            await response.write(piece)
-    except TimeoutError as error:
-        raise ConnectionResetError("the client does not read") from error
+        request.connection.send(request, response)
+        request.seat.leave_soon()
+        await _drain(request.connection)
 
 
 def chunk(piece: bytes) -> bytes:
@@ -98,33 +58,29 @@ def chunk(piece: bytes) -> bytes:
 
 
 class ChunkStream:
-    """An answer in chunks that are made before, since many get the same ones.
+    """An answer without a known length, in chunks that are made before, since many may get the same ones.
 
-    They go straight to the transport: with thousands of watchers every step on the way counts.
+    A client of HTTP/1.0, which knows no chunks, gets them without their frames until the connection ends.
     """
 
-    __slots__ = ("_response", "_transport", "_writer")
+    __slots__ = ("_connection", "_is_framed", "_transport", "status")
 
-    def __init__(
-        self, response: web.StreamResponse, writer: AbstractStreamWriter, transport: asyncio.WriteTransport
-    ) -> None:
-        self._response, self._writer, self._transport = response, writer, transport
-
-    @classmethod
-    async def open(cls, request: web.BaseRequest, headers: Mapping[str, str]) -> ChunkStream:
+    def __init__(self, request: Request, headers: Mapping[str, str], *, status: int = 200) -> None:
         """Begin the answer.
 
         Raises:
             ConnectionResetError: the client is gone.
         """
         leave_seat(request)
-        response = web.StreamResponse(headers=CIMultiDict([*common_headers(request), *headers.items()]))
-        response.enable_chunked_encoding()
-        writer, transport = await response.prepare(request), request.transport
-        if writer is None or transport is None:
-            raise ConnectionResetError("the client is gone")
-        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
-        return cls(response, writer, transport)
+        self.status = status
+        self._connection = request.connection
+        self._transport = request.connection.transport
+        self._is_framed = request.is_current
+        framing = [("Transfer-Encoding", "chunked")] if self._is_framed else []
+        if not self._is_framed:
+            request.keeps_alive = False
+        sent = [*common_headers(request), *headers.items(), *framing]
+        self._transport.write(self._connection.complete_head(request, status, sent))
 
     async def send(self, made: bytes) -> None:
         """Send what `chunk` gave.
@@ -135,29 +91,36 @@ class ChunkStream:
         transport = self._transport
         if transport.is_closing():
             raise ConnectionResetError("the client is gone")
-        transport.write(made)
+        transport.write(made if self._is_framed else made.partition(b"\r\n")[2][:-2])
         if transport.get_write_buffer_size() > _UNSENT_BYTES:
-            try:
-                async with asyncio.timeout(WRITE_TIMEOUT_S):
-                    await self._writer.drain()
-            except TimeoutError as error:
-                raise ConnectionResetError("the client does not read") from error
+            await _drain(self._connection)
 
-    async def end(self) -> web.StreamResponse:
+    def end(self) -> Response:
         """End the answer, and give it."""
-        await self._response.write_eof()
-        return self._response
+        if self._is_framed:
+            self._connection.write(_LAST)
+        return Response(status=self.status, is_sent=True)
 
 
-async def send_whole(
-    request: web.BaseRequest, body: bytes, *, status: int, headers: Mapping[str, str]
-) -> web.StreamResponse:
+async def send_whole(request: Request, body: bytes, *, status: int, headers: Mapping[str, str]) -> Response:
     """Answer with a body that is there already: small ones at once, large ones in pieces."""
     if len(body) < STREAM_FROM_BYTES or request.method == "HEAD":
-        return web.Response(status=status, body=body, headers=headers)
-    response = await open_stream(request, headers, status=status, length=len(body))
+        return Response(status=status, body=body, headers=headers)
+    connection = request.connection
+    if request.seat is not None:
+        request.seat.leave_soon()
+    sent = [*common_headers(request), *headers.items(), ("Content-Length", str(len(body)))]
+    connection.write(connection.complete_head(request, status, sent))
     view = memoryview(body)
     for start in range(0, len(body), _PIECE_BYTES):
-        await send(response, view[start : start + _PIECE_BYTES])
-    await response.write_eof()
-    return response
+        connection.transport.write(view[start : start + _PIECE_BYTES])
+        await _drain(connection)
+    return Response(status=status, is_sent=True)
+
+
+async def _drain(connection: Connection) -> None:
+    try:
+        async with asyncio.timeout(WRITE_TIMEOUT_S):
+            await connection.drain()
+    except TimeoutError as error:
+        raise ConnectionResetError("the client does not read") from error

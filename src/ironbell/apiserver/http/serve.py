@@ -15,18 +15,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import structlog
-from aiohttp import web
 
 from ironbell.apiserver.actions import Action
 from ironbell.apiserver.auth import Tokens
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditSink
-from ironbell.apiserver.http.bodies import MAX_BYTES
 from ironbell.apiserver.http.documents import Documents
 from ironbell.apiserver.http.handler import Handler
+from ironbell.apiserver.http.server.listener import Listener
 from ironbell.apiserver.identities.accounts import AccountTokens, Reference
 from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.jwt import SigningKey
@@ -38,11 +36,7 @@ from ironbell.apiserver.pki import Authority, KeyPair, make_private_folder
 from ironbell.apiserver.store.entry import Entry
 from ironbell.base.errors import IronbellError, Retry
 
-BACKLOG = 4096
 SHUTDOWN_TIMEOUT_S = 2
-KEEPALIVE_S = 180
-MAX_LINE_BYTES = 128 * 1024
-"""Of the request line and of each header: selectors of many names are long."""
 ADMIN_USER = "kubernetes-admin"
 
 _SECRET_TOKEN_S = 20 * 365 * 24 * 3600
@@ -119,12 +113,11 @@ async def serve(
     documents = Documents(server, accounts)
     static = [pki.static_tokens] if pki.static_tokens is not None else []
     handler = Handler(server, BearerTokens([pki.tokens, *static], accounts), documents, audit=audit)
-    runner = web.ServerRunner(_web_server(handler), shutdown_timeout=SHUTDOWN_TIMEOUT_S)
-    await runner.setup()
+    listener = Listener(handler, server.clock)
     try:
-        host, port = await _listen(runner, pki, tls_address)
+        host, port = await _listen(listener, pki, tls_address)
         if unix_socket is not None:
-            await _listen_locally(runner, unix_socket, unix_socket_mode)
+            await _listen_locally(listener, unix_socket, unix_socket_mode)
         running = Running(host, port, None, pki.authority, pki.tokens, unix_socket)
         if tls_address is not None:
             path = await asyncio.to_thread(
@@ -136,7 +129,7 @@ async def serve(
         yield running
     finally:
         handler.streams.close()
-        await runner.cleanup()
+        await listener.close(grace_s=SHUTDOWN_TIMEOUT_S)
         if unix_socket is not None:
             _remove(unix_socket)
 
@@ -166,39 +159,19 @@ def _offer_tokens(server: ApiServer, accounts: AccountTokens, pki: _Pki) -> None
     server.accounts.publish(pki.authority.certificate_pem, for_secret)
 
 
-def _web_server(handler: Handler) -> web.Server:
-    loop = asyncio.get_running_loop()
-
-    def make(message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]) -> web.BaseRequest:
-        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BYTES)
-
-    return web.Server(
-        handler,
-        request_factory=make,
-        handler_cancellation=True,
-        access_log=None,
-        auto_decompress=False,
-        keepalive_timeout=KEEPALIVE_S,
-        max_line_size=MAX_LINE_BYTES,
-        max_field_size=MAX_LINE_BYTES,
-    )
-
-
-async def _listen(runner: web.ServerRunner, pki: _Pki, address: tuple[str, int] | None) -> tuple[str, int]:
+async def _listen(listener: Listener, pki: _Pki, address: tuple[str, int] | None) -> tuple[str, int]:
     if address is None:
         return "", 0
     host, port = address
-    site = web.TCPSite(runner, host, port, ssl_context=_tls(pki), backlog=BACKLOG)
     try:
-        await site.start()
+        return host, await listener.listen(host, port, _tls(pki))
     except OSError as error:
         raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    return host, runner.addresses[-1][1]
 
 
-async def _listen_locally(runner: web.ServerRunner, path: Path, mode: int) -> None:
+async def _listen_locally(listener: Listener, path: Path, mode: int) -> None:
     try:
-        await web.UnixSite(runner, path, backlog=BACKLOG).start()
+        await listener.listen_locally(path)
         _restrict(path, mode)
     except OSError as error:
         raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from error

@@ -15,7 +15,6 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from ironbell.api.client import ApiError, EventType, Expired, ListOptions, TimedOut, WatchEvent
 from ironbell.apiserver import tables
@@ -23,13 +22,14 @@ from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
 from ironbell.apiserver.http.sending import ChunkStream, chunk
+from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import include, plain_list, table_printer
 from ironbell.apiserver.status import status_object
 
 _SHORTEST_S = 1800
 
 
-async def watch(call: Call) -> web.StreamResponse:
+async def watch(call: Call) -> Response:
     """Stream changes until the client leaves, its time is over, or the server stops."""
     shown, wanted = call.format(watching=True), watch_parameters(call.query)
     writer = _Writer(call, shown, wanted)
@@ -52,9 +52,9 @@ async def _stream(
     first: asyncio.Future[WatchEvent],
     events: AsyncIterator[WatchEvent],
     wanted: WatchParameters,
-) -> web.StreamResponse:
+) -> Response:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
-    stream = await ChunkStream.open(call.request, headers)
+    stream = ChunkStream(call.request, headers)
     async with call.streams.until(_lifetime_s(call, wanted)):
         try:
             await _send(stream, writer, await first)
@@ -64,7 +64,7 @@ async def _stream(
             pass
         except ApiError as error:
             await stream.send(chunk(_line("ERROR", msgspec.json.encode(status_object(error)))))
-    return await stream.end()
+    return stream.end()
 
 
 async def _send(stream: ChunkStream, writer: _Writer, event: WatchEvent) -> None:

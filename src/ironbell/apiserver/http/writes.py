@@ -5,20 +5,19 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/create.go, update.go, patch
 
 from __future__ import annotations
 
-from aiohttp import web
-
 from ironbell.api.client import PatchType, WriteOptions
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.answers import answer
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.deletions import DeleteParameters, delete_parameters
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
+from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import list_body, object_body
 from ironbell.apiserver.surface import Stored
 from ironbell.apiserver.warnings import warn
 
 
-async def create(call: Call) -> web.StreamResponse:
+async def create(call: Call) -> Response:
     """Store a new object."""
     shown, options = call.format(), write_options(call.query, call.user_agent, kind="CreateOptions")
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
@@ -29,7 +28,7 @@ async def create(call: Call) -> web.StreamResponse:
     return await answer(call.request, made, status=201, media_type=shown.media_type)
 
 
-async def act(call: Call) -> web.StreamResponse:
+async def act(call: Call) -> Response:
     """Create a subresource that is not stored."""
     options, target = write_options(call.query, call.user_agent, kind="CreateOptions"), call.target
     body = await bodies.read_object(call.request)
@@ -39,7 +38,7 @@ async def act(call: Call) -> web.StreamResponse:
     return await answer(call.request, answered, status=201)
 
 
-async def replace(call: Call) -> web.StreamResponse:
+async def replace(call: Call) -> Response:
     """Store an object in place of the present one."""
     shown, target = call.format(), call.target
     options = write_options(call.query, call.user_agent, kind="UpdateOptions")
@@ -55,7 +54,7 @@ async def replace(call: Call) -> web.StreamResponse:
     return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type)
 
 
-async def patch(call: Call) -> web.StreamResponse:
+async def patch(call: Call) -> Response:
     """Change parts of an object."""
     shown, target = call.format(), call.target
     body, patch_type = await bodies.read_patch(call.request)
@@ -71,7 +70,7 @@ async def patch(call: Call) -> web.StreamResponse:
     return await answer(call.request, object_body(call, stored.body, shown), status=status, media_type=shown.media_type)
 
 
-async def delete(call: Call) -> web.StreamResponse:
+async def delete(call: Call) -> Response:
     """Delete an object, or mark it if finalizers hold it."""
     shown, target = call.format(), call.target
     given = delete_parameters(call.query, await bodies.read_object(call.request))
@@ -86,7 +85,7 @@ async def delete(call: Call) -> web.StreamResponse:
     return await answer(call.request, answered, media_type=shown.media_type)
 
 
-async def delete_collection(call: Call) -> web.StreamResponse:
+async def delete_collection(call: Call) -> Response:
     """Delete what a list finds."""
     shown, what = call.format(), list_options(call.query)
     given = delete_parameters(call.query, await bodies.read_object(call.request))

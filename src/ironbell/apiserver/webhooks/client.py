@@ -16,18 +16,19 @@ import errno
 import ssl
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.webhooks.configuration import ClientConfig, ServiceReference
 from ironbell.apiserver.webhooks.services import resolve
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
+
+if TYPE_CHECKING:
+    import aiohttp
 
 MAX_ANSWER_BYTES = 16 << 20
 CONNECTIONS = 256
@@ -71,6 +72,8 @@ class WebhookClient:
         Raises:
             CallError: the webhook cannot be reached or trusted, refuses, or takes longer than `seconds`.
         """
+        import aiohttp  # the first webhook pays for it, and not every start
+
         place = self._place(where)
         shown = f'Post "{place.url}?timeout={seconds}s"'
         encoded = msgspec.json.encode(body)
@@ -90,6 +93,9 @@ class WebhookClient:
             raise CallError(f"couldn't decode the answer as JSON: {error}") from error
 
     async def _post(self, place: _Place, body: bytes, *, context: ssl.SSLContext, seconds: int) -> tuple[int, bytes]:
+        import aiohttp
+        from yarl import URL
+
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=CONNECTIONS, ttl_dns_cache=10)
             self._session = aiohttp.ClientSession(
@@ -154,6 +160,8 @@ def _trust(bundle: str) -> ssl.SSLContext:
 
 def _network_fault(error: Exception) -> str:
     """In the words that Go has for it, which people search for."""
+    import aiohttp
+
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         cause = error.certificate_error
         why = getattr(cause, "verify_message", "") or str(cause)
