@@ -9,8 +9,10 @@ comment, and `>>> NAME` ... `<<<` holds a manifest.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,13 +135,13 @@ async def _run(step: str, folder: Path, environment: dict[str, str]) -> Said:
     process = await asyncio.create_subprocess_exec(
         "bash", "-o", "pipefail", "-c", step.lstrip("!? "), cwd=folder, env=environment,
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
         async with asyncio.timeout(STEP_TIMEOUT_S):
             out, err = await process.communicate()
     except TimeoutError:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
         raise TimeoutError(f"not done within {STEP_TIMEOUT_S} s: {shlex.quote(step)}") from None
     assert process.returncode is not None
