@@ -9,7 +9,7 @@ from ironbell.apiserver.schema.compiled import compile_schema
 from ironbell.apiserver.schema.rules import Rule
 
 
-def compile_python(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False) -> Rule:
+def compile_python(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "") -> Rule:
     code = compile(rule, "rule", "eval")
     return lambda self, old: eval(code, {"self": self, "oldSelf": old})  # noqa: S307 - rules of this test
 

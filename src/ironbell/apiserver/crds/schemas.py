@@ -184,7 +184,8 @@ def _rule_faults(schema: Schema, path: str, compile_rule: CompileRule, *, uncorr
             if not text:
                 continue
             try:
-                compile_rule(text, schema, optional_old=bool(rule.get("optionalOldSelf")))
+                gives = "bool" if word == "rule" else "string"
+                compile_rule(text, schema, optional_old=bool(rule.get("optionalOldSelf")), gives=gives)
             except (IronbellError, ValueError, TypeError, LookupError, RecursionError) as error:
                 yield invalid(f"{where}.{word}", dict(rule), f"compilation failed: {error}")
         if _OLD_SELF.search(rule.get("rule", "")):

@@ -26,10 +26,14 @@ Rule = Callable[[Any, Any], Any]
 class CompileRule(Protocol):
     """Compiles an expression for values of a schema; with `optional_old`, oldSelf is an optional value.
 
+    `gives` is the type that the expression must have.
+
     The rule raises an error whose text says what failed when it cannot be evaluated.
     """
 
-    def __call__(self, rule: str, schema: Mapping[str, Any], *, optional_old: bool = False) -> Rule: ...
+    def __call__(
+        self, rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "bool"
+    ) -> Rule: ...
 
 
 CheckRules = Callable[[Any, Any, Path, list[FieldError]], None]
@@ -79,7 +83,7 @@ def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: C
         evaluate=compile_rule(text, schema, optional_old=optional),
         text=text,
         message=rule.get("message", "").strip(),
-        message_rule=compile_rule(expression, schema, optional_old=optional) if expression else None,
+        message_rule=compile_rule(expression, schema, optional_old=optional, gives="string") if expression else None,
         reason=rule.get("reason", "FieldValueInvalid"),
         field_path=rule.get("fieldPath", ""),
         type=schema.get("type", ""),

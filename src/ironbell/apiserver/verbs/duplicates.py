@@ -5,17 +5,14 @@ Source: kubernetes-sigs/json: internal/golang/encoding/json/kubernetes_patch.go 
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 _MEMBER = re.compile(rb'"\s*:')
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, duplicates among them."""
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
 def duplicate_fields(body: bytes, value: dict[str, Any]) -> list[str]:
@@ -24,19 +21,29 @@ def duplicate_fields(body: bytes, value: dict[str, Any]) -> list[str]:
     if len(_MEMBER.findall(body)) == len(_MEMBER.findall(msgspec.json.encode(value))):
         return []
     found: list[str] = []
-    _walk(json.loads(body, object_pairs_hook=_Members), "", found)
+    tokens = (match[0] for match in _TOKEN.finditer(body))
+    _walk(next(tokens), tokens, "", found)
     return found
 
 
-def _walk(value: Any, path: str, found: list[str]) -> None:
-    if isinstance(value, _Members):
+def _walk(token: bytes, tokens: Iterator[bytes], path: str, found: list[str]) -> None:
+    """Go through one value; the text is known to be JSON."""
+    if token == b"{":
         seen: set[str] = set()
-        for name, sub in value:
+        while (token := next(tokens)) != b"}":
+            if token == b",":
+                continue
+            name = msgspec.json.decode(token, type=str)
             where = f"{path}.{name}" if path else name
             if name in seen and where not in found:
                 found.append(where)
             seen.add(name)
-            _walk(sub, where, found)
-    elif isinstance(value, list):
-        for index, sub in enumerate(value):
-            _walk(sub, f"{path}[{index}]", found)
+            next(tokens)  # the colon
+            _walk(next(tokens), tokens, where, found)
+    elif token == b"[":
+        index = 0
+        while (token := next(tokens)) != b"]":
+            if token == b",":
+                index += 1
+            else:
+                _walk(token, tokens, f"{path}[{index}]", found)

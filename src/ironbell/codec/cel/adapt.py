@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.lists import KeyedList
 from ironbell.codec.cel.times import duration, timestamp
 
 Adapt = Callable[[Any], Any]
@@ -22,7 +23,7 @@ def compile_adapt(schema: Mapping[str, Any]) -> Adapt | None:
     """A closure that brings values of a schema to their types; None where all of them have them already."""
     match schema.get("type"):
         case "array" if isinstance(schema.get("items"), Mapping):
-            return _items(compile_adapt(schema["items"]))
+            return _listed(schema, _items(compile_adapt(schema["items"])))
         case "object" if isinstance(schema.get("additionalProperties"), Mapping):
             return _values(compile_adapt(schema["additionalProperties"]))
         case "object":
@@ -61,6 +62,18 @@ def _items(inner: Adapt | None) -> Adapt | None:
     if inner is None:
         return None
     return lambda value: [inner(item) for item in value] if isinstance(value, list) else value
+
+
+def _listed(schema: Mapping[str, Any], inner: Adapt | None) -> Adapt | None:
+    kind, keys = schema.get("x-kubernetes-list-type"), tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    if kind not in ("set", "map"):
+        return inner
+
+    def adapt_list(value: Any) -> Any:
+        found = inner(value) if inner is not None else value
+        return KeyedList(found, keys if kind == "map" else ()) if isinstance(found, list) else found
+
+    return adapt_list
 
 
 def _values(inner: Adapt | None) -> Adapt | None:

@@ -16,11 +16,14 @@ from typing import Any
 from ironbell.codec import effort
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.adapt import compile_adapt
+from ironbell.codec.cel.check import check
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError
 from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.library import NAMESPACED
+from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.optional import NONE, Optional
 from ironbell.codec.cel.tokens import Uint
+from ironbell.codec.cel.types import RESOURCE, TYPE_NAMES, Type, declared, optional_of
 from ironbell.codec.cel.values import arithmetic, equal, less, number_of, pay_for, type_name
 
 Scope = dict[str, Any]
@@ -30,13 +33,10 @@ ALLOWANCE_S = 0.5
 """Of processor time, for one evaluation."""
 _CALL_S = 0.5e-6
 _ELEMENT_S = 1e-6
-_MACROS = {"all", "exists", "exists_one", "existsOne", "map", "filter"}
+_MACROS = {"all", "exists", "exists_one", "existsOne", "map", "filter", "transformList", "transformMap"}
+_TRANSFORMS = {"transformList", "transformMap"}
+_QUANTIFIERS = {"all", "exists", "exists_one", "existsOne"}
 _OPTIONAL_MACROS = {"optMap", "optFlatMap"}
-_ESCAPES = {"__dot__": ".", "__dash__": "-", "__slash__": "/", "__underscores__": "__"}
-_KEYWORDS = {
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "void", "while",
-}  # fmt: skip
 
 
 def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
@@ -60,14 +60,19 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mappi
     return evaluate
 
 
-def compile_rule(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False) -> Callable[[Any, Any], Any]:
+def compile_rule(
+    rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "bool"
+) -> Callable[[Any, Any], Any]:
     """A closure over (self, oldSelf), as the embedded API asks its schemas' rules.
 
-    With `optional_old`, oldSelf is an optional value.
+    With `optional_old`, oldSelf is an optional value; `gives` names the type that the expression must have.
 
     Raises:
-        CelSyntaxError: see `compile_expression`.
+        CelSyntaxError: see `compile_expression`; and if the types in it do not fit.
     """
+    own = declared(schema)
+    if own is not None:
+        _check_types(rule, _with_resource(own), optional_old=optional_old, gives=gives)
     evaluate, adapt = compile_expression(rule, ("self", "oldSelf")), compile_adapt(schema)
 
     def ask(value: Any, old: Any) -> Any:
@@ -80,16 +85,33 @@ def compile_rule(rule: str, schema: Mapping[str, Any], *, optional_old: bool = F
     return ask
 
 
+def _with_resource(own: Type) -> Type:
+    """Every whole object has these fields, whether its schema speaks of them or not."""
+    return Type(own.name, own.of, {**RESOURCE, **own.fields}, own.schema) if own.fields is not None else own
+
+
+def _check_types(rule: str, own: Type, *, optional_old: bool, gives: str) -> None:
+    try:
+        found = check(syntax.parse(rule), {"self": own, "oldSelf": optional_of(own) if optional_old else own})
+    except RecursionError:
+        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
+    if found.name not in (gives, "dyn"):
+        what = "cel expression" if gives == "bool" else "messageExpression"
+        raise CelSyntaxError(f"{what} must evaluate to a {gives}", offset=0)
+
+
 def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
     match node:
         case syntax.Literal(value):
             return lambda _: value
         case syntax.Name(name):
+            if name not in known and name in TYPE_NAMES:
+                return lambda _: TYPE_NAMES[name]
             if name not in known:
                 raise CelSyntaxError(f"undeclared reference to {name!r}", offset=0)
             return lambda scope: scope[name]
         case syntax.Select(operand, field, is_optional):
-            inner, names = _compile(operand, known), _field_names(field)
+            inner, names = _compile(operand, known), field_names(field)
             if is_optional:
                 return lambda scope: _optionally(inner(scope), lambda value: _select(value, names))
             return lambda scope: _through(inner(scope), lambda value: _select(value, names))
@@ -114,8 +136,6 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
             function = NAMESPACED.get(f"{node.target.name}.{node.function}")
             if function is not None:
                 return _applied(function, [_compile(part, known) for part in node.arguments])
-            if (node.target.name, node.function) == ("cel", "bind"):
-                return _bind(node, known)
         if node.function in _OPTIONAL_MACROS:
             return _optional_map(node, known)
         if node.function in _MACROS:
@@ -196,6 +216,8 @@ def _logic(left: Step, right: Step, scope: Scope, *, decides: bool) -> bool:
 
 def _macro(node: syntax.Call, known: frozenset[str]) -> Step:
     assert node.target is not None  # noqa: S101
+    if node.function in _TRANSFORMS or (node.function in _QUANTIFIERS and len(node.arguments) == 3):
+        return _indexed_macro(node, known)
     variable = node.arguments[0] if node.arguments else None
     if not isinstance(variable, syntax.Name) or len(node.arguments) not in {2, 3}:
         raise CelSyntaxError(f"{node.function} needs a variable and an expression", offset=0)
@@ -209,6 +231,31 @@ def _macro(node: syntax.Call, known: frozenset[str]) -> Step:
             raise CelError(f"no such overload: {type_name(values)}.{node.function}()")
         effort.spend(_ELEMENT_S * len(values))
         return run([_Element(scope, name, value) for value in values], steps)
+
+    return comprehend
+
+
+def _indexed_macro(node: syntax.Call, known: frozenset[str]) -> Step:
+    """A macro over the places (or keys) and the values of a list or map."""
+    assert node.target is not None  # noqa: S101
+    first, second = node.arguments[:2] if len(node.arguments) > 2 else (None, None)
+    if not isinstance(first, syntax.Name) or not isinstance(second, syntax.Name) or len(node.arguments) > 4:
+        raise CelSyntaxError(f"{node.function} needs two variables and an expression", offset=0)
+    names, target = (first.name, second.name), _compile(node.target, known)
+    steps = [_compile(argument, known | set(names)) for argument in node.arguments[2:]]
+    function = node.function
+
+    def comprehend(scope: Scope) -> Any:
+        values = target(scope)
+        if not isinstance(values, list | dict):
+            raise CelError(f"no such overload: {type_name(values)}.{function}()")
+        effort.spend(_ELEMENT_S * len(values))
+        pairs = list(enumerate(values) if isinstance(values, list) else values.items())
+        elements = [_Element({**scope, names[0]: key}, names[1], value) for key, value in pairs]
+        if function == "transformMap":
+            chosen = [place for place, one in enumerate(elements) if len(steps) == 1 or _truth(one.ask(steps[0]))]
+            return {pairs[place][0]: elements[place].ask(steps[-1]) for place in chosen}
+        return _mapped(elements, steps) if function == "transformList" else _MACRO_BODIES[function](elements, steps)
 
     return comprehend
 
@@ -259,7 +306,7 @@ _MACRO_BODIES["existsOne"] = _MACRO_BODIES["exists_one"]
 def _has(node: syntax.Call, known: frozenset[str]) -> Step:
     if len(node.arguments) != 1 or not isinstance(node.arguments[0], syntax.Select):
         raise CelSyntaxError("has() needs a field, such as has(self.name)", offset=0)
-    inner, names = _compile(node.arguments[0].operand, known), _field_names(node.arguments[0].field)
+    inner, names = _compile(node.arguments[0].operand, known), field_names(node.arguments[0].field)
 
     def has(scope: Scope) -> bool:
         value = inner(scope)
@@ -270,16 +317,6 @@ def _has(node: syntax.Call, known: frozenset[str]) -> Step:
         return any(value.get(name) is not None for name in names)
 
     return has
-
-
-def _field_names(field: str) -> tuple[str, ...]:
-    """The names that a selector may mean: as written, and unescaped by Kubernetes' rule for CEL property names."""
-    plain = field
-    if field.startswith("__") and field.endswith("__") and field[2:-2] in _KEYWORDS:
-        plain = field[2:-2]
-    for escape, text in _ESCAPES.items():
-        plain = plain.replace(escape, text)
-    return (field,) if plain == field else (field, plain)
 
 
 def _optionally(value: Any, find: Callable[[Any], Any]) -> Optional:
@@ -297,14 +334,6 @@ def _optionally(value: Any, find: Callable[[Any], Any]) -> Optional:
 def _through(value: Any, find: Callable[[Any], Any]) -> Any:
     """What is found in a value; in an optional one, it is optional too."""
     return _optionally(value, find) if isinstance(value, Optional) else find(value)
-
-
-def _bind(node: syntax.Call, known: frozenset[str]) -> Step:
-    if len(node.arguments) != 3 or not isinstance(node.arguments[0], syntax.Name):
-        raise CelSyntaxError("cel.bind() needs a variable, its value and an expression", offset=0)
-    name, value = node.arguments[0].name, _compile(node.arguments[1], known)
-    body = _compile(node.arguments[2], known | {name})
-    return lambda scope: body({**scope, name: value(scope)})
 
 
 def _optional_map(node: syntax.Call, known: frozenset[str]) -> Step:

@@ -194,6 +194,22 @@ def _index_of(values: Any, wanted: Any) -> int:
     raise CelError(f"no such overload: indexOf({type_name(values)})")
 
 
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in {"true", "True", "TRUE", "t", "1"}:
+        return True
+    if value in {"false", "False", "FALSE", "f", "0"}:
+        return False
+    raise CelError(f"type conversion error from '{type_name(value)}' to 'bool'")
+
+
+def _char_at(text: str, place: int) -> str:
+    if not 0 <= place <= len(text):
+        raise CelError(f"index out of range: {place}")
+    return text[place : place + 1]
+
+
 def _last_index_of(values: Any, wanted: Any) -> int:
     if isinstance(values, str) and isinstance(wanted, str):
         return values.rfind(wanted)
@@ -235,7 +251,7 @@ FUNCTIONS: dict[str, Function] = {
     "double": _double,
     "string": _string,
     "bytes": lambda value: value.encode() if isinstance(value, str) else value,
-    "bool": lambda value: value if isinstance(value, bool) else _string(value) in {"true", "True", "TRUE", "t", "1"},
+    "bool": _bool,
     "dyn": lambda value: value,
     "type": type_name,
     "url": _url,
@@ -258,10 +274,9 @@ METHODS: dict[str, Function] = {
     "split": _typed("split", str, str)(lambda text, by: text.split(by) if by else list(text)),
     "join": _join,
     "substring": _substring,
-    "charAt": _typed("charAt", str, int)(lambda text, place: text[place : place + 1]),
+    "charAt": _typed("charAt", str, int)(_char_at),
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
-    "reverse": _typed("reverse", str)(lambda text: text[::-1]),
     "getQuery": _query,
     "isSorted": _sorted,
     "min": _extreme(lowest=True),

@@ -6,18 +6,20 @@ ext/encoders.go, ext/strings.go.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cmp_to_key
 from typing import Any
 
+import msgspec
+
 from ironbell.base import quantities
+from ironbell.codec import effort
 from ironbell.codec.cel import network, optional
 from ironbell.codec.cel.errors import CelError
 from ironbell.codec.cel.times import TIME_METHODS, duration, timestamp
-from ironbell.codec.cel.values import equal, number_of, pay_for, type_name
+from ironbell.codec.cel.values import equal, less, pay_for, type_name
 
 Function = Callable[..., Any]
 
@@ -96,29 +98,47 @@ def _lists(values: Any, others: Any) -> None:
         pay_for(others)
 
 
-def _greatest(*values: Any) -> Any:
-    return _extreme(values, lambda one, best: one > best)
+def _range(count: Any) -> list[int]:
+    if type(count) is not int or count < 0:
+        raise CelError("lists.range needs a count that is not negative")
+    effort.spend(count * 1e-6)
+    return list(range(count))
 
 
-def _least(*values: Any) -> Any:
-    return _extreme(values, lambda one, best: one < best)
+def _list(values: Any) -> list[Any]:
+    if isinstance(values, list):
+        return values
+    raise CelError(f"no such overload: {type_name(values)} is no list")
 
 
-def _extreme(values: tuple[Any, ...], better: Callable[[Any, Any], bool]) -> Any:
-    found = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
-    if not found or any(number_of(one) is None for one in found):
-        raise CelError("no such overload: numbers are needed")
-    best = found[0]
-    for one in found[1:]:
-        best = one if better(number_of(one), number_of(best)) else best
-    return best
+def _slice(values: Any, start: Any, end: Any) -> list[Any]:
+    found = _list(values)
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(found):
+        raise CelError(f"cannot slice({start}, {end}), the list has {len(found)} items")
+    return found[start:end]
 
 
-def _decoded(text: Any) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (TypeError, ValueError, binascii.Error) as error:
-        raise CelError("the text is not base 64") from error
+def _distinct(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in _list(values):
+        pay_for(found)
+        if not any(equal(value, other) for other in found):
+            found.append(value)
+    return found
+
+
+def _sorted(values: Any) -> list[Any]:
+    def order(one: Any, other: Any) -> int:
+        return -1 if less(one, other) else int(less(other, one))
+
+    return sorted(_list(values), key=cmp_to_key(order))
+
+
+def _flattened(values: Any, depth: Any = 1) -> list[Any]:
+    found: list[Any] = []
+    for value in _list(values):
+        found += _flattened(value, depth - 1) if isinstance(value, list) and depth > 0 else [value]
+    return found
 
 
 NAMESPACED: dict[str, Function] = {
@@ -128,10 +148,8 @@ NAMESPACED: dict[str, Function] = {
     "sets.contains": _contains,
     "sets.equivalent": _equivalent,
     "sets.intersects": _intersects,
-    "math.greatest": _greatest,
-    "math.least": _least,
-    "base64.decode": _decoded,
-    "base64.encode": lambda data: base64.b64encode(data).decode(),
+    "lists.range": _range,
+    "strings.quote": lambda text: msgspec.json.encode(text).decode(),
     "ip.isCanonical": network.is_canonical,
 }
 """Functions with a name in two parts."""
@@ -150,6 +168,13 @@ LIBRARY_FUNCTIONS: dict[str, Function] = {
 LIBRARY_METHODS: dict[str, Function] = {
     **TIME_METHODS,
     **network.NETWORK_METHODS,
+    "slice": _slice,
+    "distinct": _distinct,
+    "sort": _sorted,
+    "flatten": _flattened,
+    "reverse": lambda values: _list(values)[::-1],
+    "first": lambda values: optional.of(_list(values)[0]) if values else optional.NONE,
+    "last": lambda values: optional.of(_list(values)[-1]) if values else optional.NONE,
     "hasValue": optional.has_value,
     "value": optional.value_of,
     "orValue": optional.or_value,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ironbell.codec import effort
 from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.lists import KeyedList
 from ironbell.codec.cel.tokens import Uint
 
 _LOWEST, _HIGHEST, _HIGHEST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
@@ -24,6 +25,7 @@ _NAMES = {
     str: "string",
     bytes: "bytes",
     list: "list",
+    KeyedList: "list",
     dict: "map",
     Uint: "uint",
 }
@@ -68,7 +70,10 @@ def equal(left: Any, right: Any) -> bool:
     one, other = number_of(left), number_of(right)
     if one is not None and other is not None:
         return one == other
-    if type(left) is not type(right):
+    if isinstance(left, KeyedList) and isinstance(right, list):
+        pay_for(left, right)
+        return left.equals(right, equal)
+    if type(left) is not type(right) and not (isinstance(left, list) and isinstance(right, list)):
         return False
     if isinstance(left, list):
         pay_for(left)
@@ -102,6 +107,9 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
     Raises:
         CelError: wrong types, overflow, or division by zero.
     """
+    if operator == "+" and isinstance(left, list) and isinstance(right, list):
+        pay_for(left, right)
+        return left.joined(right) if isinstance(left, KeyedList) else [*left, *right]
     if operator == "+" and type(left) is type(right) and isinstance(left, str | bytes | list):
         pay_for(left, right)
         return left + right

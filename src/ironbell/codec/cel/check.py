@@ -1,0 +1,216 @@
+"""Type checking: what cannot work is refused when a rule is written, and not when it is asked.
+
+Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; google/cel-go: checker/checker.go, checker/errors.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ironbell.codec import re2
+from ironbell.codec.cel import syntax
+from ironbell.codec.cel.errors import CelSyntaxError
+from ironbell.codec.cel.names import field_names
+from ironbell.codec.cel.signatures import FUNCTION_TYPES, METHOD_TYPES, OPERATORS, Signature, result_of
+from ironbell.codec.cel.tokens import Uint
+from ironbell.codec.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TYPE,
+    TYPE_NAMES,
+    UINT,
+    Type,
+    fits,
+    list_of,
+    map_of,
+    optional_of,
+)
+
+_LITERALS: dict[type, Type] = {bool: BOOL, int: INT, float: DOUBLE, str: STRING, bytes: BYTES, Uint: UINT}
+_SHOWN = {"in": "@in", "unary !": "!_", "unary -": "-_", "?:": "_?_:_"}
+_QUANTIFIERS = {"all", "exists", "exists_one", "existsOne"}
+_TRANSFORMS = {"transformList", "transformMap"}
+
+
+def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Type:
+    """The type of an expression over variables of these types.
+
+    Raises:
+        CelSyntaxError: it can have none: a field that does not exist, or an operation on types that have it not.
+    """
+    return _Checker(dict(variables)).type_of(tree)
+
+
+def _fault(text: str) -> CelSyntaxError:
+    return CelSyntaxError(text, offset=0)
+
+
+class _Checker:
+    """One scope of variables."""
+
+    def __init__(self, variables: dict[str, Type]) -> None:
+        self._variables = variables
+
+    def type_of(self, node: syntax.Node) -> Type:
+        match node:
+            case syntax.Literal(value):
+                return NULL if value is None else _LITERALS[type(value)]
+            case syntax.Name(name):
+                return self._name(name)
+            case syntax.Select(operand, field, optional):
+                found = _through(self.type_of(operand), lambda inner: _field(inner, field))
+                return _as_optional(found) if optional else found
+            case syntax.Index(operand, index, optional):
+                place = self.type_of(index)
+                found = _through(self.type_of(operand), lambda inner: _element(inner, place))
+                return _as_optional(found) if optional else found
+            case syntax.ListOf(items):
+                return list_of(self._common([self.type_of(item) for item in items]))
+            case syntax.MapOf(entries):
+                keys = self._common([self.type_of(key) for key, _ in entries])
+                return map_of(keys, self._common([self.type_of(value) for _, value in entries]))
+            case syntax.Call():
+                return self._call(node)
+
+    def _name(self, name: str) -> Type:
+        if name in self._variables:
+            return self._variables[name]
+        if name in TYPE_NAMES:
+            return TYPE
+        raise _fault(f"undeclared reference to '{name}' (in container '')")
+
+    def _common(self, types: list[Type]) -> Type:
+        """The one type of all items of a literal."""
+        if not types:
+            return DYN
+        for other in types[1:]:
+            if not fits(types[0], other):
+                raise _fault(f"expected type '{types[0]}' but found '{other}'")
+        return types[0]
+
+    def _call(self, node: syntax.Call) -> Type:
+        target = node.target
+        if target is None:
+            return self._function(node)
+        if isinstance(target, syntax.Name) and target.name not in self._variables:
+            name = f"{target.name}.{node.function}"
+            if name in FUNCTION_TYPES:
+                return self._resolved(name, FUNCTION_TYPES, node.arguments)
+        if node.function in _QUANTIFIERS | _TRANSFORMS | {"map", "filter"}:
+            return self._macro(node, self.type_of(target))
+        if node.function in ("optMap", "optFlatMap"):
+            return self._optional_map(node, self.type_of(target))
+        if node.function not in METHOD_TYPES:
+            return DYN
+        types = (self.type_of(target), *(self.type_of(one) for one in node.arguments))
+        found = result_of(METHOD_TYPES[node.function], types)
+        if found is None:
+            listed = ", ".join(map(str, types[1:]))
+            raise _fault(f"found no matching overload for '{node.function}' applied to '{types[0]}.({listed})'")
+        pattern = node.arguments[0] if node.arguments else None
+        if node.function in ("matches", "find", "findAll") and isinstance(pattern, syntax.Literal):
+            _check_pattern(node.function, pattern.value)
+        return found
+
+    def _function(self, node: syntax.Call) -> Type:
+        if node.function == "has":
+            if len(node.arguments) == 1:
+                self.type_of(node.arguments[0])
+            return BOOL
+        if node.function in OPERATORS:
+            return self._resolved(node.function, OPERATORS, node.arguments)
+        if node.function in FUNCTION_TYPES:
+            return self._resolved(node.function, FUNCTION_TYPES, node.arguments)
+        for argument in node.arguments:
+            self.type_of(argument)
+        return DYN
+
+    def _resolved(self, name: str, table: Mapping[str, list[Signature]], arguments: tuple[syntax.Node, ...]) -> Type:
+        types = tuple(self.type_of(argument) for argument in arguments)
+        found = result_of(table[name], types)
+        if found is None:
+            shown = _SHOWN.get(name, name if name[0].isalpha() else f"_{name}_")
+            raise _fault(f"found no matching overload for '{shown}' applied to '({', '.join(map(str, types))})'")
+        return found
+
+    def _macro(self, node: syntax.Call, target: Type) -> Type:
+        if target.name not in ("list", "map", "dyn"):
+            text = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            raise _fault(f"expression of type '{target}' {text}")
+        names, bodies = _variables(node)
+        element = target.of[0] if target.of else DYN
+        types: tuple[Type, ...] = (element,)
+        if len(names) == 2:
+            key = INT if target.name == "list" else element
+            types = (key, element if target.name == "list" else target.of[1] if target.of else DYN)
+        inner = _Checker({**self._variables, **dict(zip(names, types, strict=True))})
+        found = [inner.type_of(body) for body in bodies]
+        tests = found if node.function in _QUANTIFIERS or node.function == "filter" else found[:-1]
+        for test in tests:
+            if not fits(test, BOOL):
+                raise _fault(f"expected type 'bool' but found '{test}'")
+        if node.function in _QUANTIFIERS:
+            return BOOL
+        if node.function == "filter":
+            return list_of(element)
+        return map_of(types[0], found[-1]) if node.function == "transformMap" else list_of(found[-1])
+
+    def _optional_map(self, node: syntax.Call, target: Type) -> Type:
+        names, bodies = _variables(node)
+        held = target.of[0] if target.name == "optional_type" else DYN
+        found = _Checker({**self._variables, names[0]: held}).type_of(bodies[0])
+        return found if node.function == "optFlatMap" else optional_of(found)
+
+
+def _variables(node: syntax.Call) -> tuple[list[str], tuple[syntax.Node, ...]]:
+    """The variables of a macro, and its expressions."""
+    count = 2 if node.function in _TRANSFORMS or (len(node.arguments) == 3 and node.function in _QUANTIFIERS) else 1
+    names = [one.name for one in node.arguments[:count] if isinstance(one, syntax.Name)]
+    if len(names) != count or len(node.arguments) <= count:
+        raise _fault(f"{node.function}() needs a variable and an expression")
+    return names, node.arguments[count:]
+
+
+def _check_pattern(function: str, pattern: object) -> None:
+    try:
+        re2.compile_pattern(str(pattern))
+    except re2.PatternError:
+        raise _fault(f"invalid {function} argument") from None
+
+
+def _through(target: Type, find: Callable[[Type], Type]) -> Type:
+    if target.name == "optional_type":
+        return _as_optional(find(target.of[0]))
+    return find(target)
+
+
+def _as_optional(found: Type) -> Type:
+    return found if found.name == "optional_type" else optional_of(found)
+
+
+def _field(target: Type, field: str) -> Type:
+    if target.name == "dyn":
+        return DYN
+    if target.name == "map":
+        return target.of[1]
+    if target.name != "object" or target.fields is None:
+        raise _fault(f"type '{target}' does not support field selection")
+    found = next((target.fields[name] for name in reversed(field_names(field)) if name in target.fields), None)
+    if found is None:
+        raise _fault(f"undefined field '{field}'")
+    return found
+
+
+def _element(target: Type, place: Type) -> Type:
+    if target.name == "dyn":
+        return DYN
+    if target.name == "list" and fits(place, INT):
+        return target.of[0]
+    if target.name == "map" and fits(place, target.of[0]):
+        return target.of[1]
+    raise _fault(f"found no matching overload for '_[_]' applied to '({target}, {place})'")

@@ -1,0 +1,100 @@
+"""Types of expressions, and those that a schema declares.
+
+Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; kubernetes/apiserver: pkg/cel/common/schemas.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type; lists, maps and optional values have parameters, objects have fields."""
+
+    name: str
+    of: tuple[Type, ...] = ()
+    fields: Mapping[str, Type] | None = field(default=None, compare=False)
+    schema: int = 0
+    """What tells objects apart."""
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.of))})" if self.of else self.name
+
+
+DYN, BOOL, INT, UINT, DOUBLE = Type("dyn"), Type("bool"), Type("int"), Type("uint"), Type("double")
+STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
+TIMESTAMP, DURATION, TYPE = Type("timestamp"), Type("duration"), Type("type")
+QUANTITY, IP, CIDR, URL = Type("quantity"), Type("ip"), Type("cidr"), Type("url")
+_FORMATS = {"date-time": TIMESTAMP, "date": TIMESTAMP, "duration": DURATION, "byte": BYTES}
+_META = Type("object", fields={"name": STRING, "generateName": STRING}, schema=-1)
+RESOURCE = {"apiVersion": STRING, "kind": STRING, "metadata": _META}
+TYPE_NAMES = {
+    "bool": "bool", "int": "int", "uint": "uint", "double": "double", "string": "string", "bytes": "bytes",
+    "list": "list", "map": "map", "null_type": "null_type", "type": "type",
+}  # fmt: skip
+"""Names that stand for types, with what a value's type is called when rules are asked."""
+
+
+def list_of(item: Type) -> Type:
+    return Type("list", (item,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type("map", (key, value))
+
+
+def optional_of(item: Type) -> Type:
+    return Type("optional_type", (item,))
+
+
+def declared(schema: Mapping[str, Any]) -> Type | None:
+    """The type of a schema's values; None where they cannot be looked into."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return DYN
+    match schema.get("type"):
+        case "array":
+            item = declared(schema["items"]) if isinstance(schema.get("items"), Mapping) else None
+            return list_of(item) if item is not None else None
+        case "object":
+            return _object(schema)
+        case "string":
+            return _FORMATS.get(schema.get("format", ""), STRING)
+        case "boolean":
+            return BOOL
+        case "integer":
+            return INT
+        case "number":
+            return DOUBLE
+    return None
+
+
+def _object(schema: Mapping[str, Any]) -> Type | None:
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, Mapping):
+        value = declared(additional)
+        return map_of(STRING, value) if value is not None else None
+    properties = schema.get("properties") or {}
+    if not properties and schema.get("x-kubernetes-preserve-unknown-fields") and not _is_resource(schema):
+        return None
+    fields = {name: found for name, sub in properties.items() if (found := declared(sub)) is not None}
+    if _is_resource(schema):
+        fields |= RESOURCE
+    return Type("object", fields=fields, schema=id(schema))
+
+
+def _is_resource(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("x-kubernetes-embedded-resource"))
+
+
+def fits(one: Type, other: Type) -> bool:
+    """Whether a value of one type may stand where the other is wanted, as far as can be said."""
+    if "dyn" in (one.name, other.name):
+        return True
+    if one.name != other.name or len(one.of) != len(other.of):
+        return False
+    if one.name == "object":
+        return one.schema == other.schema
+    return all(fits(a, b) for a, b in zip(one.of, other.of, strict=True))
