@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import httptools
 import structlog
@@ -86,9 +86,9 @@ class Connection(asyncio.Protocol):
     # The transport's calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type
-        self._transport = transport
-        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+        # uvloop's TLS transport is one by what it does, and not by its class.
+        self._transport = stream = cast("asyncio.Transport", transport)
+        stream.set_write_buffer_limits(high=_UNSENT_BYTES)
         peer = transport.get_extra_info("peername")
         self.remote = peer[0] if isinstance(peer, tuple) else ""
         self.deadline = self._owner.monotonic() + HEAD_S
