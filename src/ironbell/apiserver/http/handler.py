@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import structlog
 
-from ironbell.api.client import ApiError, NotFound, TooManyRequests, Unauthorized
+from ironbell.api.client import ApiError, BadRequest, NotFound, TooManyRequests, Unauthorized
 from ironbell.apiserver.auth import ANONYMOUS, authenticate, is_open
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import bodies, measures, reads, watches, writes
@@ -120,6 +120,9 @@ class Handler:
             return await self._routed(request, progress)
         except ApiError as error:
             return await refuse(request, error)
+        except RecursionError:
+            # Whoever takes a body apart follows its nesting; nothing is stored by then.
+            return await refuse(request, BadRequest("the request's body nests too deeply"))
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of a request: nothing of it may reach the client
