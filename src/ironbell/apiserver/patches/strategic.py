@@ -35,7 +35,7 @@ def strategic_merge(target: Any, patch: dict[str, Any], schema: Mapping[str, Any
     if directive not in (None, "merge"):
         raise BadRequest(f"unknown $patch directive {directive!r}: use merge, replace or delete")
     if _RETAIN in patch:
-        kept = set(_names(patch[_RETAIN], _RETAIN))
+        kept = _names(patch[_RETAIN], _RETAIN)
         current = {name: value for name, value in current.items() if name in kept}
     before = {name: list(value) for name, value in current.items() if isinstance(value, list)}
     for name, value in patch.items():
