@@ -34,7 +34,7 @@ _SUBSTITUTIONS = tuple(
         (r"/\w+/(LIVE|MERGED)-\d+", r"\1"),
         (r"^([IWE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
         # The embedded API says so where it stores what only a whole cluster would run.
-        (r"^Warning: this API runs no .*\n", ""),
+        (r"^Warning: this API (?:runs|signs) no .*\n", ""),
         (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
         (r"(?<=\S) {2,}(?=\S)", "  "),
         (r"[ \t]+$", ""),

@@ -9,6 +9,7 @@ import pytest
 from ironbell.api.client import BadRequest, PatchType, WriteOptions
 from ironbell.api.kind import Collection
 from ironbell.apiserver.builtin.facts import builtin_facts, expanded
+from ironbell.apiserver.core import ApiServer
 from ironbell.base.quantities import canonical, is_quantity
 
 DEPLOYMENTS = Collection("apps", "v1", "deployments", True)
@@ -100,3 +101,17 @@ def test_quantities_are_written_one_way(given: str | float, written: str) -> Non
 @pytest.mark.parametrize("text", ["", "1 Gi", "Gi", "1gi", "1.2.3", "abc"])
 def test_other_texts_are_no_quantities(text: str) -> None:
     assert not is_quantity(text)
+
+
+@pytest.mark.parametrize(
+    ("resource", "warning"),
+    [
+        ("pods", "this API runs no pods"),
+        ("certificatesigningrequests.certificates.k8s.io", "this API signs no certificates"),
+        ("configmaps", ""),
+    ],
+)
+async def test_creating_what_nothing_acts_on_says_so(server: ApiServer, resource: str, warning: str) -> None:
+    info = server.resources.stored(resource)
+    assert info is not None
+    assert info.creation_warning.partition(":")[0] == warning

@@ -78,11 +78,19 @@ _DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery
 _NAMESPACE_VERBS = tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection")
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _NOT_RUN = "this API runs no {plural}: the object is stored, and nothing acts on it"
+_NOT_SIGNED = "this API signs no certificates: use `kubectl create token`, or a kubeconfig from the data folder"
 
 
 def builtin_resources(crd_rules: CrdRules) -> list[list[ResourceInfo]]:
     """All built-in resources, each with its versions."""
     return [[_info(found)] for found in builtin_facts()] + [[_definitions(crd_rules)]]
+
+
+def _creation_warning(plural: str) -> str:
+    """What whoever creates one would otherwise wait for in vain."""
+    if plural == "certificatesigningrequests":
+        return _NOT_SIGNED
+    return _NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else ""
 
 
 def _info(found: BuiltinResource) -> ResourceInfo:
@@ -113,7 +121,7 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         updates_need_version=plural in names.NEEDS_VERSION,
         keeps_first_status=plural in names.KEEPS_STATUS,
         answers_deleted=plural in names.ANSWERS_DELETED,
-        creation_warning=_NOT_RUN.format(plural=plural) if plural in names.UNTOUCHED else "",
+        creation_warning=_creation_warning(plural),
     )
     if (found.group, plural) == ("events.k8s.io", "events"):
         return replace(info, storage_group="", convert=convert_event, field_labels=_stored_as(names.EVENT_LABELS))
