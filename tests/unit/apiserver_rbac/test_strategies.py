@@ -84,7 +84,7 @@ def test_what_is_bound_never_changes() -> None:
     found = BindingRules(namespaced=False).validate(new, old)
     assert [str(error) for error in found] == [
         (
-            'roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"other"}: '
+            'roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole","Name":"other"}: '
             "cannot change roleRef"
         )
     ]
