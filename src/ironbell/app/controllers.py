@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from ironbell.api.client import Api
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
-from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import Clock
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
-from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.runtime import Manager
+
+if TYPE_CHECKING:
+    from ironbell.app.rendering import TemplateEngine
+    from ironbell.controllers.rufio.bmc_access import Connect
 
 BMC_ACCESS = "rufio-access"
 
@@ -43,7 +47,7 @@ def grant_controllers(authorizer: RoleAuthorizer) -> None:
 @asynccontextmanager
 async def all_controllers(manager: Manager, server: ApiServer, clock: Clock) -> AsyncIterator[None]:
     """Add all controllers to the manager; what they hold open is closed when the block is left."""
-    engine = TemplateEngine()
+    engine, connect = await asyncio.to_thread(_engines)
 
     def api_of(controller: str) -> Api:
         return server.client(identity(controller))
@@ -58,6 +62,15 @@ async def all_controllers(manager: Manager, server: ApiServer, clock: Clock) -> 
         yield
     finally:
         await access.close()
+
+
+def _engines() -> tuple[TemplateEngine, Connect]:
+    """The template engine and the BMC drivers: a good part of what there is to import, and nothing that the API needs
+    before it can answer."""
+    from ironbell.app.rendering import TemplateEngine
+    from ironbell.controllers.rufio.connect import connect
+
+    return TemplateEngine(), connect
 
 
 def _rule(rule: Mapping[str, Sequence[str]]) -> Rule:

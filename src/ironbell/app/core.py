@@ -78,11 +78,12 @@ async def serve_core(configuration: CoreConfig) -> None:
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
+        report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
         manager = Manager(server.client(roles.READER), component="ironbell", clock=steady, randomness=randomness)
         await stack.enter_async_context(all_controllers(manager, server, steady))
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
-            announce = group.create_task(_announce(manager, running), name="announce")
+            announce = group.create_task(_announce(manager), name="announce")
             try:
                 await manager.run()
             finally:
@@ -120,8 +121,7 @@ async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreCo
             _log.warning("the earlier port is taken; clients need the new kubeconfig", port=port)
 
 
-async def _announce(manager: Manager, running: Running) -> None:
-    report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
+async def _announce(manager: Manager) -> None:
     await manager.wait_ready()
     freeze_gc()
     report("controllers ready")

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from ironbell.api.client import NotFound, Unavailable
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse, Connects
+
+if TYPE_CHECKING:
+    import aiohttp
 
 CONNECT_TIMEOUT_S = 5.0
 PARAMETERS = ("follow", "action", "tail", "timestamps", "format")
@@ -34,6 +36,8 @@ class WorkflowLogs:
             NotFound: there are no logs of that workflow.
             Unavailable: `wire` does not run, or does not answer.
         """
+        import aiohttp  # loaded with the BMC drivers, after the API has begun to answer
+
         query = {name: request.query[name][-1] for name in PARAMETERS if request.query.get(name)}
         session = aiohttp.ClientSession(
             connector=aiohttp.UnixConnector(path=str(self.socket)),
@@ -57,6 +61,8 @@ class WorkflowLogs:
 
 
 async def _chunks(session: aiohttp.ClientSession, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    import aiohttp
+
     try:
         async for chunk in answer.content.iter_any():
             yield chunk
