@@ -7,6 +7,7 @@ token that is readable by wire's account alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditLog
 from ironbell.apiserver.http.serve import ListenError, Running, serve
 from ironbell.apiserver.roles import RoleAuthorizer
+from ironbell.apiserver.store import guards
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
@@ -39,6 +41,8 @@ from ironbell.kube.runtime import Manager, freeze_gc, tune_gc
 
 _log = structlog.get_logger()
 
+PREDECESSOR_S = 8.0
+_LOOK_AGAIN_S = 0.05
 TOKEN_MODE = 0o400
 SOCKET_MODE = 0o666
 """Everybody may connect; the token says who it is."""
@@ -60,6 +64,7 @@ async def serve_core(configuration: CoreConfig) -> None:
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
     grant_controllers(authorizer)
+    await _predecessor_gone(folder / DATABASE)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
             ApiServer.open(
@@ -89,6 +94,14 @@ async def serve_core(configuration: CoreConfig) -> None:
             finally:
                 lag.cancel()
                 announce.cancel()
+
+
+async def _predecessor_gone(database: Path) -> None:
+    """Wait a little for a process that still ends because its supervisor was killed; opening names one that stays."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PREDECESSOR_S):
+            while guards.is_held(database):  # noqa: ASYNC110 - the end of a lock tells nobody
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreConfig) -> Running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import select
 import shutil
@@ -115,6 +116,27 @@ def test_second_site_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "another ironbell runs in" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_database_that_is_still_being_closed_is_waited_for(tmp_path: Path) -> None:
+    """As after the supervisor was killed: its children end by themselves, and not at once."""
+    with up(tmp_path / "a"):
+        pass
+    with (tmp_path / "a" / "api.db-lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            [*COMMAND, "--data-dir", str(tmp_path / "a")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        assert process.stdout is not None
+        try:
+            assert "process started" in process.stderr.readline()
+            assert not select.select([process.stdout], [], [], 1.5)[0]
+            fcntl.flock(held, fcntl.LOCK_UN)
+            wait_ready(process)
+        finally:
+            process.terminate()
+            process.communicate(timeout=10)
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,8 @@ async def real_engine(cluster: OnCluster, **options: Any) -> AsyncIterator[Engin
         ):
             await stack.enter_async_context(running(api, *controllers, **options))
         client = Client(admin)
+        # what other tests have left in the namespace of a cluster that all share
+        await _empty(client, informers)
         try:
             yield Engine(client, informers, bmc)
         finally:

@@ -63,6 +63,21 @@ def hold(path: Path) -> int:
     return handle
 
 
+def is_held(path: Path) -> bool:
+    """Whether another process holds a database at this moment."""
+    try:
+        handle = os.open(lock_of(path), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def make_file(path: Path) -> None:
     """Make the database's file, if it is not there, for its owner alone; SQLite gives the files beside it its mode.
 
