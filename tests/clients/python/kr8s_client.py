@@ -105,6 +105,10 @@ async def custom(namespace: str) -> None:
         }
     )  # fmt: skip
     await made.create()
+    # kr8s takes conditions for a list, and kube-apiserver begins with null
+    async with asyncio.timeout(20):
+        while not made.raw.get("status", {}).get("conditions"):
+            await made.refresh()
     await made.wait("condition=Established", timeout=20)
     step("wait for a condition")
     nut = new_class("Nut", f"{group}/v1", namespaced=True)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
+import urllib.error
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -73,6 +74,18 @@ async def known(running: Site, *documents: dict[str, Any]) -> None:
         for document in documents:
             name = document["metadata"]["name"]
             await watching.until(lambda name=name: watching.find(HARDWARE, name), within_s=10, what=name)
+
+
+async def served(running: Site, path: str) -> bytes:
+    """What is answered once the servers, too, have heard of the machine."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await asyncio.to_thread(running.get, path)
+            except urllib.error.HTTPError as error:
+                if error.code != 404:
+                    raise
+            await asyncio.sleep(0.05)
 
 
 def ask(network: Lan, packet: Packet, host: str = "machine", *, wait_s: float = 5.0) -> Packet | None:
@@ -183,7 +196,7 @@ def script_of_ipxe() -> str:
 async def test_with_dhcp_off_everything_else_is_served(network: Lan, tmp_path: Path) -> None:
     with site(tmp_path / "a", "--interface", "br0", "--dhcp", "off", http=HTTP) as running:
         await known(running, hardware())
-        assert await asyncio.to_thread(running.get, f"/ipxe/script/{MAC}/auto.ipxe")
+        assert await served(running, f"/ipxe/script/{MAC}/auto.ipxe")
         packet = firmware.message(MAC, MessageType.DISCOVER, firmware.BIOS)
         assert await asyncio.to_thread(ask, network, packet, wait_s=1.0) is None
         bound = subprocess.run(["ss", "-Hlnup"], capture_output=True, text=True, check=True).stdout
