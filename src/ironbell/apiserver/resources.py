@@ -89,8 +89,6 @@ class ResourceInfo:
     deprecation_warning: str = ""
     creation_warning: str = ""
     """What a client should know that creates an object."""
-    creates_on_update: bool = False
-    """Whether an update of what does not exist creates it."""
     changed_at: int = 0
     """The store's version since which the definition is as it is: what was written before may lack defaults."""
     keeps_first_status: bool = False

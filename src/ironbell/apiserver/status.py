@@ -115,11 +115,6 @@ def invalid_patch(result: str, why: str) -> Invalid:
     return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause]})
 
 
-def rejected_patch() -> Invalid:
-    """A patch that cannot be carried out on this object."""
-    return Invalid("the server rejected our request due to an error in our request")
-
-
 def future_version(wanted: int, current: int) -> TimedOut:
     """A version that the server has not got to."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}

@@ -17,7 +17,6 @@ from ironbell.cli.terminal import printable
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
-BAD_STATES = {"FAILED", "TIMEOUT", "Error"}
 GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"}
 EVENTS_SHOWN = 5
 

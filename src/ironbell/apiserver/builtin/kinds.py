@@ -117,7 +117,6 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         name_rule=_NAME_RULES.get(plural, name_fault),
         field_labels=tuple((label, _field_path(label)) for label in names.FIELD_LABELS.get(plural, ())),
         deprecation_warning=_DEPRECATED.get(plural, ""),
-        creates_on_update=plural in names.CREATED_BY_UPDATE,
         updates_need_version=plural in names.NEEDS_VERSION,
         keeps_first_status=plural in names.KEEPS_STATUS,
         answers_deleted=plural in names.ANSWERS_DELETED,

@@ -1,7 +1,7 @@
 """What is said of the built-in resources beyond their types: names, categories, selectors, habits.
 
 Source: kubernetes/kubernetes: pkg/registry/*/*/storage/storage.go (short names, categories),
-pkg/registry/*/*/strategy.go (generations, updates that create), pkg/apis/*/v1/conversion.go (field labels).
+pkg/registry/*/*/strategy.go (generations), pkg/apis/*/v1/conversion.go (field labels).
 """
 
 from __future__ import annotations
@@ -48,11 +48,6 @@ GENERATIONS = frozenset({
     "priorityclasses", "replicasets", "replicationcontrollers", "statefulsets", "validatingwebhookconfigurations",
 })  # fmt: skip
 """Kinds that count changes of their spec."""
-CREATED_BY_UPDATE = frozenset({
-    "clusterrolebindings", "clusterroles", "endpoints", "events", "leases", "limitranges", "rolebindings", "roles",
-    "runtimeclasses", "services",
-})  # fmt: skip
-"""Kinds whose missing objects an update creates."""
 NEEDS_VERSION = frozenset({
     "csidrivers", "csinodes", "leases", "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
     "validatingwebhookconfigurations", "volumeattachments",

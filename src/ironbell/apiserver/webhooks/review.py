@@ -21,12 +21,6 @@ _VERSIONS = ("v1", "v1beta1")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
-class _Cause(msgspec.Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-    field: str = ""
-
-
 class Result(msgspec.Struct, frozen=True):
     """The `Status` in an answer."""
 
