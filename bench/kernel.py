@@ -39,6 +39,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.identity import ADMIN, MASTERS
 from ironbell.base.clock import SystemClock
+from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.connection import over_socket
@@ -46,7 +47,7 @@ from ironbell.kube.controller import Controller
 from ironbell.kube.decision import Action
 from ironbell.kube.http import HttpApi
 from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import Manager, freeze_gc, tune_gc
+from ironbell.kube.runtime import Manager
 from ironbell.kube.testing.example import RACK, SLOT, PowerOn, PowerState, RackReconciler, SlotReconciler, on
 
 CHILDREN = 9

@@ -21,10 +21,10 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.app.child import raise_file_limit
 from ironbell.base.clock import SystemClock
+from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import freeze_gc, tune_gc
 
 
 async def run(folder: Path, port: int) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from ironbell.apiserver.pki import KeyPair, write_private
 
@@ -28,18 +29,27 @@ class Credentials:
 
 def kubeconfig(*, server: str, authority_pem: bytes, user: str, credentials: Credentials, name: str) -> bytes:
     """The file's content: one cluster, one user, one context, all reachable as the current context."""
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server, **_authority(authority_pem)}}],
-        "users": [{"name": user, "user": _user(credentials)}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": user, "namespace": "default"}}],
-        "current-context": name,
-        "preferences": {},
-    }
-    from ironbell.codec import goyaml  # a start that keeps its files needs none
-
-    return goyaml.dump(document).encode()
+    # Text by hand, because a first start needs this YAML and no other.
+    lines = [
+        "apiVersion: v1",
+        "kind: Config",
+        "clusters:",
+        f"- name: {_quoted(name)}",
+        "  cluster:",
+        f"    server: {_quoted(server)}",
+        *_indented(_authority(authority_pem)),
+        "users:",
+        f"- name: {_quoted(user)}",
+        "  user:",
+        *_indented(_user(credentials)),
+        "contexts:",
+        f"- name: {_quoted(name)}",
+        "  context:",
+        *_indented({"cluster": name, "user": user, "namespace": "default"}),
+        f"current-context: {_quoted(name)}",
+        "preferences: {}",
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def write_kubeconfig(path: Path, content: bytes) -> Path:
@@ -48,14 +58,23 @@ def write_kubeconfig(path: Path, content: bytes) -> Path:
     return path
 
 
-def _authority(pem: bytes) -> dict[str, Any]:
+def _authority(pem: bytes) -> dict[str, str]:
     return {"certificate-authority-data": base64.b64encode(pem).decode()} if pem else {}
 
 
-def _user(credentials: Credentials) -> dict[str, Any]:
+def _user(credentials: Credentials) -> dict[str, str]:
     if credentials.certificate is None:
         return {"token": credentials.token}
     return {
         "client-certificate-data": base64.b64encode(credentials.certificate.certificate.read_bytes()).decode(),
         "client-key-data": base64.b64encode(credentials.certificate.key.read_bytes()).decode(),
     }
+
+
+def _indented(fields: dict[str, str]) -> list[str]:
+    return [f"    {key}: {_quoted(value)}" for key, value in fields.items()]
+
+
+def _quoted(text: str) -> str:
+    """Text as YAML reads it back whatever is in it: a JSON string is one of YAML's."""
+    return msgspec.json.encode(text).decode()

@@ -34,10 +34,11 @@ from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SteadyClock, SystemClock
+from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import Manager, freeze_gc, tune_gc
+from ironbell.kube.runtime import Manager
 
 _log = structlog.get_logger()
 

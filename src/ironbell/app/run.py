@@ -34,13 +34,13 @@ from ironbell.app.webhook_tls import WebhookTls
 from ironbell.app.webhooks import Webhooks
 from ironbell.app.wire_sockets import WireSockets
 from ironbell.base.clock import SteadyClock, SystemClock
+from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.connection import Connection, from_kubeconfig, in_cluster
 from ironbell.kube.http import HttpApi
 from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import freeze_gc, tune_gc
 from ironbell.kube.tracing import start_tracing
 
 _log = structlog.get_logger()

@@ -11,7 +11,6 @@ gracefully: queues close, what is being written is finished, and only what has n
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -34,17 +33,6 @@ LOST_S = 0.1
 """For workers that wait to notice that there is no more to do."""
 RESYNC_S = 36_000.0
 """Every object is looked at again after ten hours even if nothing changed, as a net under forgotten watches."""
-
-
-def tune_gc() -> None:
-    """Let the collector look at young objects rarely: models hold no cycles. Once per process, at its start."""
-    gc.set_threshold(50_000, 20, 50)
-
-
-def freeze_gc() -> None:
-    """Keep what is in memory now out of all later collections. After the first lists."""
-    gc.collect()
-    gc.freeze()
 
 
 class Manager:

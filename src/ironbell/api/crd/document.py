@@ -10,7 +10,6 @@ from typing import Any
 
 from ironbell.api.crd.schema import root_schema
 from ironbell.api.kind import Column, Kind
-from ironbell.codec import goyaml
 
 
 def crd_document(kind: Kind[Any]) -> dict[str, Any]:
@@ -33,6 +32,8 @@ def crd_document(kind: Kind[Any]) -> dict[str, Any]:
 
 def crd_yaml(kinds: Iterable[Kind[Any]]) -> str:
     """The definitions as one YAML stream, fit for `kubectl apply`."""
+    from ironbell.codec import goyaml  # the API process makes documents at its start, and never text
+
     return "".join(f"---\n{goyaml.dump(crd_document(kind))}" for kind in kinds)
 
 
