@@ -12,7 +12,6 @@ import signal
 import sys
 from pathlib import Path
 
-import structlog
 import uvloop
 
 from ironbell.api.crd.document import crd_document
@@ -20,6 +19,7 @@ from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.app.child import raise_file_limit
+from ironbell.app.logs import configure_logging
 from ironbell.base.clock import SystemClock
 from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
@@ -32,7 +32,7 @@ async def run(folder: Path, port: int) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_reader(sys.stdin.fileno(), stop.set)
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    configure_logging(process="core")
     lag = LoopLag()
     loop.add_signal_handler(signal.SIGUSR1, lambda: tell(lag, folder))
     async with (
