@@ -37,3 +37,13 @@ SECRET: Kind[Secret] = Kind(
     columns=(Column("Type", ".type"), Column("Age", ".metadata.creationTimestamp", type="date")),
     description="Small confidential data.",
 )
+
+
+class SecretMetadata(Resource, frozen=True):
+    """A Secret without its contents: what informers, observed values and logs may hold."""
+
+    type: str = ""
+
+
+SECRET_METADATA: Kind[SecretMetadata] = Kind("", "v1", "Secret", "secrets", SecretMetadata)
+"""Secrets watched for their changes; who needs what is in one reads it from the API at the moment it is used."""

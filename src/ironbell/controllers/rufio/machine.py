@@ -18,13 +18,13 @@ import msgspec
 
 from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, MachineConditionType, MachineStatus, PowerState
 from ironbell.api.bmc.task import TASK, Task
+from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_MACHINE, Trouble
-from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
 from ironbell.controllers.rufio.trouble import trouble_of
 from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, wait
@@ -83,7 +83,7 @@ class MachineReconciler:
 
     name = "rufio-machine"
     kind: AnyKind = MACHINE
-    watches: Sequence[Watch[Any]] = (Watch(SECRET, _of_secret), Watch(TASK, _of_task))
+    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), Watch(TASK, _of_task))
     indexes: Sequence[Index[Any]] = (BY_SECRET, TASKS_BY_MACHINE)
 
     def __init__(self, *, power_interval_s: float = POWER_INTERVAL_S) -> None:

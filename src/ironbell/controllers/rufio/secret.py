@@ -9,25 +9,16 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import Final
 
 import msgspec
 
 from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.client import Api, NotFound
-from ironbell.api.kind import Kind
-from ironbell.api.meta import Resource
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell.names import SECRET_KEY_PASSWORD, SECRET_KEY_USERNAME
 from ironbell.controllers.rufio.names import SECRET_KEY_CA, Trouble
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Key
-
-
-class SecretMetadata(Resource, frozen=True):
-    """A Secret without its contents."""
-
-
-SECRET: Final[Kind[SecretMetadata]] = Kind("", "v1", "Secret", "secrets", SecretMetadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ async def read_credentials(api: Api, connection: Connection, namespace: str) -> 
         return Credentials()
     where = (reference.namespace or namespace, reference.name)
     try:
-        contents = _decoder.decode(await api.get(SECRET.collection, *where)).data
+        contents = _decoder.decode(await api.get(SECRET_METADATA.collection, *where)).data
     except NotFound:
         message = f"secret {where[0]}/{where[1]} of spec.connection.authSecretRef does not exist; create it"
         raise BmcTroubleError(Trouble.CREDENTIALS, message) from None

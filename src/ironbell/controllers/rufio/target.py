@@ -13,7 +13,8 @@ import msgspec
 
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import PowerState
-from ironbell.controllers.rufio.secret import SECRET, references
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.controllers.rufio.secret import references
 from ironbell.kube.decision import Question
 from ironbell.kube.reconciler import Cache
 
@@ -45,7 +46,7 @@ class PowerOf(Question[PowerState]):
 
 def target_of(connection: Connection, namespace: str, cache: Cache) -> Target:
     """The target of a connection, as the caches know its Secrets."""
-    secrets = [cache.get(SECRET, *key) for key in references(connection, namespace)]
+    secrets = [cache.get(SECRET_METADATA, *key) for key in references(connection, namespace)]
     versions = tuple(secret.metadata.resource_version if secret is not None else "" for secret in secrets)
     return Target(namespace, msgspec.json.encode(connection).decode(), versions)
 

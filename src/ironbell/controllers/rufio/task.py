@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from ironbell.api.bmc.task import TASK
+from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.rufio import attempt, steps, taskstatus
 from ironbell.controllers.rufio.operation import UnusableActionError, describe, operation_of
-from ironbell.controllers.rufio.secret import SECRET, SecretMetadata
 from ironbell.controllers.rufio.steps import TaskObserved
 from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, patch_status, wait
@@ -42,7 +42,7 @@ class TaskReconciler:
 
     name = "rufio-task"
     kind: AnyKind = TASK
-    watches: Sequence[Watch[Any]] = (Watch(SECRET, _of_secret),)
+    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret),)
     indexes: Sequence[Index[Any]] = (BY_SECRET,)
 
     def observe(self, cache: Cache, key: Key) -> TaskObserved | None:

@@ -12,12 +12,12 @@ from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine, PowerState
 from ironbell.api.bmc.task import TASK, Task
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import MachineReconciler
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetPower, describe
-from ironbell.controllers.rufio.secret import SECRET
 from ironbell.controllers.rufio.steps import OPERATE, Operate
 from ironbell.controllers.rufio.target import PowerOf
 from ironbell.controllers.rufio.task import TaskReconciler
@@ -93,7 +93,7 @@ class Scene:
     tasks: TaskReconciler = field(default_factory=TaskReconciler)
 
     def __post_init__(self) -> None:
-        self.world.api.serve([MACHINE, JOB, TASK, SECRET])
+        self.world.api.serve([MACHINE, JOB, TASK, SECRET_METADATA])
 
     @property
     def bmc(self) -> FakeBmc:
@@ -101,7 +101,7 @@ class Scene:
         return bmc
 
     def secret(self, name: str = "s1") -> Any:
-        return self.world.add(SECRET, {"metadata": {"name": name, "namespace": NAMESPACE}})
+        return self.world.add(SECRET_METADATA, {"metadata": {"name": name, "namespace": NAMESPACE}})
 
     def connection(self, host: str = "bmc1") -> dict[str, Any]:
         return {"host": host, "insecureTLS": False, "authSecretRef": {"name": "s1", "namespace": NAMESPACE}}

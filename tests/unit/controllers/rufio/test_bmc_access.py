@@ -11,11 +11,12 @@ import pytest
 from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.rufio import bmc_access
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetPower
-from ironbell.controllers.rufio.secret import SECRET, Credentials, read_credentials
+from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import Target
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.testing import MemoryApi
@@ -77,9 +78,9 @@ class Site:
 
 async def secrets(data: dict[str, str]) -> MemoryApi:
     api = MemoryApi()
-    api.serve([SECRET])
+    api.serve([SECRET_METADATA])
     body = {"metadata": {"name": "s1", "namespace": "default"}, "data": data}
-    await api.create(SECRET.collection, "default", msgspec.json.encode(body))
+    await api.create(SECRET_METADATA.collection, "default", msgspec.json.encode(body))
     return api
 
 
@@ -231,7 +232,7 @@ async def test_a_secret_that_cannot_be_used_is_named_without_its_contents(data: 
 
 async def test_a_secret_that_does_not_exist_is_named() -> None:
     api = MemoryApi()
-    api.serve([SECRET])
+    api.serve([SECRET_METADATA])
     with pytest.raises(BmcTroubleError, match="default/s1"):
         await read_credentials(api, target().connection, "default")
 
@@ -251,4 +252,4 @@ async def test_the_authority_is_read_from_the_secret_and_nothing_shows_what_is_s
 
 def test_informers_never_see_the_contents_of_secrets() -> None:
     body = b'{"metadata": {"name": "s1"}, "data": {"password": "aHVudGVyMg=="}}'
-    assert "aHVudGVyMg" not in repr(SECRET.decode(body))
+    assert "aHVudGVyMg" not in repr(SECRET_METADATA.decode(body))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.rufio.names import Trouble
-from ironbell.controllers.rufio.secret import SECRET
 from ironbell.kube.testing import crash_check
 
 
@@ -59,15 +59,15 @@ def test_a_wrong_password_is_tried_twice_an_hour_and_at_once_when_corrected(scen
     assert "authSecretRef" in contactable(scene)[1]
     scene.settle(horizon_s=1900)
     assert scene.bmc.logins == 2
-    secret = scene.world.require(SECRET, "default", "s1")
-    scene.world.change(SECRET, secret, {"metadata": {"labels": {"new": "yes"}}})
+    secret = scene.world.require(SECRET_METADATA, "default", "s1")
+    scene.world.change(SECRET_METADATA, secret, {"metadata": {"labels": {"new": "yes"}}})
     scene.bmc.trouble = None
     scene.settle()
     assert contactable(scene) == ("True", "")
 
 
 def test_a_missing_secret_is_named_and_used_when_it_appears(scene: Any) -> None:
-    scene.world.remove(SECRET, scene.world.require(SECRET, "default", "s1"))
+    scene.world.remove(SECRET_METADATA, scene.world.require(SECRET_METADATA, "default", "s1"))
     scene.bmc.trouble = Trouble.CREDENTIALS
     scene.machine()
     scene.settle(horizon_s=5000)

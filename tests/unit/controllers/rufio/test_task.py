@@ -6,8 +6,8 @@ import pytest
 
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import TASK
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.rufio.names import Trouble
-from ironbell.controllers.rufio.secret import SECRET
 from ironbell.controllers.rufio.task import TaskReconciler
 from ironbell.kube.testing import crash_check
 
@@ -144,15 +144,15 @@ def test_a_corrected_password_is_tried_at_once(scene: Any, action: Any) -> None:
     scene.bmc.trouble = Trouble.AUTHENTICATION
     scene.task(action)
     scene.world.settle(scene.tasks)
-    secret = scene.world.require(SECRET, "default", "s1")
-    scene.world.change(SECRET, secret, {"metadata": {"labels": {"new": "yes"}}})
+    secret = scene.world.require(SECRET_METADATA, "default", "s1")
+    scene.world.change(SECRET_METADATA, secret, {"metadata": {"labels": {"new": "yes"}}})
     scene.bmc.trouble = None
     assert ended(scene, horizon_s=5)["Completed"][0] == "True"
 
 
 def test_a_missing_secret_is_waited_for(scene: Any) -> None:
     scene.bmc.trouble = Trouble.CREDENTIALS
-    scene.world.remove(SECRET, scene.world.require(SECRET, "default", "s1"))
+    scene.world.remove(SECRET_METADATA, scene.world.require(SECRET_METADATA, "default", "s1"))
     scene.task({"powerAction": "on"})
     scene.world.settle(scene.tasks)
     assert scene.outcome(scene.the_task())["Completed"][1].startswith("BMCCredentialsMissing")
