@@ -265,3 +265,20 @@ class Api(Protocol):
     ) -> bytes:
         """The object with its deletion mark, or the final `Status`."""
         ...
+
+    async def act(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        """Create a subresource that is not stored, such as a token or an eviction.
+
+        Raises:
+            NotFound: there is no such object, or the resource has no such subresource.
+        """
+        ...

@@ -88,23 +88,6 @@ class ServerApi(Api, Protocol):
         """Delete what a list finds, and give the list: the objects as they were."""
         ...
 
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        """Create a subresource that is not stored, such as a token.
-
-        Raises:
-            NotFound: the resource has no such subresource.
-        """
-        ...
-
     async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:
         """Call the handler of a connect subresource; `request.identity` must be this client's.
 

@@ -166,6 +166,18 @@ class HttpApi:
             options["preconditions"] = guard
         return await self._call("DELETE", where.path(namespace, name), body=msgspec.json.encode(options))
 
+    async def act(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        return await self._call("POST", where.path(namespace, name, subresource), query=_writing(options), body=body)
+
     async def raw(
         self, method: str, path: str, *, query: dict[str, str] | None = None, body: bytes = b"", accept: str = _JSON
     ) -> bytes:

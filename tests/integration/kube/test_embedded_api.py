@@ -13,9 +13,11 @@ import pytest
 
 from ironbell.api.client import Api, Conflict, Forbidden, NotFound, PatchType, Preconditions
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.actions import Action
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import Running, serve
 from ironbell.apiserver.identity import ADMIN, MASTERS
+from ironbell.apiserver.request import Request
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
 from ironbell.kube.client import Client
@@ -152,6 +154,24 @@ async def test_preconditions_and_errors_are_the_same_over_every_transport(api: A
         await client.get(RACK, "default", "none")
     assert await client.find(RACK, "default", "none") is None
     assert (await client.get(RACK, "default", "r")).spec.count == 1
+
+
+@pytest.mark.parametrize("transport", ["direct", "socket"])
+async def test_a_subresource_that_is_not_stored_is_acted_on(transport: str, tmp_path: Path) -> None:
+    async def shake(request: Request, body: bytes) -> bytes:
+        return msgspec.json.encode({"kind": "Shake", "apiVersion": RACK.api_version, "shaken": request.name})
+
+    async with embedded() as server, serve(server, data_dir=tmp_path, unix_socket=tmp_path / "s") as face:
+        action = Action(RACK.group, RACK.version, "Shake", shake)
+        server.context.actions.register(RACK.group, RACK.plural, subresource="shake", action=action)
+        async with over(face, "socket") as http:
+            api: Api = server.client(ADMIN) if transport == "direct" else http
+            await add_rack(api, "r", 0)
+            body = msgspec.json.encode({"kind": "Shake", "apiVersion": RACK.api_version})
+            answer = await api.act(RACK.collection, "default", "r", body, subresource="shake")
+            assert msgspec.json.decode(answer)["shaken"] == "r"
+            with pytest.raises(NotFound):
+                await api.act(RACK.collection, "default", "r", body, subresource="stir")
 
 
 async def test_applied_fields_belong_to_the_controllers_name(api: Api) -> None:

@@ -159,6 +159,19 @@ class MemoryApi(Journal):
             raise Conflict(f"{where.plural} {name!r} has been modified")
         return msgspec.json.encode(self._delete(where, old, propagation))
 
+    async def act(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        self._find(where, (namespace, name))
+        raise NotFound(f"{where.plural}/{subresource} is not served here")
+
     def _served(self, where: Collection) -> dict[Key, Fields]:
         try:
             return self.objects[where]
