@@ -1,0 +1,291 @@
+"""Key pairs of a cluster: authorities, the service accounts' keys, client certificates.
+
+The functions that make keys take milliseconds (ECDSA) to tenths of a second (RSA): call them from a performer, through
+`asyncio.to_thread`; the interpreter is free meanwhile. The rest is quick.
+
+Other than upstream's, our authorities have a random serial number instead of 0, as RFC 5280 section 4.1.2.2 asks.
+
+Source: kubernetes-sigs/cluster-api: util/certs/{certs,types}.go, util/secret/certificates.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ironbell.base.errors import IronbellError, Retry
+
+AUTHORITY_NAME: Final = "kubernetes"
+AUTHORITY_DAYS: Final = 3650
+CLIENT_LIFETIME: Final = timedelta(hours=8760)
+_SKEW: Final = timedelta(minutes=5)
+_PARSING: Final = threading.Lock()
+
+PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+
+class KeyAlgorithm(StrEnum):
+    """What `encryptionAlgorithm` may say."""
+
+    RSA_2048 = "RSA-2048"
+    RSA_3072 = "RSA-3072"
+    RSA_4096 = "RSA-4096"
+    ECDSA_P256 = "ECDSA-P256"
+    ECDSA_P384 = "ECDSA-P384"
+
+
+_RSA_BITS: Final = {KeyAlgorithm.RSA_2048: 2048, KeyAlgorithm.RSA_3072: 3072, KeyAlgorithm.RSA_4096: 4096}
+
+
+class PkiError(IronbellError):
+    """A certificate or key cannot be read, or they do not belong together. Never tells any of their content."""
+
+    reason, retry = "CertificateUnusable", Retry.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate (or a public key) and its private key, in PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "KeyPair(***)"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a certificate is for."""
+
+    common_name: str
+    organizations: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+    """Host names and addresses."""
+    is_server: bool = False
+    is_client: bool = True
+
+
+def algorithm_of(text: str) -> KeyAlgorithm:
+    """What `encryptionAlgorithm` asks for; RSA 2048 where it is empty.
+
+    Raises:
+        PkiError: there is no such algorithm.
+    """
+    try:
+        return KeyAlgorithm(text or KeyAlgorithm.RSA_2048)
+    except ValueError:
+        raise PkiError(f"encryptionAlgorithm {text!r} is unknown; use {', '.join(KeyAlgorithm)}") from None
+
+
+def make_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, name: str = AUTHORITY_NAME) -> KeyPair:
+    """A self-signed authority that signs leaves only. Blocks while the key is made.
+
+    Args:
+        days: how long it is valid; 0 means ten years.
+    """
+    key = _make_key(algorithm)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    certificate = (
+        _builder(subject, subject, key, not_before=now - _SKEW, not_after=now + timedelta(days=days or AUTHORITY_DAYS))
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, _digest(key))
+    )
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
+
+
+def make_service_account_keys(algorithm: KeyAlgorithm) -> KeyPair:
+    """The service accounts' pair: a public key, where other pairs have a certificate. Blocks while the key is made."""
+    key = _make_key(algorithm)
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    return KeyPair(key.public_key().public_bytes(encoding, form), _private_pem(key))
+
+
+def make_signed(
+    authority: KeyPair,
+    subject: Subject,
+    algorithm: KeyAlgorithm,
+    now: datetime,
+    *,
+    lifetime: timedelta = CLIENT_LIFETIME,
+) -> KeyPair:
+    """A pair whose certificate an authority signs, valid from when the authority is. Blocks while the key is made.
+
+    Raises:
+        PkiError: the authority cannot be used.
+    """
+    issuer, issuer_key = usable(authority)
+    key = _make_key(algorithm)
+    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in subject.organizations]
+    names.append(x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name))
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH] if subject.is_server else []
+    usages += [ExtendedKeyUsageOID.CLIENT_AUTH] if subject.is_client else []
+    builder = (
+        _builder(
+            x509.Name(names), issuer.subject, key, not_before=issuer.not_valid_before_utc, not_after=now + lifetime
+        )
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+    )
+    if subject.alternatives:
+        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in subject.alternatives])
+        builder = builder.add_extension(alternatives, critical=False)
+    certificate = builder.sign(issuer_key, _digest(issuer_key))
+    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
+
+
+def usable(pair: KeyPair) -> tuple[x509.Certificate, PrivateKey]:
+    """First certificate and key of a pair.
+
+    Raises:
+        PkiError: one of them cannot be read, or they do not belong together.
+    """
+    certificate, key = certificates(pair.certificate)[0], _private_key(pair.key)
+    if certificate.public_key() != key.public_key():
+        raise PkiError("certificate and key do not belong together")
+    return certificate, key
+
+
+def certificates(pem: bytes) -> Sequence[x509.Certificate]:
+    """The certificates of a bundle, at least one.
+
+    Raises:
+        PkiError: there is none, or one cannot be read.
+    """
+    try:
+        # upstream's authorities have serial number 0, which is read with a warning
+        with _PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+            return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise PkiError("there is no certificate in PEM form") from None
+
+
+def first_certificate(pem: bytes) -> bytes:
+    """The first certificate of a bundle, in PEM.
+
+    Raises:
+        PkiError: it cannot be read.
+    """
+    return certificates(pem)[0].public_bytes(serialization.Encoding.PEM)
+
+
+def certificate_hashes(pem: bytes) -> list[str]:
+    """What kubeadm calls `caCertHashes`: a digest of the public key of each certificate in a bundle.
+
+    Raises:
+        PkiError: a certificate cannot be read.
+    """
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    keys = [certificate.public_key().public_bytes(encoding, form) for certificate in certificates(pem)]
+    return [f"sha256:{hashlib.sha256(key).hexdigest()}" for key in keys]
+
+
+def expires_at(pem: bytes) -> datetime:
+    """When the first certificate of a bundle ends.
+
+    Raises:
+        PkiError: it cannot be read.
+    """
+    return certificates(pem)[0].not_valid_after_utc
+
+
+def check_pair(pair: KeyPair) -> None:
+    """Hold a pair of an authority to being usable for signing.
+
+    Raises:
+        PkiError: it is not.
+    """
+    usable(pair)
+
+
+def check_service_account_keys(pair: KeyPair) -> None:
+    """Hold the service accounts' pair to being one.
+
+    Raises:
+        PkiError: it is not.
+    """
+    try:
+        public = serialization.load_pem_public_key(pair.certificate)
+    except ValueError:
+        raise PkiError("there is no public key in PEM form") from None
+    if _private_key(pair.key).public_key() != public:
+        raise PkiError("public and private key do not belong together")
+
+
+def _make_key(algorithm: KeyAlgorithm) -> PrivateKey:
+    if algorithm in _RSA_BITS:
+        return rsa.generate_private_key(65537, _RSA_BITS[algorithm])
+    return ec.generate_private_key(ec.SECP384R1() if algorithm is KeyAlgorithm.ECDSA_P384 else ec.SECP256R1())
+
+
+def _private_pem(key: PrivateKey) -> bytes:
+    """In the traditional forms, `RSA PRIVATE KEY` and `EC PRIVATE KEY`, which kubeadm itself writes."""
+    form = serialization.PrivateFormat.TraditionalOpenSSL
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def _private_key(pem: bytes) -> PrivateKey:
+    try:
+        key = serialization.load_pem_private_key(pem, None)
+    except (ValueError, TypeError):
+        raise PkiError("there is no unencrypted private key in PEM form") from None
+    if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
+        raise PkiError("the private key is neither RSA nor ECDSA")
+    return key
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: PrivateKey, *, not_before: datetime, not_after: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(not_before)
+        .not_valid_after(not_after)
+    )
+
+
+def _digest(key: PrivateKey) -> hashes.HashAlgorithm:
+    is_p384 = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP384R1)
+    return hashes.SHA384() if is_p384 else hashes.SHA256()
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=True,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
