@@ -265,7 +265,7 @@ def _builder(
     )
 
 
-def _digest(key: PrivateKey) -> hashes.HashAlgorithm:
+def _digest(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384:
     is_p384 = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP384R1)
     return hashes.SHA384() if is_p384 else hashes.SHA256()
 
