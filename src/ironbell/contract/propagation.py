@@ -1,0 +1,61 @@
+"""Labels and annotations that one object hands to another, kept in step.
+
+What was handed over is remembered in two annotations of the receiver, so that what the giver has no more is taken away
+and what others wrote there stays. That needs no field managers, and survives a move to another API server.
+
+Source: kubernetes-sigs/cluster-api: docs/proposals/20221003-In-place-propagation-of-Kubernetes-objects-only-changes.md
+(what is propagated); the tracking annotations follow those that upstream's Machine controller writes on Nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+LABELS_FROM_TEMPLATE: Final = "ironbell.dev/labels-from-template"
+"""Keys of labels that came from the owner's template, separated by commas."""
+ANNOTATIONS_FROM_TEMPLATE: Final = "ironbell.dev/annotations-from-template"
+"""Keys of annotations that came from the owner's template, separated by commas."""
+
+
+def handed_over(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations of a new object, with the record of where they come from."""
+    return dict(labels), {**annotations, **_record(labels, annotations)}
+
+
+def metadata_change(
+    have_labels: Mapping[str, str],
+    have_annotations: Mapping[str, str],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+) -> dict[str, Any]:
+    """The merge patch for `metadata` that brings an object's labels and annotations to those of its template.
+
+    Empty when nothing is to be done.
+    """
+    record = _record(labels, annotations)
+    known_labels = _keys(have_annotations.get(LABELS_FROM_TEMPLATE, ""))
+    known_annotations = _keys(have_annotations.get(ANNOTATIONS_FROM_TEMPLATE, ""))
+    change: dict[str, Any] = {}
+    if label_change := _change(have_labels, labels, known_labels):
+        change["labels"] = label_change
+    wanted = {**annotations, **record}
+    known = known_annotations | {LABELS_FROM_TEMPLATE, ANNOTATIONS_FROM_TEMPLATE}
+    if annotation_change := _change(have_annotations, wanted, known):
+        change["annotations"] = annotation_change
+    return change
+
+
+def _change(have: Mapping[str, str], want: Mapping[str, str], known: set[str]) -> dict[str, str | None]:
+    changed: dict[str, str | None] = {name: value for name, value in want.items() if have.get(name) != value}
+    gone: dict[str, str | None] = {name: None for name in known if name in have and name not in want}
+    return dict(sorted((changed | gone).items()))
+
+
+def _record(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+    record = {LABELS_FROM_TEMPLATE: ",".join(sorted(labels)), ANNOTATIONS_FROM_TEMPLATE: ",".join(sorted(annotations))}
+    return {name: value for name, value in record.items() if value}
+
+
+def _keys(text: str) -> set[str]:
+    return {key for key in text.split(",") if key}

@@ -1,0 +1,1 @@
+"""Cluster API: Clusters, Machines, and what makes Machines."""

@@ -1,0 +1,1 @@
+"""The controller of MachineDeployments: MachineSets of one template after the other."""
