@@ -33,6 +33,7 @@ __all__ = [
     "FileToken",
     "TokenSource",
     "fixed_token",
+    "from_content",
     "from_kubeconfig",
     "in_cluster",
     "over_socket",
@@ -156,6 +157,15 @@ def from_kubeconfig(
     # the working directory may be another one when rotated files are read again
     paths = [path.absolute() for path in paths]
     return _connection(choose(paths, context), os.environ if environment is None else environment)
+
+
+def from_content(chosen: Chosen, *, environment: Mapping[str, str] | None = None) -> Connection:
+    """As a kubeconfig says that is no file (`kubeconfig.choose_from`).
+
+    Raises:
+        ConnectionConfigError: something in it is unusable.
+    """
+    return _connection(chosen, os.environ if environment is None else environment)
 
 
 def _connection(chosen: Chosen, environment: Mapping[str, str]) -> Connection:

@@ -82,6 +82,22 @@ def choose(paths: Sequence[Path], context: str = "") -> Chosen:
     files = [_read(path) for path in paths]
     if not files:
         raise ConnectionConfigError("no kubeconfig was given")
+    return _choose(files, context)
+
+
+def choose_from(content: bytes, *, where: str) -> Chosen:
+    """The current context of a kubeconfig that is no file; `where` says in messages what it is.
+
+    Raises:
+        ConnectionConfigError: it is no kubeconfig, or the context is incomplete.
+    """
+    try:
+        return _choose([_parse(Path(where), content.decode())], "")
+    except UnicodeDecodeError as error:
+        raise ConnectionConfigError(f"{where} is no YAML: {error}") from error
+
+
+def _choose(files: Sequence[_File], context: str) -> Chosen:
     name = context or next((str(file.content["current-context"]) for file in files if _current(file)), "")
     chosen = _named(files, "contexts", name, "context")
     cluster = _named(files, "clusters", chosen.text("cluster"), "cluster")
@@ -97,10 +113,17 @@ def _current(file: _File) -> bool:
 
 def _read(path: Path) -> _File:
     try:
-        config = goyaml.load(path.read_text())
+        return _parse(path, path.read_text())
     except OSError as error:
         raise ConnectionConfigError(f"the kubeconfig {path} cannot be read: {error.strerror}") from error
-    except (goyaml.YamlError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConnectionConfigError(f"the kubeconfig {path} is no YAML: {error}") from error
+
+
+def _parse(path: Path, content: str) -> _File:
+    try:
+        config = goyaml.load(content)
+    except goyaml.YamlError as error:
         raise ConnectionConfigError(f"the kubeconfig {path} is no YAML: {error}") from error
     if not isinstance(config, dict):
         raise ConnectionConfigError(f"{path} is no kubeconfig")

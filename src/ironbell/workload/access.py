@@ -1,0 +1,224 @@
+"""The connections to all workload clusters of one process.
+
+A cluster is followed from when its kubeconfig is there until it is forgotten (`workload.following` does both from the
+caches of a manager). Each has a task of its own, so that one that is dead or slow never slows another.
+
+    workloads = Workloads(http_links(), clock=clock, randomness=randomness)
+    async with workloads: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import Api
+from ironbell.api.core.node import Node
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.kube.decision import Key, Question
+from ironbell.kube.store import Store
+from ironbell.workload import metrics
+from ironbell.workload.link import Connect
+from ironbell.workload.questions import (
+    AllNodes,
+    Connection,
+    ConnectionState,
+    NodeByName,
+    NodeByProviderId,
+    NodeView,
+    node_view,
+)
+from ironbell.workload.session import BY_PROVIDER_ID, Session, Settings
+
+_NEVER = ConnectionState(connected=False, error="the cluster has no kubeconfig yet")
+
+
+class NotConnected(IronbellError):  # noqa: N818 - a state as much as an error
+    """There is no connection to the workload cluster. Not a failure: who asked comes back when there is one."""
+
+    reason = "ConnectionDown"
+
+    def __init__(self, cluster: Key, *, since: datetime | None = None, last_error: str = "") -> None:
+        super().__init__(f"no connection to cluster {'/'.join(cluster)}: {last_error}")
+        self.cluster = cluster
+        self.since = since
+        self.last_error = last_error
+
+
+class Workloads:
+    """Connections by the key of their Cluster."""
+
+    def __init__(
+        self, connect: Connect, *, clock: Clock, randomness: Randomness, settings: Settings | None = None
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._randomness = randomness
+        self._settings = settings or Settings()
+        self._sessions: dict[Key, tuple[Session, asyncio.Task[None]]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
+        self._asked: dict[Key, set[Question[Any]]] = {}
+
+    async def __aenter__(self) -> Workloads:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    def follow(self, cluster: Key, kubeconfig: bytes) -> None:
+        """Hold a connection to this cluster with this kubeconfig; a connection with another one is renewed."""
+        if cluster not in self._sessions:
+            session = Session(
+                cluster,
+                connect=self._connect,
+                settings=self._settings,
+                clock=self._clock,
+                randomness=self._randomness,
+                state_changed=self._state_changed,
+                nodes_changed=self._nodes_changed,
+                node_changed=self._node_changed,
+            )
+            session.use(kubeconfig)
+            task = asyncio.get_running_loop().create_task(session.run(), name=f"workload {'/'.join(cluster)}")
+            self._sessions[cluster] = session, task
+            metrics.followed.inc()
+        else:
+            self._sessions[cluster][0].use(kubeconfig)
+
+    def nudge(self, cluster: Key) -> None:
+        """The cluster may have come up just now: try at once what would be tried later."""
+        if cluster in self._sessions:
+            self._sessions[cluster][0].nudge()
+
+    def forget(self, cluster: Key) -> None:
+        """End the connection; the cluster is gone, or has no kubeconfig any more."""
+        entry = self._sessions.pop(cluster, None)
+        if entry is None:
+            return
+        metrics.followed.dec()
+        _session, task = entry
+        task.cancel()
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        self._nodes_changed(cluster)
+        self._state_changed(cluster)
+
+    async def close(self) -> None:
+        """End all connections. Cancellation point."""
+        for cluster in list(self._sessions):
+            self.forget(cluster)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def api(self, cluster: Key) -> Api:
+        """The cluster's API, bounded: few requests at a time, each for a limited time.
+
+        Raises:
+            NotConnected: there is no connection.
+        """
+        entry = self._sessions.get(cluster)
+        api = entry[0].api if entry is not None else None
+        if api is None:
+            raise self._not_connected(cluster)
+        return api
+
+    def state(self, cluster: Key) -> ConnectionState:
+        """How the connection stands."""
+        entry = self._sessions.get(cluster)
+        return _NEVER if entry is None else entry[0].state
+
+    def feed(self, outdate: Callable[[Question[Any]], None]) -> Callable[[], None]:
+        """A `Feed`: tell this about every question of `workload.questions` whose answer has changed."""
+        subscription = object()
+        self._outdate[subscription] = outdate
+        return lambda: self._outdate.pop(subscription, None) and None
+
+    async def connection(self, question: Connection) -> ConnectionState:
+        """Answers `Connection`."""
+        self._note(question.cluster, question)
+        return self.state(question.cluster)
+
+    async def nodes_by_provider_id(self, question: NodeByProviderId) -> tuple[NodeView, ...]:
+        """Answers `NodeByProviderId`.
+
+        Raises:
+            NotConnected: there is no connection.
+        """
+        nodes = self._nodes(question.cluster, question).indexed(BY_PROVIDER_ID.name, question.provider_id)
+        return tuple(node_view(node) for node in nodes)
+
+    async def node_by_name(self, question: NodeByName) -> NodeView | None:
+        """Answers `NodeByName`.
+
+        Raises:
+            NotConnected: there is no connection.
+        """
+        node = self._nodes(question.cluster, question).get(("", question.name))
+        return None if node is None else node_view(node)
+
+    async def all_nodes(self, question: AllNodes) -> tuple[NodeView, ...]:
+        """Answers `AllNodes`.
+
+        Raises:
+            NotConnected: there is no connection.
+        """
+        return tuple(node_view(node) for node in self._nodes(question.cluster, question).list())
+
+    def _nodes(self, cluster: Key, question: Question[Any]) -> Store[Node]:
+        self._note(cluster, question)
+        entry = self._sessions.get(cluster)
+        if entry is None or entry[0].nodes is None:
+            raise self._not_connected(cluster)
+        return entry[0].nodes
+
+    def _not_connected(self, cluster: Key) -> NotConnected:
+        state = self.state(cluster)
+        last_error = "its nodes are being read" if state.connected else state.error
+        return NotConnected(cluster, since=state.since, last_error=last_error)
+
+    def _note(self, cluster: Key, question: Question[Any]) -> None:
+        """Somebody holds an answer to this. It is noted until the answer changes: who still needs it then asks anew."""
+        self._asked.setdefault(cluster, set()).add(question)
+
+    def _state_changed(self, cluster: Key) -> None:
+        self._tell(cluster, [Connection(cluster)])
+
+    def _nodes_changed(self, cluster: Key) -> None:
+        self._tell(cluster, [question for question in self._asked.get(cluster, ()) if type(question) is not Connection])
+
+    def _node_changed(self, cluster: Key, old: Node | None, new: Node | None) -> None:
+        if old is not None and new is not None and _same(node_view(old), node_view(new)):
+            return
+        nodes = [node for node in (old, new) if node is not None]
+        concerned: list[Question[Any]] = [AllNodes(cluster), NodeByName(cluster, nodes[0].metadata.name)]
+        concerned += {NodeByProviderId(cluster, node.spec.provider_id) for node in nodes if node.spec.provider_id}
+        self._tell(cluster, concerned)
+
+    def _tell(self, cluster: Key, questions: Iterable[Question[Any]]) -> None:
+        """The answers to these have changed: whoever asked is told."""
+        asked = self._asked.get(cluster, set())
+        for question in questions:
+            if question not in asked:
+                continue
+            asked.discard(question)
+            for outdate in list(self._outdate.values()):
+                outdate(question)
+        if not asked:
+            self._asked.pop(cluster, None)
+
+
+def _same(old: NodeView, new: NodeView) -> bool:
+    """Whether nothing changed but the times at which the kubelet was heard."""
+    return _timeless(old) == _timeless(new)
+
+
+def _timeless(node: NodeView) -> NodeView:
+    conditions = tuple(msgspec.structs.replace(condition, last_heartbeat_time=None) for condition in node.conditions)
+    return replace(node, resource_version="", conditions=conditions)

@@ -1,0 +1,188 @@
+"""A cluster's API with bounds: how many requests per second, how long one may take, how many at a time.
+
+The last bound is for the others: whoever asks a slow cluster holds something that is shared (a worker of a controller,
+a slot for questions). So once as many requests as are allowed are in flight and the oldest has waited for a while,
+further ones are refused at once instead of queueing behind them.
+
+Source: kubernetes/client-go: util/flowcontrol/throttle.go for rate and burst.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from ironbell.api.client import (
+    EVERYTHING,
+    NO_OPTIONS,
+    Api,
+    ListOptions,
+    Page,
+    PatchType,
+    Preconditions,
+    Propagation,
+    Selector,
+    Unauthorized,
+    Unavailable,
+    WatchEvent,
+    WriteOptions,
+)
+from ironbell.api.kind import Collection
+
+_ALL = ListOptions()
+_NO_PRECONDITIONS = Preconditions()
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is allowed toward one cluster."""
+
+    per_second: float = 20.0
+    burst: int = 30
+    timeout_s: float = 10.0
+    """For one request; watches last."""
+    at_once: int = 5
+    patience_s: float = 1.0
+    """After how long a request in flight counts as stuck."""
+
+
+class Rate:
+    """Lets `burst` pass at once, and then `per_second`."""
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._interval_s = 1.0 / per_second
+        self._ahead_s = (burst - 1) * self._interval_s
+        self._due_s = 0.0
+
+    async def take(self) -> None:
+        """Wait for one's turn, in the order of calls. Cancellation point."""
+        now_s = asyncio.get_running_loop().time()
+        self._due_s = max(self._due_s, now_s)
+        wait_s = self._due_s - self._ahead_s - now_s
+        self._due_s += self._interval_s
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
+
+class BoundedApi:
+    """An `Api` within its bounds. `refused` is told when the cluster does not know us any more."""
+
+    def __init__(self, api: Api, bounds: Bounds, *, name: str, refused: Callable[[], None]) -> None:
+        self._api = api
+        self._bounds = bounds
+        self._name = name
+        self._refused = refused
+        self._rate = Rate(bounds.per_second, bounds.burst)
+        self._places = asyncio.Semaphore(bounds.at_once)
+        self._in_flight: dict[int, float] = {}
+        self._count = 0
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        async with self._request():
+            return await self._api.get(where, namespace, name, subresource=subresource)
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
+        async with self._request():
+            return await self._api.list(where, namespace, options)
+
+    async def watch(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncIterator[WatchEvent]:
+        await self._rate.take()
+        events = self._api.watch(where, namespace, resource_version=resource_version, selector=selector)
+        try:
+            async for event in events:
+                yield event
+        except Unauthorized:
+            self._refused()
+            raise
+        finally:
+            close = getattr(events, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        async with self._request():
+            return await self._api.create(where, namespace, body, options)
+
+    async def replace(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        async with self._request():
+            return await self._api.replace(where, namespace, name, body, subresource=subresource, options=options)
+
+    async def patch(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        patch_type: PatchType,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        async with self._request():
+            return await self._api.patch(
+                where, namespace, name, body, patch_type=patch_type, subresource=subresource, options=options
+            )
+
+    async def delete(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        *,
+        preconditions: Preconditions = _NO_PRECONDITIONS,
+        propagation: Propagation = Propagation.BACKGROUND,
+    ) -> bytes:
+        async with self._request():
+            return await self._api.delete(where, namespace, name, preconditions=preconditions, propagation=propagation)
+
+    async def act(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str,
+        options: WriteOptions = NO_OPTIONS,
+    ) -> bytes:
+        async with self._request():
+            return await self._api.act(where, namespace, name, body, subresource=subresource, options=options)
+
+    @asynccontextmanager
+    async def _request(self) -> AsyncIterator[None]:
+        """Around one request.
+
+        Raises:
+            Unavailable: it took too long, or others before it do.
+        """
+        bounds, loop = self._bounds, asyncio.get_running_loop()
+        if self._places.locked() and loop.time() - min(self._in_flight.values()) > bounds.patience_s:
+            raise Unavailable(f"cluster {self._name} answers slowly: {bounds.at_once} requests wait already")
+        try:
+            async with asyncio.timeout(bounds.timeout_s), self._places:
+                self._count += 1
+                number = self._count
+                self._in_flight[number] = loop.time()
+                try:
+                    await self._rate.take()
+                    yield
+                except Unauthorized:
+                    self._refused()
+                    raise
+                finally:
+                    del self._in_flight[number]
+        except TimeoutError as error:
+            raise Unavailable(f"cluster {self._name} did not answer within {bounds.timeout_s:g} s") from error

@@ -1,0 +1,31 @@
+"""One way to reach one cluster's API: what `Workloads` needs of a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from ironbell.api.client import Api
+from ironbell.kube.decision import Key
+
+
+class Link(Protocol):
+    """An open way to a cluster, as the identity of one kubeconfig."""
+
+    @property
+    def api(self) -> Api: ...
+
+    async def probe(self) -> None:
+        """GET `/`.
+
+        Raises:
+            ApiError: the API does not answer; `Unauthorized` or `Forbidden` if it does not know us any more.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+Connect: TypeAlias = Callable[[Key, bytes], Link]
+"""The way to a cluster that a kubeconfig (the content of its Secret) describes; nothing is sent yet. Raises
+`ConnectionConfigError` for a kubeconfig that cannot be used."""

@@ -1,0 +1,235 @@
+"""One cluster's connection: connects, probes, watches its nodes, reconnects. One task, which nothing else waits for.
+
+Failure modes: none ends it but cancellation. What goes wrong is in `state`, and told once in the log.
+
+Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_accessor.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from ironbell.api.client import Api, ApiError, Forbidden, Unauthorized, Unavailable
+from ironbell.api.core.node import NODE, Node
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.kube.backoff import Backoff
+from ironbell.kube.decision import Key
+from ironbell.kube.informer import Informer
+from ironbell.kube.reconciler import Index
+from ironbell.kube.store import Store
+from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.workload import metrics
+from ironbell.workload.limits import BoundedApi, Bounds
+from ironbell.workload.link import Connect, Link
+from ironbell.workload.questions import ConnectionState
+
+BY_PROVIDER_ID: Index[Node] = Index(
+    NODE, "provider-id", lambda node: [node.spec.provider_id] if node.spec.provider_id else []
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How connections are held."""
+
+    bounds: Bounds = field(default_factory=Bounds)
+    probe_every_s: float = 10.0
+    probe_timeout_s: float = 5.0
+    failures: int = 5
+    """After how many failed probes in a row a connection is given up."""
+    retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
+    """Between attempts to connect."""
+
+
+class Session:
+    """The connection to one cluster; `run` holds it."""
+
+    def __init__(
+        self,
+        cluster: Key,
+        *,
+        connect: Connect,
+        settings: Settings,
+        clock: Clock,
+        randomness: Randomness,
+        state_changed: Callable[[Key], None],
+        nodes_changed: Callable[[Key], None],
+        node_changed: Callable[[Key, Node | None, Node | None], None],
+    ) -> None:
+        """
+        Args:
+            state_changed: called when the connection comes or goes, and when its health changes.
+            nodes_changed: called when all nodes have been read, and when they are not known any more.
+            node_changed: called for every change of one node, with its old and new state.
+        """
+        self.state = ConnectionState(connected=False, error="no attempt to connect has been made yet")
+        self.nodes: Store[Node] | None = None
+        """The cluster's nodes; None while there is no connection, or they have not all been read."""
+        self.api: Api | None = None
+        self._cluster = cluster
+        self._connect = connect
+        self._settings = settings
+        self._clock = clock
+        self._randomness = randomness
+        self._state_changed = state_changed
+        self._nodes_changed = nodes_changed
+        self._node_changed = node_changed
+        self._kubeconfig = b""
+        self._wake = asyncio.Event()
+        self._renew = False
+
+    def use(self, kubeconfig: bytes) -> None:
+        """Connect with this kubeconfig from now on; a connection with another one is renewed at once."""
+        if kubeconfig == self._kubeconfig:
+            return
+        self._kubeconfig = kubeconfig
+        self._renew = True
+        self._wake.set()
+
+    def nudge(self) -> None:
+        """Try now what would be tried later."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        attempts = 0
+        while True:
+            self._renew = False
+            self._wake.clear()
+            try:
+                attempts = 0 if await self._attempt() else attempts + 1
+            except ConnectionConfigError as error:
+                self._lost(error)
+                await self._wake.wait()
+                continue
+            except Exception:
+                # The boundary of a cluster: a defect stays with the one that met it.
+                log.exception("connection met a defect", namespace=self._cluster[0], name=self._cluster[1])
+                self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
+                attempts += 1
+            if attempts and not self._renew:
+                await self._pause(self._settings.retry.delay_s(attempts, self._randomness))
+
+    async def _attempt(self) -> bool:
+        """Connect, and hold the connection until it is lost; whether there was one that lasted."""
+        link = self._connect(self._cluster, self._kubeconfig)
+        try:
+            error = await self._probe(link)
+            if error is not None:
+                self._lost(error)
+                return False
+            with self._open(link) as informer:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(informer.run()), group.create_task(self._read(informer))]
+                    try:
+                        lost = await self._hold(link)
+                    finally:
+                        for task in tasks:
+                            task.cancel()
+            held = self.state.last_probe_success != self.state.since
+            self._lost(lost)
+            return held
+        finally:
+            await link.close()
+
+    @contextmanager
+    def _open(self, link: Link) -> Iterator[Informer[Node]]:
+        now = self._clock.now()
+        self.api = BoundedApi(link.api, self._settings.bounds, name="/".join(self._cluster), refused=self._refused)
+        self.state = ConnectionState(connected=True, since=now, last_probe_success=now)
+        informer = Informer(self.api, NODE, randomness=self._randomness)
+        informer.store.declare(BY_PROVIDER_ID)
+        informer.add_handler(lambda old, new: self._node_changed(self._cluster, old, new))
+        metrics.connected.inc()
+        log.info("connected to cluster", namespace=self._cluster[0], name=self._cluster[1])
+        self._state_changed(self._cluster)
+        try:
+            yield informer
+        finally:
+            metrics.connected.dec()
+            self.api = self.nodes = None
+            self._nodes_changed(self._cluster)
+
+    async def _read(self, informer: Informer[Node]) -> None:
+        await informer.wait_synced()
+        self.nodes = informer.store
+        self._nodes_changed(self._cluster)
+
+    async def _hold(self, link: Link) -> IronbellError:
+        """Probe until the connection is lost; why."""
+        first = True
+        while True:
+            # the first one somewhere within the time, so that clusters which were connected together are not probed so
+            share = self._randomness.fraction() if first else 1.0
+            first = False
+            await self._pause(self._settings.probe_every_s * share)
+            if self._renew:
+                return Unavailable("the kubeconfig was replaced")
+            error = await self._probe(link)
+            self._note(error)
+            if error is not None and (
+                self.state.consecutive_failures >= self._settings.failures
+                or isinstance(error, Unauthorized | Forbidden)
+            ):
+                return error
+
+    async def _probe(self, link: Link) -> ApiError | None:
+        """What is wrong."""
+        timeout_s = self._settings.probe_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                await link.probe()
+        except ApiError as error:
+            metrics.probes.labels("error").inc()
+            return error
+        except TimeoutError:
+            metrics.probes.labels("error").inc()
+            return Unavailable(f"no answer within {timeout_s:g} s")
+        metrics.probes.labels("success").inc()
+        return None
+
+    def _note(self, error: ApiError | None) -> None:
+        was_healthy = self.state.healthy
+        if error is None:
+            self.state = replace(self.state, last_probe_success=self._clock.now(), consecutive_failures=0, error="")
+        else:
+            failures = self.state.consecutive_failures + 1
+            self.state = replace(self.state, consecutive_failures=failures, error=error.message)
+        if self.state.healthy != was_healthy:
+            self._state_changed(self._cluster)
+
+    def _lost(self, error: IronbellError) -> None:
+        """There is no connection (any more)."""
+        before = self.state
+        self.state = ConnectionState(
+            connected=False,
+            since=self._clock.now() if before.connected else before.since,
+            last_probe_success=before.last_probe_success,
+            consecutive_failures=before.consecutive_failures + (not before.connected),
+            error=error.message,
+        )
+        if before.connected or before.error != error.message:
+            log.info("no connection to cluster", namespace=self._cluster[0], name=self._cluster[1], cause=error.message)
+            self._state_changed(self._cluster)
+
+    def _refused(self) -> None:
+        """Some request was: look at once whether all are."""
+        self._wake.set()
+
+    async def _pause(self, seconds: float) -> None:
+        """Until then, or until something is to be done at once."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        self._wake.clear()

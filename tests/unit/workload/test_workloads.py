@@ -1,0 +1,222 @@
+"""Connections to workload clusters: coming, going, being forgotten; what is known of nodes, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from ironbell.api.client import Forbidden, Unauthorized, Unavailable
+from ironbell.api.core.node import NODE
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube.decision import Question
+from ironbell.kube.testing.clock import LoopClock
+from ironbell.workload.access import NotConnected, Workloads
+from ironbell.workload.askers import askers
+from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
+from support.workloads import FakeCluster, FakeClusters
+
+ONE, TWO = ("n", "one"), ("n", "two")
+
+
+class Site:
+    """Workloads over clusters in memory, and what they have told."""
+
+    def __init__(self) -> None:
+        self.clusters = FakeClusters({ONE: FakeCluster(), TWO: FakeCluster()})
+        self.workloads = Workloads(self.clusters, clock=LoopClock(), randomness=SeededRandomness(1))
+        self.told: list[Question[Any]] = []
+        self.news = asyncio.Event()
+        self.unsubscribe = self.workloads.feed(self._tell)
+
+    @property
+    def one(self) -> FakeCluster:
+        return self.clusters.clusters[ONE]
+
+    def _tell(self, question: Question[Any]) -> None:
+        self.told.append(question)
+        self.news.set()
+
+    async def ask(self, question: Question[Any]) -> Any:
+        return await askers(self.workloads)[type(question)](question)
+
+    async def until(self, question: Question[Any], is_it: Callable[[Any], bool]) -> Any:
+        """Ask again whenever told that the answer has changed, until it is right; a bound of virtual time."""
+        async with asyncio.timeout(600):
+            while True:
+                self.news.clear()
+                try:
+                    answer = await self.ask(question)
+                    if is_it(answer):
+                        return answer
+                except NotConnected:
+                    pass
+                await self.news.wait()
+
+    async def connected(self, cluster: tuple[str, str] = ONE) -> None:
+        self.workloads.follow(cluster, b"good")
+        await self.until(Connection(cluster), lambda state: state.connected)
+        await self.until(AllNodes(cluster), lambda _nodes: True)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    async with site.workloads:
+        yield site
+    assert all(not cluster.links for cluster in site.clusters.clusters.values())
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_without_a_kubeconfig_there_is_no_connection(site: Site) -> None:
+    assert site.workloads.state(ONE).error == "the cluster has no kubeconfig yet"
+    with pytest.raises(NotConnected, match="n/one: the cluster has no kubeconfig yet"):
+        await site.workloads.api(ONE)
+    with pytest.raises(NotConnected):
+        await site.ask(NodeByName(ONE, "a"))
+
+
+async def test_a_cluster_is_connected_and_its_nodes_are_read(site: Site) -> None:
+    await site.one.add_node("a", "metal://1")
+    await site.connected()
+    (node,) = await site.ask(NodeByProviderId(ONE, "metal://1"))
+    assert (node.name, node.provider_id) == ("a", "metal://1")
+    assert await site.ask(NodeByProviderId(ONE, "metal://2")) == ()
+    assert await site.ask(NodeByName(ONE, "b")) is None
+    assert await (await site.workloads.api(ONE)).get(NODE.collection, "", "a")
+
+
+async def test_only_those_are_told_whose_answer_has_changed(site: Site) -> None:
+    await site.one.add_node("a", "metal://1")
+    await site.connected()
+    for question in (NodeByProviderId(ONE, "metal://1"), NodeByProviderId(ONE, "metal://2"), NodeByName(ONE, "a")):
+        await site.ask(question)
+    site.told.clear()
+    await site.one.add_node("b", "metal://2")
+    await site.until(NodeByProviderId(ONE, "metal://2"), bool)
+    assert NodeByProviderId(ONE, "metal://2") in site.told
+    assert not {NodeByProviderId(ONE, "metal://1"), NodeByName(ONE, "a"), Connection(ONE)} & set(site.told)
+
+
+async def test_a_provider_id_that_comes_late_is_told_to_who_waits_for_it(site: Site) -> None:
+    await site.one.add_node("a")
+    await site.connected()
+    assert await site.ask(NodeByProviderId(ONE, "metal://1")) == ()
+    await site.one.patch_node("a", {"spec": {"providerID": "metal://1"}})
+    await site.until(NodeByProviderId(ONE, "metal://1"), bool)
+    await site.one.remove_node("a")
+    assert await site.until(NodeByProviderId(ONE, "metal://1"), lambda nodes: not nodes) == ()
+
+
+async def test_that_a_kubelet_was_heard_again_is_told_to_nobody(site: Site) -> None:
+    await site.one.add_node("a", "metal://1")
+    await site.connected()
+
+    def ready(status: str, second: int) -> dict[str, object]:
+        heard = f"2026-01-01T00:00:{second:02d}Z"
+        return {"status": {"conditions": [{"type": "Ready", "status": status, "lastHeartbeatTime": heard}]}}
+
+    await site.one.patch_node("a", ready("True", 1), subresource="status")
+    await site.until(NodeByName(ONE, "a"), lambda node: bool(node.conditions))
+    site.told.clear()
+    for second in (2, 3):
+        await site.one.patch_node("a", ready("True", second), subresource="status")
+    await site.one.patch_node("a", ready("False", 4), subresource="status")
+    await site.until(
+        NodeByName(ONE, "a"),
+        lambda node: node.conditions[0].status == "False",
+    )
+    assert site.told == [NodeByName(ONE, "a")]
+
+
+async def test_five_failed_probes_end_a_connection_and_it_comes_back(site: Site) -> None:
+    await site.connected()
+    began_s = now()
+    site.one.hangs = True
+    await site.until(Connection(ONE), lambda state: state.consecutive_failures == 1)
+    state = site.workloads.state(ONE)
+    assert state.connected
+    assert not state.healthy
+    await site.until(Connection(ONE), lambda state: not state.connected)
+    assert 5 * 5 + 4 * 10 <= now() - began_s <= 5 * 5 + 5 * 10
+    assert site.workloads.state(ONE).error == "no answer within 5 s"
+    assert site.workloads.state(ONE).silent_for(LoopClock().now()) is not None
+    with pytest.raises(NotConnected, match="no answer within 5 s"):
+        await site.ask(NodeByName(ONE, "a"))
+    site.one.hangs = False
+    await site.until(Connection(ONE), lambda state: state.healthy)
+
+
+async def test_one_failed_probe_ends_nothing(site: Site) -> None:
+    await site.connected()
+    site.one.broken = Unavailable("busy")
+    await site.until(Connection(ONE), lambda state: not state.healthy)
+    site.one.broken = None
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert site.one.links == 1
+
+
+@pytest.mark.parametrize("refusal", [Unauthorized("who are you?"), Forbidden("not you")])
+async def test_who_is_not_known_any_more_connects_anew_at_once(site: Site, refusal: Unauthorized | Forbidden) -> None:
+    await site.connected()
+    site.one.broken = refusal
+    await site.until(Connection(ONE), lambda state: not state.connected)
+    lost_s = now()
+    site.one.broken, site.one.kubeconfig = None, b"rotated"
+    site.workloads.follow(ONE, b"rotated")
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert now() == lost_s
+
+
+async def test_a_replaced_kubeconfig_is_used_at_once(site: Site) -> None:
+    await site.connected()
+    site.one.kubeconfig = b"rotated"
+    began_s, since = now(), site.workloads.state(ONE).since
+    await asyncio.sleep(1)
+    site.workloads.follow(ONE, b"rotated")
+    await site.until(Connection(ONE), lambda state: state.connected and state.since != since)
+    assert now() == began_s + 1
+
+
+async def test_a_kubeconfig_that_cannot_be_used_is_said_and_waited_out(site: Site) -> None:
+    site.workloads.follow(ONE, b"bad")
+    await site.until(Connection(ONE), lambda state: state.error == "one: not the right kubeconfig")
+    site.workloads.follow(ONE, b"good")
+    await site.until(Connection(ONE), lambda state: state.healthy)
+
+
+async def test_a_cluster_that_comes_up_later_is_tried_again_and_at_once_when_nudged(site: Site) -> None:
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.follow(ONE, b"good")
+    await site.until(Connection(ONE), lambda state: state.error == "not there yet")
+    await asyncio.sleep(300)
+    assert site.one.probes <= 300 / 15 + 6
+    site.one.broken = None
+    began_s = now()
+    site.workloads.nudge(ONE)
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert now() == began_s
+
+
+async def test_a_forgotten_cluster_leaves_nothing(site: Site) -> None:
+    await site.connected()
+    await site.ask(NodeByName(ONE, "a"))
+    site.workloads.forget(ONE)
+    with pytest.raises(NotConnected):
+        await site.workloads.api(ONE)
+    async with asyncio.timeout(5):
+        while site.one.links:
+            await asyncio.sleep(0)
+    site.workloads.forget(ONE)
+
+
+async def test_a_dead_cluster_does_not_slow_another(site: Site) -> None:
+    site.one.hangs = True
+    site.workloads.follow(ONE, b"good")
+    await site.connected(TWO)
+    assert now() == 0
