@@ -10,7 +10,7 @@ Source: apiextensions.k8s.io/v1, JSONSchemaProps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -74,8 +74,11 @@ class Schema:
 
     def merged(self, later: Schema) -> Schema:
         """This schema with everything that `later` sets."""
-        changes = {f.name: getattr(later, f.name) for f in fields(later) if getattr(later, f.name) != f.default}
-        return Schema(**{f.name: getattr(self, f.name) for f in fields(self)} | changes)
+        changes = {name: value for name, value in vars(later).items() if value != _DEFAULTS[name]}
+        return Schema(**vars(self) | changes) if changes else self
+
+
+_DEFAULTS = vars(Schema())
 
 
 class Always(Generic[T]):

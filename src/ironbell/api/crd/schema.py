@@ -39,6 +39,8 @@ _KEYWORDS = {
 }
 """Attributes of `Schema` that go into the schema as they are, unless unset."""
 
+_UNMARKED = Schema()
+
 _ROOT = {
     "apiVersion": {"type": "string", "description": "Group and version of the API that the object is written in."},
     "kind": {"type": "string", "description": "Type of the object."},
@@ -70,11 +72,11 @@ def place_schema(hint: Any) -> dict[str, Any]:
 
 def _unwrap(hint: Any) -> tuple[Any, Schema]:
     """The type without `Annotated` and `| None`, and the merged markers; outer markers win."""
-    marker = Schema()
+    marker = _UNMARKED
     while True:
         if get_origin(hint) is Annotated:
             inner, *extras = get_args(hint)
-            own = Schema()
+            own = _UNMARKED
             for extra in extras:
                 own = own.merged(extra) if isinstance(extra, Schema) else own
             hint, marker = inner, own.merged(marker)
@@ -128,10 +130,9 @@ def _described(keywords: dict[str, Any], marker: Schema) -> dict[str, Any]:
     """The type's keywords with the marker's added."""
     schema: dict[str, Any] = {"description": marker.description} if marker.description else {}
     schema |= keywords
-    unset = Schema()
     for attribute, keyword in _KEYWORDS.items():
         value = getattr(marker, attribute)
-        if value != getattr(unset, attribute):
+        if value != getattr(_UNMARKED, attribute):
             schema[keyword] = value
     if marker.enum:
         schema["enum"] = [value.value if isinstance(value, Enum) else value for value in marker.enum]
