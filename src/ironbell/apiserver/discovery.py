@@ -1,6 +1,5 @@
 """Discovery: which groups, versions and resources are served, in the old and in the aggregated form.
 
-Both forms come from the same entries: the table of resources, and the reviews that are not stored anywhere. Groups of
 Both forms come from the same entries: the table of resources, and the reviews that are stored nowhere. Groups of
 clients resolve an ambiguous name to the first match.
 
@@ -58,6 +57,11 @@ class Entry:
         if not self.custom:
             return self.verbs
         return (*(verb for verb in _CUSTOM_VERBS if verb in self.verbs),)
+
+
+def prefix(group: str, version: str) -> str:
+    """The URL path of a group and version, without the leading slash."""
+    return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
 def _review(group: str, kind: str, *, namespaced: bool = False) -> Entry:

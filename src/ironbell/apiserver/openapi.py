@@ -15,8 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ironbell.apiserver import openapi_v2, openapi_v2_protobuf, openapi_v3
-from ironbell.apiserver.discovery import entries
-from ironbell.apiserver.openapi_operations import prefix
+from ironbell.apiserver.discovery import entries, prefix
 from ironbell.apiserver.openapi_schemas import schemas
 from ironbell.apiserver.resources import ResourceInfo, Resources
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ironbell.apiserver.discovery import Entry, Subresource
+from ironbell.apiserver.discovery import Entry, Subresource, prefix
 from ironbell.apiserver.openapi_parameters import (
     DELETE,
     LIST,
@@ -48,11 +48,6 @@ class PathItem:
     subresource: Subresource | None = None
     parameters: tuple[Parameter, ...] = ()
     operations: tuple[Operation, ...] = field(default=())
-
-
-def prefix(group: str, version: str) -> str:
-    """The URL path of a group and version, without the leading slash."""
-    return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
 def path_items(entry: Entry) -> Iterator[PathItem]:

@@ -14,10 +14,6 @@ from typing import Any
 
 import msgspec
 
-ASKED_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-MEDIA_TYPE = ASKED_TYPE.replace("@", ".")
-"""What clients ask for is no media type, so the answer is named otherwise."""
-
 Encode = Callable[[Any], bytes]
 
 _OPERATIONS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}

@@ -13,6 +13,7 @@ NOT_NEEDED = {
     "grpclib": "services are in other processes",
     "ironbell.controllers": "they start when the API answers",
     "ironbell.kube.runtime": "so does what runs them",
+    "ironbell.apiserver.openapi": "for the first client that asks for a document",
     "jsonpatch": "for the first JSON patch",
     "pygments": "no user is shown a traceback",
     "rich": "no user is shown a traceback",

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import platform
+from collections.abc import Callable
+from functools import cached_property
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import prometheus_client
@@ -18,24 +20,30 @@ from ironbell.api.client import ApiError, NotFound
 from ironbell.apiserver import discovery
 from ironbell.apiserver.builtin.facts import release
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.discovery import Entry, entries
+from ironbell.apiserver.discovery import Entry, entries, prefix
 from ironbell.apiserver.http.answers import answer, answer_value, text
 from ironbell.apiserver.http.call import NO_RESOURCE
 from ironbell.apiserver.http.media import JSON, NotAcceptable, discovery_version, ranges, require_json
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identities.accounts import AccountTokens
-from ironbell.apiserver.openapi import OpenApi
-from ironbell.apiserver.openapi_operations import prefix
-from ironbell.apiserver.openapi_v2_protobuf import ASKED_TYPE, MEDIA_TYPE
+
+if TYPE_CHECKING:
+    from ironbell.apiserver.openapi import OpenApi
+
+T = TypeVar("T")
 
 COMPATIBLE_MAJOR, COMPATIBLE_MINOR, COMPATIBLE_PATCH = release().split(".")
 """The Kubernetes version whose kinds are served, and whose clients find here what they expect."""
 
 IDENTITY_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
 
+_ASKED_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_GIVEN_PROTOBUF = _ASKED_PROTOBUF.replace("@", ".")
+"""What clients ask for is no media type, so the answer is named otherwise."""
+
 _JSON = {JSON, "*/*", "application/*", "application/com.github.proto-openapi.spec.v2.v1.0+json"}
-_PROTOBUF = {ASKED_TYPE, MEDIA_TYPE}
+_PROTOBUF = {_ASKED_PROTOBUF, _GIVEN_PROTOBUF}
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _YEAR_S = 365 * 24 * 3600
 
@@ -71,7 +79,16 @@ class Documents:
         self._server, self._accounts = server, accounts
         self.address = ""
         """Host and port where clients find the server, once that is known."""
-        self._openapi = OpenApi(server.resources, git_version())
+
+    @cached_property
+    def _openapi(self) -> OpenApi:
+        from ironbell.apiserver.openapi import OpenApi  # no start needs it
+
+        return OpenApi(self._server.resources, git_version())
+
+    async def _from_openapi(self, read: Callable[[OpenApi], T]) -> T:
+        """What is read in a thread, which also loads all that is needed for it."""
+        return await asyncio.to_thread(lambda: read(self._openapi))
 
     async def discovery(self, request: Request, path: str, target: Target | None) -> Response:
         """`/api`, `/apis`, and the resources of one group or version."""
@@ -97,8 +114,8 @@ class Documents:
             return await self._openapi_v2(request)
         require_json(request.headers.get("Accept", ""))
         if path == "/openapi/v3":
-            return await answer(request, await asyncio.to_thread(self._openapi.index))
-        document = await asyncio.to_thread(self._openapi.v3, path.removeprefix("/openapi/v3/"))
+            return await answer(request, await self._from_openapi(lambda openapi: openapi.index()))
+        document = await self._from_openapi(lambda openapi: openapi.v3(path.removeprefix("/openapi/v3/")))
         if document is None:
             raise NotFound(NO_RESOURCE)
         body, digest = document
@@ -157,9 +174,10 @@ class Documents:
         accepted = [one.media_type for one in ranges(request.headers.get("Accept", ""))]
         chosen = next((offered for offered in accepted if offered in _PROTOBUF | _JSON), "")
         if not chosen:
-            raise NotAcceptable(f"only the following media types are accepted: {JSON}, {ASKED_TYPE}")
-        body = await asyncio.to_thread(self._openapi.v2, protobuf=chosen in _PROTOBUF)
-        return await answer(request, body, media_type=MEDIA_TYPE if chosen in _PROTOBUF else JSON, pretty=False)
+            raise NotAcceptable(f"only the following media types are accepted: {JSON}, {_ASKED_PROTOBUF}")
+        media_type = _GIVEN_PROTOBUF if chosen in _PROTOBUF else JSON
+        body = await self._from_openapi(lambda openapi: openapi.v2(protobuf=chosen in _PROTOBUF))
+        return await answer(request, body, media_type=media_type, pretty=False)
 
     async def _root(self, request: Request, version: str, *, core: bool) -> Response:
         found = self._entries()
