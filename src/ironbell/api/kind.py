@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -95,6 +95,14 @@ class Kind(Generic[R]):
             msgspec.ValidationError: a field that the model knows has another type.
         """
         return self._decoder.decode(body)
+
+    def convert(self, data: Any) -> R:
+        """Plain data of one object to the model.
+
+        Raises:
+            msgspec.ValidationError: a field that the model knows has another type.
+        """
+        return msgspec.convert(data, self.model)
 
     def __str__(self) -> str:
         return f"{self.kind}.{self.version}.{self.group}" if self.group else f"{self.kind}.{self.version}"

@@ -27,6 +27,7 @@ from ironbell.api.client import (
 )
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
+from ironbell.api.unstructured import plain
 from ironbell.kube.decision import AnyKind, Fields
 from ironbell.kube.decode import decode_object
 from ironbell.kube.informer import PAGE
@@ -138,5 +139,5 @@ class Client:
 
 
 def _body(kind: AnyKind, obj: Resource | Fields) -> dict[str, Any]:
-    fields: Fields = msgspec.to_builtins(obj) if isinstance(obj, Resource) else obj
+    fields = plain(obj) if isinstance(obj, Resource) else obj
     return {**fields, "apiVersion": kind.api_version, "kind": kind.kind}

@@ -13,24 +13,29 @@ Source: kubernetes-sigs/controller-runtime: pkg/internal/controller/controller.g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
 from ironbell.api.client import Api, Unavailable
+from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
 from ironbell.kube import metrics, tracing
 from ironbell.kube.act import Executor, OutOfDate, Written, perform_within_timeout
-from ironbell.kube.caches import Informers, View
+from ironbell.kube.caches import Informers
 from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit, Key, Waiting, check
+from ironbell.kube.dynamic import DynamicInformers, DynamicReads
 from ironbell.kube.facts import FactBook
+from ironbell.kube.informer import Informer
 from ironbell.kube.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
-from ironbell.kube.reconciler import Askers, Performers, Reconciler, Watch
+from ironbell.kube.readers import Readers
+from ironbell.kube.reconciler import Askers, Cache, Feed, Performers, Reconciler
 from ironbell.kube.turn import Turn
+from ironbell.kube.view import View
 
 log = structlog.get_logger()
 
@@ -46,6 +51,8 @@ class Controller:
     reconciler: Reconciler[Any]
     performers: Performers = field(default_factory=dict)
     askers: Askers = field(default_factory=dict)
+    feeds: Sequence[Feed] = ()
+    """What tells of new answers to questions."""
     workers: int = 16
     api: Api | None = None
     """The API under this controller's own identity; None for the manager's."""
@@ -57,6 +64,7 @@ class Surroundings:
 
     api: Api
     informers: Informers
+    dynamic: DynamicInformers
     clock: Clock
     randomness: Randomness
     emit: Callable[[Emit], None]
@@ -78,8 +86,22 @@ class RunningController:
         self.facts = FactBook(
             self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self.queue.add
         )
-        kinds = [reconciler.kind, *(watch.kind for watch in reconciler.watches)]
-        self._view = View(around.informers, kinds, facts=self.facts)
+        self._readers = Readers()
+        reads = DynamicReads(
+            around.dynamic,
+            self._readers,
+            mappings=[self._mapped("looked-up object", watch.keys) for watch in getattr(reconciler, "dynamic", ())],
+            add=self.queue.add,
+        )
+        self._view = View(
+            around.informers,
+            reconciler.kind,
+            reconciler.watches,
+            facts=self.facts,
+            readers=self._readers,
+            dynamic=reads,
+        )
+        self._unfeed: list[Callable[[], None]] = []
         self._executor = Executor(controller.api or around.api, self.name, self._perform, around.emit)
         self._behind: dict[Key, Written] = {}
         self._parked: dict[Key, asyncio.TimerHandle] = {}
@@ -95,7 +117,16 @@ class RunningController:
         own = self._around.informers.of(self._reconciler.kind)
         own.add_handler(self._own_changed)
         for watch in self._reconciler.watches:
-            self._around.informers.of(watch.kind).add_handler(self._mapper(watch))
+            handler = self._mapped(str(watch.kind), watch.keys, watch.relevant)
+            self._around.informers.of(watch.kind).add_handler(handler)
+        self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
+
+    async def close(self) -> None:
+        """End what `listen` began, and all questions in flight. Cancellation point."""
+        for unsubscribe in self._unfeed:
+            unsubscribe()
+        self._unfeed.clear()
+        await self.facts.close()
 
     async def work(self) -> None:
         """One worker: take keys until the queue is closed."""
@@ -118,16 +149,21 @@ class RunningController:
     def _own_changed(self, old: Any, new: Any) -> None:
         self.queue.add((old if new is None else new).key)
 
-    def _mapper(self, watch: Watch[Any]) -> Callable[[Any, Any], None]:
+    def _mapped(
+        self,
+        about: str,
+        keys_of: Callable[[Any, Cache], Iterable[Key]],
+        relevant: Callable[[Any, Any], bool] | None = None,
+    ) -> Callable[[Any, Any], None]:
         def changed(old: Any, new: Any) -> None:
             try:
-                if watch.relevant is not None and not watch.relevant(old, new):
+                if relevant is not None and not relevant(old, new):
                     return
-                keys = {key for obj in (old, new) if obj is not None for key in watch.keys(obj, self._view)}
+                keys = {key for obj in (old, new) if obj is not None for key in keys_of(obj, self._view)}
             except Exception:
                 # A defect in one mapping must not end the informer that all controllers share.
                 self._meters.panics.inc()
-                log.exception("mapping failed", controller=self.name, kind=str(watch.kind))
+                log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
                 self.queue.add(key)
@@ -156,7 +192,11 @@ class RunningController:
         self._meters.finished(result, self._around.clock.monotonic() - started_s)
 
     async def _reconcile(self, key: Key, written: Written, span: tracing.Span) -> str:
-        observed = self._reconciler.observe(self._view, key)
+        self._readers.begin(key)
+        try:
+            observed = self._reconciler.observe(self._view, key)
+        finally:
+            self._readers.end()
         if observed is None:
             self._release(key)
             return "success"
@@ -257,19 +297,27 @@ class RunningController:
             return False
         written = self._behind[key]
         for where, version in written.versions.items():
-            informer = self._around.informers.find(where)
-            if informer is not None and not informer.has_reached(version):
-                self._park(key)
-                informer.when_reached(version, lambda: self._unpark(key))
-                return False
+            for informer in self._caches_of(where):
+                if not informer.has_reached(version):
+                    self._park(key)
+                    informer.when_reached(version, lambda: self._unpark(key))
+                    return False
         for where, removed, uid in written.removed:
-            informer = self._around.informers.find(where)
-            if informer is not None and not informer.is_gone(removed, uid):
-                self._park(key)
-                informer.when_gone(removed, uid, lambda: self._unpark(key))
-                return False
+            for informer in self._caches_of(where):
+                if not informer.is_gone(removed, uid):
+                    self._park(key)
+                    informer.when_gone(removed, uid, lambda: self._unpark(key))
+                    return False
         del self._behind[key]
         return True
+
+    def _caches_of(self, where: Collection) -> list[Informer[Any]]:
+        """What will show writes to a collection; not one that cannot be read, which shows nothing anyhow."""
+        declared, looked_up = self._around.informers.find(where), self._around.dynamic.find(where)
+        found: list[Informer[Any]] = [] if declared is None else [declared]
+        if looked_up is not None and not looked_up.problem:
+            found.append(looked_up)
+        return found
 
     def _park(self, key: Key) -> None:
         self._parked[key] = asyncio.get_running_loop().call_later(CATCH_UP_S, self._give_up, key)

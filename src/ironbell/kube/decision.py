@@ -27,11 +27,10 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import msgspec
-
 from ironbell.api.client import Propagation
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
+from ironbell.api.unstructured import plain
 from ironbell.base.errors import IronbellError, Retry
 
 V = TypeVar("V")
@@ -250,7 +249,7 @@ def wait(
 
 def create(kind: AnyKind, body: Resource | Fields, *, intent: str = "") -> Create:
     """Create this object, in its own namespace, with `apiVersion` and `kind` filled in."""
-    fields: Fields = msgspec.to_builtins(body) if isinstance(body, Resource) else body
+    fields = plain(body) if isinstance(body, Resource) else body
     fields = {**fields, "apiVersion": kind.api_version, "kind": kind.kind}
     return Create(kind, fields["metadata"].get("namespace", "") if kind.namespaced else "", fields, intent=intent)
 

@@ -41,7 +41,7 @@ def decode_object(kind: Kind[R], body: bytes) -> R:
         return kind.decode(body)
     except msgspec.ValidationError:
         try:
-            return msgspec.convert(_tidy(msgspec.json.decode(body)), kind.model)
+            return kind.convert(_tidy(msgspec.json.decode(body)))
         except msgspec.ValidationError as error:
             raise UndecodableError(f"{kind} {'/'.join(object_key(body))}: {error}") from error
     except msgspec.DecodeError as error:

@@ -55,6 +55,8 @@ class _Entry:
     needs: dict[Key, Need[Any]] = field(default_factory=dict)
     failures: int = 0
     asking: bool = False
+    due: bool = False
+    """Whether it is to be asked again now, however good what is known may be."""
     edition: int = 0
     """Grows when what is known is declared outdated: an answer that was asked for before does not count."""
     timer: asyncio.TimerHandle | None = None
@@ -113,6 +115,17 @@ class FactBook:
         if entry.needs:
             self._schedule(question, entry)
 
+    def renew(self, question: Question[Any]) -> None:
+        """Ask again at once, because there is a newer answer; what is known stays readable until that has come."""
+        entry = self._entries.get(question)
+        if entry is None:
+            return
+        entry.failures = 0
+        entry.edition += 1
+        entry.due = True
+        if entry.needs:
+            self._schedule(question, entry)
+
     async def close(self) -> None:
         """End all questions in flight. Cancellation point."""
         for entry in self._entries.values():
@@ -150,7 +163,7 @@ class FactBook:
     def _due_in_s(self, entry: _Entry, need: Need[Any]) -> float:
         """In how many seconds the question is to be asked for the sake of one need."""
         fact, now = entry.fact, self._clock.now()
-        if fact is None:
+        if fact is None or entry.due:
             return 0.0
         if fact.error_at is not None and entry.failures:
             delay_s = Backoff(self._backoff_base_s, max(need.max_age_s, self._backoff_base_s)).delay_s(
@@ -184,6 +197,7 @@ class FactBook:
                 entry.asking = False
                 return
             edition, asked_at = entry.edition, self._clock.now()
+            entry.due = False
             try:
                 value, error = await self._answer(question, timeout_s), None
             except IronbellError as failure:

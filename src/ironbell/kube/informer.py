@@ -17,13 +17,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Generic, TypeAlias, TypeVar
 
 import structlog
 
-from ironbell.api.client import EVERYTHING, Api, ApiError, EventType, Expired, ListOptions, Selector, WatchEvent
+from ironbell.api.client import (
+    EVERYTHING,
+    Api,
+    ApiError,
+    EventType,
+    Expired,
+    ListOptions,
+    NotFound,
+    Selector,
+    WatchEvent,
+)
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import Randomness, SystemRandomness
@@ -84,15 +94,19 @@ class Informer(Generic[R]):
         self.namespace = namespace
         self.store: Store[R] = Store()
         self.has_synced = False
+        self.problem = ""
+        """Why there is no list, as long as there is none; empty while the first is under way."""
         self._api = api
         self._selector = selector
         self._randomness = randomness or SystemRandomness()
         self._lag_s = lag_s
         self._handlers: list[Handler[R]] = []
+        self._state_handlers: list[Callable[[], None]] = []
         self._version = ""
         self._number = 0
         self._backoff = Backoff(0.5, 30.0)
         self._synced = asyncio.Event()
+        self._poked = asyncio.Event()
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._gone: dict[Key, list[tuple[str, Callable[[], None]]]] = {}
@@ -100,6 +114,14 @@ class Informer(Generic[R]):
     def add_handler(self, handler: Handler[R]) -> None:
         """Tell this handler of every change from now on; what is held already it can read from the store."""
         self._handlers.append(handler)
+
+    def add_state_handler(self, handler: Callable[[], None]) -> None:
+        """Call this whenever `has_synced` or `problem` has changed."""
+        self._state_handlers.append(handler)
+
+    def poke(self) -> None:
+        """Try again now what failed, in place of waiting for its turn."""
+        self._poked.set()
 
     async def wait_synced(self) -> None:
         """Until the first list is complete. Cancellation point."""
@@ -144,10 +166,32 @@ class Informer(Generic[R]):
                 failures += 1
                 if _is_ahead(error):
                     self._version = ""
+                self._note_problem(error)
                 metrics.informer_errors.labels(str(self.kind)).inc()
                 log.warning("list or watch failed", kind=str(self.kind), message=str(error), failures=failures)
             if failures > 1:
-                await asyncio.sleep(self._backoff.delay_s(failures - 1, self._randomness))
+                await self._pause(self._backoff.delay_s(failures - 1, self._randomness))
+
+    async def _pause(self, delay_s: float) -> None:
+        self._poked.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._poked.wait()
+
+    def _note_problem(self, error: ApiError | TimeoutError) -> None:
+        if isinstance(error, NotFound):
+            # The kind is served no more. What is held stays until there is a list again, but nobody may rely on it.
+            self._version = ""
+            self._set_state(synced=False, problem=error.message)
+        elif not self.has_synced:
+            self._set_state(synced=False, problem=str(error))
+
+    def _set_state(self, *, synced: bool, problem: str) -> None:
+        if (synced, problem) == (self.has_synced, self.problem):
+            return
+        self.has_synced, self.problem = synced, problem
+        for handler in self._state_handlers:
+            handler()
 
     async def _list(self) -> None:
         """List everything; what comes is applied page by page, what is gone at the end."""
@@ -167,7 +211,7 @@ class Informer(Generic[R]):
         self._version = page.resource_version
         self._number = 0
         self._advance(version_number(page.resource_version))
-        self.has_synced = True
+        self._set_state(synced=True, problem="")
         self._synced.set()
 
     def _take(self, body: bytes, listed: set[Key]) -> None:

@@ -5,7 +5,9 @@ is pure. Effects and questions are answered by performers and askers, which hold
 runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the same reconciler without them.
 
 Every kind that `observe` reads is the reconciler's own `kind` or one of its `watches`: nothing polls for what can be
-watched. Reading another kind raises `UndeclaredKindError`.
+watched. Reading another kind raises `UndeclaredKindError`. Kinds that only the objects name, such as those of an
+infrastructure provider, are read with `Cache.dynamic`; a reconciler may have an attribute `dynamic`, a sequence of
+`DynamicWatch`.
 
 Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
 """
@@ -19,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
+from ironbell.api.unstructured import Unstructured
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
 
@@ -33,6 +36,11 @@ Asker: TypeAlias = Callable[[Any], Awaitable[Any]]
 Performers: TypeAlias = Mapping[str, Performer]
 Askers: TypeAlias = Mapping[type[Any], Asker]
 """By subclass of `Question`."""
+Feed: TypeAlias = Callable[[Callable[[Question[Any]], None]], Callable[[], None]]
+"""Pushes facts: is given what to call with a question whose answer has changed, and returns how to end that.
+
+The asker must give the new answer from then on. The old one stays readable until the new one has come.
+"""
 
 
 class UndeclaredKindError(IronbellError):
@@ -68,6 +76,21 @@ class Cache(Protocol):
         """What is known about a question; None if it was never answered."""
         ...
 
+    def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
+        """An object of a kind that is known only now (`api.unstructured.dynamic_kind`); needs no declaration.
+
+        The first look-up of a kind starts an informer for it. The key comes back when that has synced, and whenever
+        the object looked up here comes, changes or goes.
+        """
+        ...
+
+    def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:
+        """Our keys that read this object when they were last observed, there or not (see `read_by`).
+
+        For what was read by an index the key is the index's name and the value.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Watch(Generic[R]):
@@ -77,6 +100,28 @@ class Watch(Generic[R]):
     keys: Callable[[R, Cache], Iterable[Key]]
     relevant: Callable[[R | None, R | None], bool] | None = None
     """Old and new state to whether anybody cares; None means always. Only saves work, decides nothing."""
+    reads: bool = False
+    """Whether `Cache.readers` is to know who read an object of this kind."""
+
+
+@dataclass(frozen=True)
+class DynamicWatch:
+    """Which of our keys an object concerns whose kind was looked up with `Cache.dynamic`.
+
+    Called for the old and the new state of every object of every such kind. Not needed for those who looked up the
+    very object: they come back by themselves.
+    """
+
+    keys: Callable[[Unstructured, Cache], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsynced:
+    """The objects of a kind that was looked up are not known yet."""
+
+    kind: Kind[Unstructured]
+    problem: str = ""
+    """Why they could not be listed, such as a refusal by the API server; empty while the first list is under way."""
 
 
 class Reconciler(Protocol[O]):
@@ -103,6 +148,23 @@ class Reconciler(Protocol[O]):
     def decide(self, observed: O, now: datetime) -> Decision:
         """What to do. Pure and total: whatever is wrong becomes a condition, an event or a wait."""
         ...
+
+
+def read_by(
+    kind: Kind[R], *indexes: Index[R], relevant: Callable[[R | None, R | None], bool] | None = None
+) -> Watch[R]:
+    """Watch a kind for the sake of whoever read the very object when last observed, there or not.
+
+    `indexes` are those by which it is read as well.
+    """
+
+    def keys(obj: R, cache: Cache) -> Iterable[Key]:
+        yield from cache.readers(kind, obj.key)
+        for index in indexes:
+            for value in index.keys(obj):
+                yield from cache.readers(kind, (index.name, value))
+
+    return Watch(kind, keys, relevant, reads=True)
 
 
 def owned_by(kind: AnyKind, child: Kind[R]) -> Watch[R]:

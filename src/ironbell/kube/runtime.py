@@ -17,11 +17,14 @@ from typing import Any
 import structlog
 
 from ironbell.api.client import Api
+from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
+from ironbell.api.meta import Resource
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube.caches import Informers
 from ironbell.kube.controller import Controller, RunningController, Surroundings
 from ironbell.kube.decision import Decision, Key
+from ironbell.kube.dynamic import DynamicInformers
 from ironbell.kube.events import EventRecorder
 from ironbell.kube.leader import LeaderElection
 from ironbell.kube.turn import Turn
@@ -31,6 +34,7 @@ log = structlog.get_logger()
 GRACE_S = 3.0
 LOST_S = 0.1
 """For workers that wait to notice that there is no more to do."""
+SWEEP_S = 60.0
 RESYNC_S = 36_000.0
 """Every object is looked at again after ten hours even if nothing changed, as a net under forgotten watches."""
 
@@ -65,8 +69,16 @@ class Manager:
         self._randomness = randomness or SystemRandomness()
         self.informers = Informers(api, namespace=namespace, randomness=self._randomness, lag_s=lag_s)
         self._events = EventRecorder(api, component, clock=self._clock, randomness=self._randomness)
+        self._dynamic = DynamicInformers(self.informers, self._clock)
         self._around = Surroundings(
-            api, self.informers, self._clock, self._randomness, self._events.emit, Turn(self._clock), dry_run=dry_run
+            api,
+            self.informers,
+            self._dynamic,
+            self._clock,
+            self._randomness,
+            self._events.emit,
+            Turn(self._clock),
+            dry_run=dry_run,
         )
         self._resync_s = resync_s
         self._grace_s = grace_s
@@ -115,14 +127,22 @@ class Manager:
             ]
             tasks.append(background.create_task(self._events.run(), name="events"))
             tasks.append(background.create_task(self._resync(), name="resync"))
+            tasks.append(background.create_task(self._sweep(), name="sweep"))
+            definitions = self.informers.find(KIND_DEFINITION.collection)
+            if definitions is not None:
+                definitions.add_handler(self._defined)
+            self._dynamic.run(
+                lambda informer: background.create_task(informer.run(), name=f"informer {informer.kind}, looked up")
+            )
             try:
                 if await self._synced():
                     await (self._work() if election is None else self._lead(election))
             finally:
+                self._dynamic.stop()
                 for task in tasks:
                     task.cancel()
                 for controller, _workers in self._controllers:
-                    await controller.facts.close()
+                    await controller.close()
 
     async def _lead(self, election: LeaderElection) -> None:
         leading = asyncio.create_task(election.run(self._work), name="election")
@@ -187,6 +207,16 @@ class Manager:
         for worker in workers:
             if not worker.cancelled() and (defect := worker.exception()) is not None:
                 raise defect
+
+    def _defined(self, old: Resource | None, new: Resource | None) -> None:
+        changed = new or old
+        if isinstance(changed, KindDefinition):
+            self._dynamic.retry(changed.spec.group, changed.spec.names.plural)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self._dynamic.sweep()
 
     async def _resync(self) -> None:
         while True:

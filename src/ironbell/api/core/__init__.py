@@ -6,6 +6,7 @@ The embedded API serves all of them as built-in resources; on a cluster they are
 from ironbell.api.core.configmap import CONFIG_MAP, ConfigMap
 from ironbell.api.core.customresourcedefinition import CUSTOM_RESOURCE_DEFINITION, CustomResourceDefinition
 from ironbell.api.core.event import EVENT, EVENTS_EVENT, Event, EventsEvent, ObjectReference
+from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.core.lease import LEASE, Lease
 from ironbell.api.core.namespace import NAMESPACE, Namespace
 from ironbell.api.core.node import NODE, Node
@@ -17,6 +18,7 @@ __all__ = [
     "CUSTOM_RESOURCE_DEFINITION",
     "EVENT",
     "EVENTS_EVENT",
+    "KIND_DEFINITION",
     "LEASE",
     "NAMESPACE",
     "NODE",
@@ -26,6 +28,7 @@ __all__ = [
     "CustomResourceDefinition",
     "Event",
     "EventsEvent",
+    "KindDefinition",
     "Lease",
     "Namespace",
     "Node",

@@ -22,14 +22,15 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from ironbell.api.kind import Kind
+from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
+from ironbell.api.unstructured import Unstructured, plain
 from ironbell.base.clock import ManualClock
 from ironbell.base.errors import IronbellError
 from ironbell.kube import patches
 from ironbell.kube.act import Executor, OutOfDate, Written
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Question, check
-from ironbell.kube.reconciler import Index, Reconciler
+from ironbell.kube.reconciler import Index, Reconciler, Unsynced
 from ironbell.kube.testing.memory import MemoryApi
 
 R = TypeVar("R", bound=Resource)
@@ -70,6 +71,8 @@ class World:
     facts: dict[Question[Any], Fact[Any]] = field(default_factory=dict)
     performed: list[Effect] = field(default_factory=list)
     emitted: list[Emit] = field(default_factory=list)
+    unsynced: dict[Collection, Unsynced] = field(default_factory=dict)
+    """Kinds that were looked up but cannot be read, for tests of what a controller says then."""
     errors: list[IronbellError] = field(default_factory=list)
     """What actions failed with, other than being out of date."""
 
@@ -85,6 +88,7 @@ class World:
             environment=self.environment,
             clock=copy.copy(self.clock),
             facts=dict(self.facts),
+            unsynced=dict(self.unsynced),
             performed=list(self.performed),
             emitted=list(self.emitted),
             errors=list(self.errors),
@@ -98,7 +102,7 @@ class World:
     def add(self, kind: Kind[R], body: R | Fields) -> R:
         """Put an object there, with its status; returns it as stored."""
         self.api.serve([kind])
-        fields: Fields = msgspec.to_builtins(body) if isinstance(body, Resource) else body
+        fields = plain(body) if isinstance(body, Resource) else body
         namespace = fields["metadata"].get("namespace", "")
         fields = {"apiVersion": kind.api_version, "kind": kind.kind, **fields}
         stored = drive(self.api.create(kind.collection, namespace, msgspec.json.encode(fields)))
@@ -144,6 +148,13 @@ class World:
 
     def fact(self, question: Question[V]) -> Fact[V] | None:
         return self.facts.get(question)
+
+    def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
+        return self.unsynced.get(kind.collection) or self.get(kind, namespace, name)
+
+    def readers(self, kind: AnyKind, key: Key) -> Sequence[Key]:
+        """None: here every key comes in every round."""
+        return ()
 
     def decide(self, reconciler: AnyReconciler, key: Key) -> Decision | None:
         """Observe and decide; None when there is nothing to decide about the key."""
