@@ -14,6 +14,7 @@ NOT_NEEDED = {
     "ironbell.controllers": "they start when the API answers",
     "ironbell.kube.runtime": "so does what runs them",
     "ironbell.apiserver.openapi": "for the first client that asks for a document",
+    "ironbell.apiserver.tables_columns": "for the first table",
     "jsonpatch": "for the first JSON patch",
     "pygments": "no user is shown a traceback",
     "rich": "no user is shown a traceback",

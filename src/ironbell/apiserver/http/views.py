@@ -18,7 +18,6 @@ from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.tables_cells import Printer
-from ironbell.apiserver.tables_columns import printer
 
 _THREAD_FROM_ITEMS = 100
 
@@ -69,6 +68,8 @@ def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any])
 
 def table_printer(info: ResourceInfo) -> Printer:
     """How a resource's objects become rows."""
+    from ironbell.apiserver.tables_columns import printer  # for the first table, not for a start
+
     return printer(info.group, info.kind, info.columns)
 
 
