@@ -224,6 +224,18 @@ def test_a_collection_takes_options(api: KubeApi, config_maps: str) -> None:
     api.delete(config_maps, {"propagationPolicy": "Orphan"}, labelSelector="of=many")
 
 
+@pytest.mark.parametrize("precondition", [{"uid": "of-another"}, {"resourceVersion": "1"}, {"resourceVersion": "x"}])
+def test_a_collection_that_is_not_what_was_expected(
+    api: KubeApi, config_maps: str, precondition: dict[str, str]
+) -> None:
+    api.made(config_maps, config_map("a"))
+    api.made(config_maps, config_map("b"))
+    answer = api.delete(config_maps, {"preconditions": precondition})
+    assert (answer.status, answer.json["reason"]) == (409, "Conflict")
+    assert "precondition" in answer.json["message"]
+    assert {"a", "b"} <= set(names(api.get(config_maps)))
+
+
 def test_namespaces_are_no_collection_to_delete(api: KubeApi) -> None:
     assert refusal(api.delete("/api/v1/namespaces", labelSelector="of=none")) == (
         405,

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from support.openapiinput import OpenApiInput, Operation
+
 GROUP, VERSION, PLURAL, KIND = "fuzz.ironbell.dev", "v1", "victims", "Victim"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "PURGE")
 _TYPES = (
@@ -59,13 +61,16 @@ def definition(pattern: str = "(a+)+$", rule: str = _RULES[0]) -> dict[str, Any]
 class BadInput:
     """Requests as bytes for the wire, the same ones for the same seed."""
 
-    def __init__(self, seed: int, paths: list[str]) -> None:
+    def __init__(self, seed: int, paths: list[str], operations: list[Operation]) -> None:
         self._random = random.Random(seed)
         self._paths = paths
+        self._by_schema = OpenApiInput(self._random, operations, lambda: quote(self._value()))
 
     def request(self) -> bytes:
         """The next one; its framing is sound, so that it is answered."""
         pick = self._random
+        if pick.random() < 0.5:
+            return self._by_schema.request()
         method = pick.choices(_METHODS, weights=(8, 8, 6, 10, 3, 1, 1, 1, 1))[0]
         target = self._path() + self._query()
         body = self._body() if method in {"POST", "PUT", "PATCH", "DELETE"} or pick.random() < 0.05 else b""

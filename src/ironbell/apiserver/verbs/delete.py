@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.api.client import Conflict, ListOptions, NotFound, Page, Preconditions, Propagation
+from ironbell.api.client import ApiError, Conflict, ListOptions, NotFound, Page, Preconditions, Propagation
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
@@ -149,22 +149,33 @@ async def delete_collection(
     propagation: Propagation = Propagation.BACKGROUND,
     preconditions: Preconditions = NO_PRECONDITIONS,
 ) -> Page:
-    """Delete what a list finds, and give the list; what somebody else deletes meanwhile is left to them."""
+    """Delete what a list finds, and give the list; what somebody else deletes meanwhile is left to them.
+
+    Raises:
+        ApiError: the first refusal; what was deleted before stays deleted.
+    """
     page, chosen = await list_entries(context, request, options)
 
-    async def delete_one(entry: Entry) -> None:
+    async def delete_one(entry: Entry) -> ApiError | None:
         one = replace(request, namespace=entry.namespace, name=entry.name)
         wanted = replace(preconditions, uid=preconditions.uid or entry.uid)
         try:
             await delete(context, one, preconditions=wanted, propagation=propagation)
         except NotFound:
-            return
-        except Conflict:
-            if preconditions != NO_PRECONDITIONS:
-                raise
+            return None
+        except Conflict as error:
+            return error if preconditions != NO_PRECONDITIONS else None
+        except ApiError as error:
+            return error
+        return None
 
     for start in range(0, len(chosen), _COLLECTION_WIDTH):
         async with asyncio.TaskGroup() as group:
-            for entry in chosen[start : start + _COLLECTION_WIDTH]:
+            tasks = [
                 group.create_task(delete_one(entry), name=f"delete {entry.resource}/{entry.name}")
+                for entry in chosen[start : start + _COLLECTION_WIDTH]
+            ]
+        refusals = [error for error in (task.result() for task in tasks) if error is not None]
+        if refusals:
+            raise refusals[0]
     return page
