@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured, plain
@@ -110,6 +111,18 @@ class World:
         if kind.has_status and "status" in fields:
             self.set_status(kind, obj, fields["status"])
         return self.require(kind, *obj.key)
+
+    def define(self, kind: AnyKind, labels: Mapping[str, str] | None = None) -> KindDefinition:
+        """Put the CustomResourceDefinition of a kind there, for controllers that look kinds up; serves the kind."""
+        self.api.serve([kind])
+        spec = {
+            "group": kind.group,
+            "names": {"plural": kind.plural, "kind": kind.kind},
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [{"name": kind.version, "served": True, "storage": True}],
+        }
+        metadata = {"name": f"{kind.plural}.{kind.group}", "labels": dict(labels or {})}
+        return self.add(KIND_DEFINITION, {"metadata": metadata, "spec": spec})
 
     def change(self, kind: Kind[R], obj: Resource, body: Fields) -> R:
         """Merge-patch an object, as a user does."""

@@ -1,0 +1,126 @@
+"""One condition of many objects as one.
+
+Source: kubernetes-sigs/cluster-api: util/conditions/aggregate.go, merge_strategies.go (aggregateMessages).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ironbell.api.meta import Condition
+from ironbell.contract.conditions.merge import (
+    NOT_YET_REPORTED,
+    Owned,
+    Priority,
+    PriorityOf,
+    ReasonOf,
+    Reasons,
+    Sourced,
+    in_order,
+    indented,
+    judge,
+    priority_by_polarity,
+)
+from ironbell.contract.plurals import plural_of
+from ironbell.kube.conditions import find_condition
+
+MESSAGES: Final = 3
+NAMES: Final = 3
+_OTHERS: Final[Mapping[Priority, str]] = {
+    Priority.ISSUE: "with other issues",
+    Priority.UNKNOWN: "with status unknown",
+    Priority.INFO: "with additional info",
+}
+_DEFAULT_REASONS = Reasons()
+
+
+@dataclass(slots=True)
+class _Group:
+    """Objects of one kind with the same message."""
+
+    names: list[str] = field(default_factory=list)
+
+
+def aggregate(
+    objects: Sequence[Owned],
+    source: str,
+    *,
+    target: str = "",
+    negative: bool = False,
+    positive_target: bool | None = None,
+    reason: ReasonOf = _DEFAULT_REASONS,
+    priority: PriorityOf | None = None,
+) -> Condition:
+    """The condition `target`: what the condition `source` of all objects adds up to. A missing one counts as unknown.
+
+    Args:
+        objects: at least one.
+        source: type of the condition.
+        target: type of the result; empty for the same.
+        negative: whether False is good for the source.
+        positive_target: whether True is good for the result; None for as the source.
+        reason: gives the result's reason.
+        priority: how a condition counts, if not by its polarity.
+
+    Raises:
+        ValueError: there are no objects.
+    """
+    if not objects:
+        raise ValueError(f"no object is there whose {source} could be added up")
+    priority = priority or priority_by_polarity((source,) if negative else ())
+    sources = in_order((_sourced(obj, source) for obj in objects), [source])
+    positive = (not negative) if positive_target is None else positive_target
+    verdict = judge(sources, priority, reason, positive=positive)
+    troubled = [*verdict.issues, *verdict.unknown]
+    told = troubled or [fine for fine in verdict.fine if fine.condition.message]
+    message = "\n".join(_messages(told, priority))
+    return Condition(type=target or source, status=verdict.status, reason=verdict.reason, message=message)
+
+
+def _sourced(obj: Owned, source: str) -> Sourced:
+    found = find_condition(obj.conditions, source)
+    if found is None:
+        message = f"Condition {source} not yet reported"
+        found = Condition(type=source, status="Unknown", reason=NOT_YET_REPORTED, message=message)
+    return Sourced(obj, found)
+
+
+def _messages(sources: Sequence[Sourced], priority: PriorityOf) -> Iterable[str]:
+    """Lines for the first messages, with the objects that say so, and how many say something else."""
+    groups: dict[str, dict[str, _Group]] = {}
+    priorities: dict[str, Priority] = {}
+    control_planes: set[str] = set()
+    first: set[str] = set()
+    for source in sources:
+        message = source.condition.message
+        groups.setdefault(source.owner.kind, {}).setdefault(message, _Group()).names.append(source.owner.name)
+        counts = priority(source.condition)
+        priorities[message] = min(counts, priorities.get(message, counts))
+        if source.owner.is_control_plane_machine:
+            control_planes.add(source.owner.name)
+            first.add(message)
+    left = MESSAGES
+    for kind in sorted(groups):
+        of_kind = groups[kind]
+        ordered = sorted(
+            of_kind, key=lambda m: (m not in first, priorities[m], -len(of_kind[m].names), ",".join(of_kind[m].names))
+        )
+        for message in ordered[:left]:
+            names = sorted(of_kind[message].names, key=lambda name: (name not in control_planes, name))
+            yield f"* {_named(kind, names)}:{indented(message)}"
+        others: Counter[Priority] = Counter()
+        for message in ordered[left:]:
+            others[priorities[message]] += len(of_kind[message].names)
+        left -= min(left, len(ordered))
+        for rank in sorted(others):
+            yield f"And {others[rank]} {kind if others[rank] == 1 else plural_of(kind)} {_OTHERS[rank]}"
+
+
+def _named(kind: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{kind} {names[0]}"
+    more = f", ... ({len(names) - NAMES} more)" if len(names) > NAMES else ""
+    return f"{plural_of(kind)} {', '.join(names[:NAMES])}{more}"

@@ -1,0 +1,46 @@
+"""Pause: an object, or all of a cluster, is left as it is.
+
+Source: kubernetes-sigs/cluster-api: util/paused/paused.go, util/annotations/helpers.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ironbell.api.meta import Condition, Resource
+
+PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
+MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
+PAUSED: Final = "Paused"
+NOT_PAUSED: Final = "NotPaused"
+
+
+def has_paused_annotation(obj: Resource) -> bool:
+    """Whether the object itself is to be left alone, whatever the annotation's value."""
+    return PAUSED_ANNOTATION in obj.metadata.annotations
+
+
+def is_externally_managed(obj: Resource) -> bool:
+    """Whether somebody else manages this object."""
+    return MANAGED_BY_ANNOTATION in obj.metadata.annotations
+
+
+def is_paused(obj: Resource, *, cluster_paused: bool = False) -> bool:
+    """Whether nothing is to be done for the object; `cluster_paused` is its Cluster's `spec.paused`."""
+    return cluster_paused or has_paused_annotation(obj)
+
+
+def paused_condition(kind: str, obj: Resource, *, cluster_paused: bool = False) -> Condition:
+    """The object's condition `Paused`; its time is set by whoever puts it among the others."""
+    why = []
+    if cluster_paused:
+        why.append("Cluster spec.paused is set to true")
+    if has_paused_annotation(obj):
+        why.append(f"{kind} has the {PAUSED_ANNOTATION} annotation")
+    return Condition(
+        type=PAUSED,
+        status="True" if why else "False",
+        reason=PAUSED if why else NOT_PAUSED,
+        message=", ".join(why),
+        observed_generation=obj.metadata.generation,
+    )

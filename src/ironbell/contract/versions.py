@@ -1,0 +1,147 @@
+"""Versions: of Kubernetes (semantic versions with a `v`) and of APIs (`v1beta2`), read and compared.
+
+Source: semver.org 2.0.0; blang/semver: ParseTolerant, which upstream reads versions with; kubernetes-sigs/cluster-api:
+util/version/version.go (build metadata); kubernetes/apimachinery: pkg/version/helpers.go (API versions).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+from ironbell.base.errors import IronbellError, Retry
+
+_CORE: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?((?:-[0-9A-Za-z.-]+)?)((?:\+[0-9A-Za-z.-]+)?)")
+_KUBERNETES: Final = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-0-9a-zA-Z_\.+]*)?")
+_API: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
+
+
+class VersionError(IronbellError):
+    """A text that is no version."""
+
+    reason = "InvalidVersion"
+    retry = Retry.NEVER
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Version:
+    """A semantic version. It is ordered by everything but its build metadata; see `compare_builds` for those."""
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+
+    @property
+    def core(self) -> Version:
+        """Without what comes after the patch number."""
+        return Version(self.major, self.minor, self.patch)
+
+    @property
+    def precedence(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
+        """What orders versions."""
+        return (self.major, self.minor, self.patch, not self.prerelease, tuple(map(_identifier, self.prerelease)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.precedence == other.precedence
+
+    def __lt__(self, other: Version) -> bool:
+        return self.precedence < other.precedence
+
+    def __hash__(self) -> int:
+        return hash(self.precedence)
+
+    def __str__(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        if self.prerelease:
+            text += f"-{'.'.join(self.prerelease)}"
+        return f"{text}+{'.'.join(self.build)}" if self.build else text
+
+
+def parse_version(text: str) -> Version:
+    """Read a version as upstream does: with or without `v`, and with missing numbers as zero.
+
+    Raises:
+        VersionError: it is none.
+    """
+    found = _CORE.fullmatch(text.strip())
+    if found is None:
+        raise VersionError(f"{text!r} is no semantic version such as v1.34.2")
+    major, minor, patch, prerelease, build = found.groups()
+    if (prerelease or build) and patch is None:
+        raise VersionError(f"{text!r}: a version with a suffix needs all three numbers, such as v1.34.2-rc.1")
+    parts = (tuple(prerelease[1:].split(".")) if prerelease else (), tuple(build[1:].split(".")) if build else ())
+    if any(part == "" for suffix in parts for part in suffix):
+        raise VersionError(f"{text!r}: a part between dots is empty")
+    return Version(int(major), int(minor or 0), int(patch or 0), *parts)
+
+
+def find_version(text: str) -> Version | None:
+    """As `parse_version`, with None for what is none."""
+    try:
+        return parse_version(text)
+    except VersionError:
+        return None
+
+
+def parse_image_tag(text: str) -> Version:
+    """Read a version out of an image's tag, where `_` stands for the `+` that tags cannot have.
+
+    Raises:
+        VersionError: it is none.
+    """
+    return parse_version(text.replace("_", "+"))
+
+
+def is_kubernetes_version(text: str) -> bool:
+    """Whether a text has the form that a Kubernetes version must have in a spec."""
+    return _KUBERNETES.fullmatch(text) is not None
+
+
+def compare_builds(one: Version, other: Version) -> int | None:
+    """-1, 0 or 1 by everything, build metadata last; None if only those differ and have no order (as commits have)."""
+    if one != other:
+        return -1 if one < other else 1
+    for mine, theirs in zip(one.build, other.build, strict=False):
+        if mine == theirs:
+            continue
+        if mine.isdecimal() and theirs.isdecimal():
+            if int(mine) != int(theirs):
+                return -1 if int(mine) < int(theirs) else 1
+        elif mine.isdecimal() or theirs.isdecimal():
+            return -1 if mine.isdecimal() else 1
+        else:
+            return None
+    return (len(one.build) > len(other.build)) - (len(one.build) < len(other.build))
+
+
+def is_newer(one: Version, other: Version) -> bool:
+    """Whether a version is to be taken for newer than another: also if only their builds differ without an order."""
+    order = compare_builds(one, other)
+    return order is None or order > 0
+
+
+def sort_key(text: str) -> tuple[object, ...]:
+    """For sorting versions that may not be any: those come first, by their text."""
+    version = find_version(text)
+    if version is None:
+        return (0, (), text)
+    return (1, version.precedence, tuple(map(_identifier, version.build)), text)
+
+
+def api_version_key(text: str) -> tuple[bool, int, int, int, tuple[int, ...]]:
+    """For sorting API versions, the most mature last: v1alpha1, v1beta1, v1beta2, v1, v2; others before them all."""
+    found = _API.fullmatch(text)
+    if found is None:
+        return (False, 0, 0, 0, (*(-ord(character) for character in text), 1))
+    major, stage, number = found.groups()
+    return (True, _STAGES[stage], int(major), int(number or 0), ())
+
+
+def _identifier(part: str) -> tuple[bool, int, str]:
+    return (False, int(part), "") if part.isdecimal() else (True, 0, part)
