@@ -7,7 +7,8 @@ verb `create` on `plural/subresource`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ironbell.apiserver.request import Request
 
@@ -15,8 +16,7 @@ Perform = Callable[[Request, bytes], Awaitable[bytes]]
 """Carries out what the body asks for, and gives the answer's object; raises an `ApiError` to refuse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """What a subresource takes and answers with, and what it does."""
 
     group: str

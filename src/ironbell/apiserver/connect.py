@@ -7,13 +7,13 @@ authorised before the handler runs: GET needs `get` on `plural/subresource`, oth
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ironbell.apiserver.identity import Identity
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectRequest:
+class ConnectRequest(msgspec.Struct, frozen=True):
     """A request to a connect subresource."""
 
     identity: Identity
@@ -21,13 +21,12 @@ class ConnectRequest:
     name: str
     subresource: str
     method: str = "GET"
-    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    query: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Query parameters as decoded; a parameter may be given several times."""
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectResponse:
+class ConnectResponse(msgspec.Struct, frozen=True):
     """An answer in chunks, each to be sent as soon as it is there."""
 
     chunks: AsyncIterator[bytes]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+import msgspec
 
 from ironbell.apiserver.actions import Actions
 from ironbell.apiserver.connect import Connects
@@ -24,8 +25,7 @@ _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create",
 _STAGE = {None: 2, "beta": 1, "alpha": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class Subresource:
+class Subresource(msgspec.Struct, frozen=True):
     """One subresource of an entry, with the kind that it answers with."""
 
     name: str
@@ -35,8 +35,7 @@ class Subresource:
     verbs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One resource in one version, as discovery shows it."""
 
     group: str

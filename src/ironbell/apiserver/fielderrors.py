@@ -6,7 +6,6 @@ Source: kubernetes/apimachinery: pkg/util/validation/field/errors.go (kinds, wor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -26,8 +25,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One fault: its kind (the cause's `reason`), the field's path, and the text after the path."""
 
     kind: str

@@ -6,8 +6,9 @@ everything behind it, authorisation and admission included, treats both the same
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 MASTERS = "system:masters"
 """The group whose members may do everything (kubernetes/apiserver: pkg/authentication/user/user.go)."""
@@ -19,8 +20,7 @@ Extra = tuple[tuple[str, tuple[str, ...]], ...]
 """Further facts about a user, by key, in the order of the keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """A user name and the groups it belongs to."""
 
     user: str

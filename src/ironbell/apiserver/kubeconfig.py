@@ -8,7 +8,6 @@ Source: kubernetes/client-go: tools/clientcmd/api/v1/types.go.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -16,8 +15,7 @@ import msgspec
 from ironbell.apiserver.pki import KeyPair, write_private
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """How a client proves who it is: by certificate or by token."""
 
     certificate: KeyPair | None = None

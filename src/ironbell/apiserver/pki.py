@@ -17,10 +17,10 @@ import ipaddress
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -42,8 +42,7 @@ class PkiError(IronbellError):
     reason, retry = "CertificateUnusable", Retry.NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPair:
+class KeyPair(msgspec.Struct, frozen=True):
     """A certificate with its private key, as files."""
 
     certificate: Path

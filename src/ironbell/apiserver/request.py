@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ironbell.api.client import NO_OPTIONS, WriteOptions
 from ironbell.apiserver.identity import Identity
@@ -10,8 +10,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Key
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """Who asks for what; a write's options with it."""
 
     identity: Identity

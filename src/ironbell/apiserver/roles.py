@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from ironbell.api.client import Forbidden
 from ironbell.apiserver.identity import MASTERS, Identity
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """What somebody wants to do."""
 
     verb: str
@@ -35,8 +36,7 @@ class Attributes:
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """Whether something is allowed, and by which binding; of a refusal, what could not be resolved."""
 
     allowed: bool
@@ -46,8 +46,7 @@ class Decision:
         return self.allowed
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One `PolicyRule`; `*` stands for all groups, resources or verbs."""
 
     verbs: tuple[str, ...]
@@ -93,16 +92,14 @@ class Authorizer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(msgspec.Struct, frozen=True):
     """A named set of rules."""
 
     name: str
     rules: tuple[Rule, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(msgspec.Struct, frozen=True):
     """Who holds a role; in one namespace, or everywhere if that is empty."""
 
     role: str

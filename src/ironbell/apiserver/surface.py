@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ironbell.api.client import (
     EVERYTHING,
@@ -25,8 +26,7 @@ from ironbell.api.kind import Collection
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """What a write answers that may create."""
 
     body: bytes

@@ -6,9 +6,10 @@ Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from ironbell.api.kind import Column
 from ironbell.apiserver.tables_age import age
@@ -21,8 +22,7 @@ NAME = Column("Name", ".metadata.name", format="name", description="Name of the 
 AGE = Column("Age", ".metadata.creationTimestamp", description="Time since the object was created.")
 
 
-@dataclass(frozen=True)
-class Printer:
+class Printer(msgspec.Struct, frozen=True):
     """How objects of one kind become rows."""
 
     columns: tuple[Column, ...]

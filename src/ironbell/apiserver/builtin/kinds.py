@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.crd.schema import root_schema
 from ironbell.apiserver.builtin import names
@@ -146,7 +148,7 @@ def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
     def prune(value: Any, _path: Path, dropped: list[str]) -> None:
         dropped += [*prune_definition(value), *plain.prune(value)]
 
-    return replace(
+    return msgspec.structs.replace(
         plain, _prune=prune, _decode=lambda value, struct, path: decode(value, struct, path) or definition_misfit(value)
     )
 

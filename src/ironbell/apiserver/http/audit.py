@@ -13,7 +13,6 @@ import queue
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -38,8 +37,7 @@ class AuditError(IronbellError):
     reason, retry = "AuditLogUnusable", Retry.NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecord:
+class AuditRecord(msgspec.Struct, frozen=True):
     """Who did what, and what came of it."""
 
     audit_id: str
@@ -54,7 +52,7 @@ class AuditRecord:
     seconds: float
     source_address: str
     user_agent: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class AuditSink(Protocol):

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http import measures
@@ -64,8 +66,7 @@ class Streams:
                 deadline.reschedule(now)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """An authenticated request for a served resource."""
 
     request: Request

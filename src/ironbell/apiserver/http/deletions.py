@@ -6,8 +6,6 @@ pkg/apis/meta/v1/validation/validation.go (ValidateDeleteOptions).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from ironbell.api.client import BadRequest, Preconditions, Propagation
@@ -18,8 +16,7 @@ from ironbell.apiserver.http.parameters import Query, all_values, dry_run_faults
 _POLICIES = (Propagation.FOREGROUND, Propagation.BACKGROUND, Propagation.ORPHAN)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteParameters:
+class DeleteParameters(msgspec.Struct, frozen=True):
     """How to delete."""
 
     preconditions: Preconditions

@@ -5,9 +5,10 @@ Source: RFC 9110 section 12.5.1; kubernetes/apiserver: pkg/endpoints/handlers/ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+
+import msgspec
 
 from ironbell.api.client import ApiError
 from ironbell.apiserver.tables import META_API_VERSION
@@ -31,8 +32,7 @@ class View(Enum):
     METADATA = "PartialObjectMetadata"
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """The representation that was agreed on."""
 
     media_type: str = JSON
@@ -40,8 +40,7 @@ class Format:
     meta_api_version: str = META_API_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """One element of an Accept header."""
 
     media_type: str

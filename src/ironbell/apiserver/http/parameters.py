@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironbell.api.client import BadRequest, ListOptions, Match, Selector, WriteOptions
 from ironbell.apiserver import status
@@ -26,8 +27,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 Query = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class WatchParameters:
+class WatchParameters(msgspec.Struct, frozen=True):
     """How to watch."""
 
     resource_version: str

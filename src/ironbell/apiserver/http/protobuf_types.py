@@ -11,7 +11,6 @@ Source: kubernetes/api: */types.go (tags); kubernetes/apimachinery: pkg/apis/met
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -20,8 +19,7 @@ import msgspec
 DELETE_OPTIONS = "meta/v1.DeleteOptions"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """What the number of a field means."""
 
     name: str

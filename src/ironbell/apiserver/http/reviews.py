@@ -10,7 +10,6 @@ pkg/apis/authorization/validation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,8 +29,7 @@ _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be sp
 _NOT_BOTH = "cannot be specified in combination with resourceAttributes"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What is asked, by whom, of which server."""
 
     server: ApiServer
@@ -46,8 +44,7 @@ class Question:
 Answer = Callable[[Question], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(msgspec.Struct, frozen=True):
     """One kind of question."""
 
     group: str

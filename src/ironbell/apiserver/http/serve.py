@@ -13,9 +13,9 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from ironbell.apiserver.actions import Action
@@ -53,8 +53,7 @@ class ListenError(IronbellError):
     reason, retry = "AddressUnusable", Retry.NEVER
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """A server that answers."""
 
     host: str
@@ -76,8 +75,7 @@ class Running:
         return _write_kubeconfig(path, self.authority, server=self.url, user=user, groups=groups)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pki:
+class _Pki(msgspec.Struct, frozen=True):
     authority: Authority
     server: KeyPair
     tokens: Tokens

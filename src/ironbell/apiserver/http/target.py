@@ -5,14 +5,14 @@ Source: kubernetes/apiserver: pkg/endpoints/request/requestinfo.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import unquote
+
+import msgspec
 
 _NAMESPACE_SUBRESOURCES = {"status", "finalize"}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A collection, an object or a subresource; or, with an empty `plural`, a group or a version itself."""
 
     group: str

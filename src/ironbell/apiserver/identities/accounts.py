@@ -6,7 +6,6 @@ Source: kubernetes/kubernetes: pkg/serviceaccount/claims.go, jwt.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,8 +26,7 @@ _EXTRA = "authentication.kubernetes.io"
 _CHECKED_CACHE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """An object that a token is bound to."""
 
     plural: str
@@ -36,8 +34,7 @@ class Reference:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """Whom a token names, and for whom it is meant."""
 
     identity: Identity

@@ -9,8 +9,9 @@ Source: kubernetes/apiserver: pkg/endpoints/filters/impersonation (mode.go, cons
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from urllib.parse import unquote
+
+import msgspec
 
 from ironbell.api.client import BadRequest, Forbidden
 from ironbell.apiserver.identities.accounts import account_groups, split_user_name
@@ -62,7 +63,7 @@ def impersonated(wanted: Identity, requestor: Identity, authorizer: Authorizer, 
     for mode in (*_modes(wanted), ""):
         try:
             if mode:
-                on = replace(what, verb=f"impersonate-on:{mode}:{what.verb}")
+                on = msgspec.structs.replace(what, verb=f"impersonate-on:{mode}:{what.verb}")
                 _require(authorizer, requestor, on)
             return _checked(wanted, requestor, authorizer, mode=mode)
         except Forbidden as error:

@@ -6,7 +6,7 @@ pkg/controller/finalizer/crd_finalizer.go.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import msgspec
 
 from ironbell.api.client import AlreadyExists, Conflict, NotFound, WriteOptions
 from ironbell.apiserver.context import Context, Request
@@ -98,7 +98,9 @@ class Scopes:
             if info.namespaced and not await self._empty(info, request.name):
                 remaining.add(info, self._context.store.objects(info.store_key).entries(request.name))
         if not remaining:
-            await update(self._context, replace(request, subresource="finalize"), _without_spec_finalizer)
+            await update(
+                self._context, msgspec.structs.replace(request, subresource="finalize"), _without_spec_finalizer
+            )
             return
         now = rfc3339(self._context.clock.now())
 
@@ -107,7 +109,7 @@ class Scopes:
             status["conditions"] = remaining.conditions(status.get("conditions", ()), now=now)
             return scratch
 
-        await update(self._context, replace(request, subresource="status"), tell)
+        await update(self._context, msgspec.structs.replace(request, subresource="status"), tell)
 
     async def _end_crd(self, request: Request) -> None:
         info = self._context.resources.stored(request.name)

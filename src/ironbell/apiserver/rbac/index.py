@@ -6,7 +6,8 @@ Fed by the store, change by change; a request costs the bindings of its user and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.rbac.names import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
@@ -19,8 +20,7 @@ _Subject = tuple[str, str]
 _USER, _GROUP = "User", "Group"
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """One binding of one subject."""
 
     namespace: str

@@ -7,7 +7,7 @@ Source: kubernetes/kubernetes: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ironbell.apiserver.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from ironbell.apiserver.rbac.policy_users import EDIT, VIEW
@@ -24,8 +24,7 @@ _AUTHENTICATION, _AUTHORIZATION = ("authentication.k8s.io",), ("authorization.k8
 _CERTIFICATES = ("certificates.k8s.io",)
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultRole:
+class DefaultRole(msgspec.Struct, frozen=True):
     """A ClusterRole (or, with a namespace, a Role) that is made and kept."""
 
     name: str
@@ -36,8 +35,7 @@ class DefaultRole:
     namespace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultBinding:
+class DefaultBinding(msgspec.Struct, frozen=True):
     """A ClusterRoleBinding, by the name of its role, that is made and kept."""
 
     role: str

@@ -9,8 +9,9 @@ Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema (pruning, defau
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.schema.defaults import Default, compile_defaults
@@ -38,8 +39,7 @@ _NOT_ASKED = (
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledSchema:
+class CompiledSchema(msgspec.Struct, frozen=True):
     """The closures of one schema; a missing one has nothing to do."""
 
     _prune: Prune | None

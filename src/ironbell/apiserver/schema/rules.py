@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
 from ironbell.apiserver.schema.paths import Path, render
@@ -42,8 +43,7 @@ _OMITTED_WORDS = {"FieldValueDuplicate": "Duplicate value"}
 _OLD_SELF = re.compile(r"\boldSelf\b")
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(msgspec.Struct, frozen=True):
     evaluate: Rule
     text: str
     message: str

@@ -97,10 +97,10 @@ def _named(context: Context, request: Request, value: dict[str, Any]) -> Request
     meta = value["metadata"]
     base = meta.get("generateName", "")
     if meta.get("name") or not base:
-        return replace(request, name=meta.get("name", ""))
+        return msgspec.structs.replace(request, name=meta.get("name", ""))
     for _ in range(_NAME_ATTEMPTS):
         meta["name"] = base[:MAX_GENERATED_BASE] + name_suffix(context.randomness)
-        named = replace(request, name=meta["name"])
+        named = msgspec.structs.replace(request, name=meta["name"])
         if context.store.latest(request.info.resource, named.key) is None:
             break
     return named

@@ -157,7 +157,7 @@ async def delete_collection(
     page, chosen = await list_entries(context, request, options)
 
     async def delete_one(entry: Entry) -> ApiError | None:
-        one = replace(request, namespace=entry.namespace, name=entry.name)
+        one = msgspec.structs.replace(request, namespace=entry.namespace, name=entry.name)
         wanted = replace(preconditions, uid=preconditions.uid or entry.uid)
         try:
             await delete(context, one, preconditions=wanted, propagation=propagation)

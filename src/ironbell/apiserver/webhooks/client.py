@@ -15,7 +15,6 @@ import binascii
 import errno
 import ssl
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -41,8 +40,7 @@ class CallError(IronbellError):
     reason, retry = "WebhookFailed", Retry.BACKOFF
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where a call goes."""
 
     url: str

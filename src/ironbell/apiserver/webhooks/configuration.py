@@ -6,7 +6,6 @@ Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -81,8 +80,7 @@ class _Configuration(msgspec.Struct, frozen=True):
 Condition = Callable[[Mapping[str, Any]], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Webhook:
+class Webhook(msgspec.Struct, frozen=True, eq=False):
     """A webhook, ready to be asked."""
 
     configuration: str

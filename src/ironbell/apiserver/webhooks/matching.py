@@ -6,8 +6,9 @@ Source: kubernetes/apiserver: pkg/admission/plugin/webhook/generic/webhook.go, p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ironbell.api.client import NotFound
 from ironbell.apiserver.admission import AdmissionRequest, Operation
@@ -24,8 +25,7 @@ _EXEMPT = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True):
     """A webhook that is to be called, with the version that it gets to see."""
 
     webhook: Webhook

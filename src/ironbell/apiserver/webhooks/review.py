@@ -5,7 +5,6 @@ Source: kubernetes/apiserver: pkg/admission/plugin/webhook/request/admissionrevi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -48,8 +47,7 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
     response: Answer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A request as one webhook gets to see it."""
 
     info: ResourceInfo
