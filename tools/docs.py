@@ -133,13 +133,15 @@ def kinds_page() -> str:
 
 
 def _kind_section(spec: dict[str, Any], *, has_status: bool) -> str:
-    names, version = spec["names"], spec["versions"][0]
+    names, version = spec["names"], next(version for version in spec["versions"] if version["storage"])
     schema = version["schema"]["openAPIV3Schema"]
     about = [f"`{spec['group']}/{version['name']}`, plural `{names['plural']}`"]
     about += [f"short name {', '.join(f'`{name}`' for name in names['shortNames'])}"] if "shortNames" in names else []
     about += [f"category {', '.join(f'`{name}`' for name in names['categories'])}"] if "categories" in names else []
     about += [spec["scope"].lower()]
     about += ["status subresource"] if has_status else []
+    older = [f"`{entry['name']}`" for entry in spec["versions"] if not entry["storage"]]
+    about += [f"also served as {', '.join(older)}"] if older else []
     lines = [f"## {names['kind']}", "", schema.get("description", ""), "", f"{', '.join(about)}.", ""]
     columns = version.get("additionalPrinterColumns", [])
     if columns:

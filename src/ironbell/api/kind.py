@@ -29,6 +29,15 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Scale:
+    """Where the scale subresource finds its fields; without a selector the path is empty."""
+
+    spec_replicas_path: str = ".spec.replicas"
+    status_replicas_path: str = ".status.replicas"
+    label_selector_path: str = ".status.selector"
+
+
+@dataclass(frozen=True)
 class Collection:
     """Where objects of one type live: what a URL path names, without a Python type."""
 
@@ -58,7 +67,11 @@ class Collection:
 
 @dataclass(frozen=True)
 class Kind(Generic[R]):
-    """One API type with its Python model."""
+    """One API type with its Python model.
+
+    `version` is the stored one and that of the model. `older_versions` names the package whose data hold the schemas
+    of the further versions that are served (`ironbell.api.crd.older_versions`); empty if there is none.
+    """
 
     group: str
     version: str
@@ -72,8 +85,10 @@ class Kind(Generic[R]):
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     has_status: bool = False
-    has_scale: bool = False
+    scale: Scale | None = None
+    selectable_fields: tuple[str, ...] = ()
     crd_labels: tuple[tuple[str, str], ...] = ()
+    older_versions: str = ""
     description: str = field(default="", compare=False)
 
     @cached_property

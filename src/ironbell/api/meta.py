@@ -8,13 +8,19 @@ Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+
+from ironbell.api.crd.markers import Int64, Schema, Time, required
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"):
     """Base of every API struct: frozen, camelCase on the wire, zero values left out."""
+
+
+class SnakeModel(Model, frozen=True, rename={}):
+    """Base of the structs whose wire names are snake_case, which upstream has inside `dhcp` and `metadata`."""
 
 
 class OwnerReference(Model, frozen=True):
@@ -47,14 +53,42 @@ class ObjectMeta(Model, frozen=True):
 
 
 class Condition(Model, frozen=True):
-    """`metav1.Condition`."""
+    """One observation about an object (`metav1.Condition`)."""
 
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-    observed_generation: int = 0
+    schema_ = Schema(required=("lastTransitionTime",))
+
+    type: Annotated[
+        str,
+        Schema(
+            max_length=316,
+            pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+            r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+        ),
+    ] = required(str)
+    status: Annotated[str, Schema(enum=("True", "False", "Unknown"))] = required(str)
+    reason: Annotated[
+        str, Schema(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    ] = required(str)
+    message: Annotated[str, Schema(max_length=32768)] = required(str)
+    last_transition_time: Time = None
+    observed_generation: Annotated[Int64, Schema(minimum=0)] = 0
+
+
+class LabelSelectorRequirement(Model, frozen=True):
+    """One expression of a label selector."""
+
+    key: str = required(str)
+    operator: str = required(str)
+    values: Annotated[list[str], Schema(list_type="atomic")] = []
+
+
+class LabelSelector(Model, frozen=True):
+    """Objects by their labels (`metav1.LabelSelector`); the empty one selects every object."""
+
+    schema_ = Schema(map_type="atomic")
+
+    match_labels: dict[str, str] = {}
+    match_expressions: Annotated[list[LabelSelectorRequirement], Schema(list_type="atomic")] = []
 
 
 class Resource(Model, frozen=True):

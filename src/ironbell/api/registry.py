@@ -8,12 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api import (
+    addons,
+    bmc,
+    bootstrap,
+    cluster,
+    clusterctl,
+    clusteripam,
+    clusterruntime,
+    controlplane,
+    tinkerbell,
+)
 from ironbell.api.kind import Kind
-from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW, WORKFLOW_RULE_SET
 from ironbell.base.errors import IronbellError, Retry
 
-KINDS: tuple[Kind[Any], ...] = (HARDWARE, TEMPLATE, WORKFLOW, WORKFLOW_RULE_SET, MACHINE, JOB, TASK)
+KINDS: tuple[Kind[Any], ...] = (
+    *tinkerbell.KINDS,
+    *bmc.KINDS,
+    *cluster.KINDS,
+    *bootstrap.KINDS,
+    *controlplane.KINDS,
+    *addons.KINDS,
+    *clusteripam.KINDS,
+    *clusterruntime.KINDS,
+    *clusterctl.KINDS,
+)
 
 
 class UnknownGroupError(IronbellError):

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import structlog
 
+from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditLog
 from ironbell.apiserver.http.serve import ListenError, Running, serve
@@ -73,7 +73,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                 keys=KeyFile(Path(configuration.encryption_key_file or folder / KEY_FILE)),
                 clock=clock,
                 randomness=randomness,
-                definitions=[crd_document(kind) for kind in KINDS],
+                definitions=[crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS)],
                 authorizer=authorizer,
                 compile_rule=compile_rule,
             )

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ironbell.api import bmc, cluster, tinkerbell
 from ironbell.api.crd.document import crd_document, crd_yaml
 from ironbell.api.crd.facts import crd_facts
-from ironbell.api.kind import Column, Kind
+from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Resource
 from ironbell.api.registry import KINDS, UnknownGroupError, groups, kinds_of
 from ironbell.codec import goyaml
@@ -47,7 +48,7 @@ def test_carries_everything_that_the_kind_has() -> None:
         categories=("all",),
         columns=(column,),
         has_status=True,
-        has_scale=True,
+        scale=Scale(),
         crd_labels=(("a", ""),),
         description="Described.",
     )
@@ -128,15 +129,45 @@ def _undescribed(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
             yield from _undescribed(below, f"{path}[]")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+def _stored_schema(kind: Kind[Any]) -> dict[str, Any]:
+    versions = crd_document(kind)["spec"]["versions"]
+    schema: dict[str, Any] = next(version for version in versions if version["storage"])["schema"]["openAPIV3Schema"]
+    return schema
+
+
+@pytest.mark.parametrize("kind", [*tinkerbell.KINDS, *bmc.KINDS], ids=str)
 def test_every_field_is_described(kind: Kind[Any]) -> None:
-    schema = crd_document(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema = _stored_schema(kind)
     assert schema["description"]
     assert list(_undescribed(schema)) == [".metadata"]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.group.endswith("cluster.x-k8s.io")], ids=str)
+def test_every_object_of_cluster_api_is_described(kind: Kind[Any]) -> None:
+    def undescribed(schema: Any, path: str) -> Iterator[str]:
+        if isinstance(schema, Mapping):
+            if "properties" in schema and "description" not in schema:
+                yield path
+            for name, child in schema.get("properties", {}).items():
+                yield from undescribed(child, f"{path}.{name}")
+            yield from undescribed(schema.get("items"), f"{path}[]")
+            yield from undescribed(schema.get("additionalProperties"), f"{path}{{}}")
+
+    assert list(undescribed(_stored_schema(kind), "")) == []
+
+
+def test_older_versions_come_first_and_are_copies() -> None:
+    versions = crd_document(cluster.CLUSTER)["spec"]["versions"]
+    assert [(version["name"], version["served"], version["storage"]) for version in versions] == [
+        ("v1beta1", True, False),
+        ("v1beta2", True, True),
+    ]
+    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clear()
+    assert crd_document(cluster.CLUSTER)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
 def test_kinds_are_found_by_group() -> None:
-    assert groups() == ["tinkerbell.org", "bmc.tinkerbell.org"]
+    assert groups()[:3] == ["tinkerbell.org", "bmc.tinkerbell.org", "cluster.x-k8s.io"]
     assert kinds_of() == list(KINDS)
     assert [kind.kind for kind in kinds_of(["bmc.tinkerbell.org", "bmc.tinkerbell.org"])] == ["Machine", "Job", "Task"]
 

@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
-from ironbell.api.crd.markers import Int64, Quantity, Rule, Schema, SnakeModel, Time, required
+from ironbell.api.crd.markers import Int64, Quantity, Rule, Schema, Time, required
 from ironbell.api.crd.schema import place_schema, root_schema
-from ironbell.api.meta import Model, Resource
+from ironbell.api.meta import Model, Resource, SnakeModel
 
 
 class Part(Model, frozen=True):

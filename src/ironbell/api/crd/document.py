@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ironbell.api.crd.older_versions import older_versions
 from ironbell.api.crd.schema import root_schema
-from ironbell.api.kind import Column, Kind
+from ironbell.api.kind import Column, Kind, Scale
 
 
 def crd_document(kind: Kind[Any]) -> dict[str, Any]:
-    """The definition as plain data, with the kind's version as the served and stored one."""
+    """The definition as plain data: all served versions, of which the kind's own is the stored one."""
     metadata: dict[str, Any] = {"name": f"{kind.plural}.{kind.group}"}
     if kind.crd_labels:
         metadata["labels"] = dict(kind.crd_labels)
@@ -25,7 +26,7 @@ def crd_document(kind: Kind[Any]) -> dict[str, Any]:
             "group": kind.group,
             "names": _names(kind),
             "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "versions": [_version(kind)],
+            "versions": [*older_versions(kind), _version(kind)],
         },
     }
 
@@ -61,17 +62,22 @@ def _version(kind: Kind[Any]) -> dict[str, Any]:
     subresources: dict[str, Any] = {}
     if kind.has_status:
         subresources["status"] = {}
-    if kind.has_scale:
-        subresources["scale"] = {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.selector",
-        }
+    if kind.scale:
+        subresources["scale"] = _scale(kind.scale)
     if subresources:
         version["subresources"] = subresources
     if kind.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in kind.columns]
+    if kind.selectable_fields:
+        version["selectableFields"] = [{"jsonPath": path} for path in kind.selectable_fields]
     return version
+
+
+def _scale(scale: Scale) -> dict[str, str]:
+    entry = {"specReplicasPath": scale.spec_replicas_path, "statusReplicasPath": scale.status_replicas_path}
+    if scale.label_selector_path:
+        entry["labelSelectorPath"] = scale.label_selector_path
+    return entry
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -15,8 +15,6 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from ironbell.api.meta import Model
-
 T = TypeVar("T")
 
 
@@ -71,6 +69,8 @@ class Schema:
     int_or_string: bool = False
     preserve_unknown_fields: bool = False
     embedded_resource: bool = False
+    required: tuple[str, ...] = ()
+    """Wire names of required fields whose Python value may be None; the others are made by `required()`."""
 
     def merged(self, later: Schema) -> Schema:
         """This schema with everything that `later` sets."""
@@ -97,10 +97,6 @@ def required(factory: Callable[[], T], *, name: str | None = None) -> T:
     `name` is the wire name where it is not the camelCase of the Python name.
     """
     return msgspec.field(default_factory=Always(factory), name=name)
-
-
-class SnakeModel(Model, frozen=True, rename={}):
-    """Base of the structs whose wire names are snake_case, which upstream has inside `dhcp` and `metadata`."""
 
 
 Int32 = Annotated[int, Schema(format="int32")]

@@ -104,7 +104,7 @@ def _type_keywords(bare: Any, marker: Schema) -> dict[str, Any]:
     if bare in _SCALARS:
         return {"type": _SCALARS[bare]}
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-        return _object(bare)
+        return _object(bare, marker.required)
     origin, arguments = get_origin(bare), get_args(bare)
     if origin is list:
         return {"type": "array", "items": place_schema(arguments[0])}
@@ -115,12 +115,13 @@ def _type_keywords(bare: Any, marker: Schema) -> dict[str, Any]:
     raise TypeError(f"{bare!r} has no counterpart in a structural schema")
 
 
-def _object(model: type[msgspec.Struct]) -> dict[str, Any]:
+def _object(model: type[msgspec.Struct], nullable: tuple[str, ...]) -> dict[str, Any]:
     places = msgspec.structs.fields(model)
     schema: dict[str, Any] = {"type": "object"}
     if places:
         schema["properties"] = {place.encode_name: place_schema(place.type) for place in places}
-    names = sorted(place.encode_name for place in places if isinstance(place.default_factory, Always))
+    written = (place.encode_name for place in places if isinstance(place.default_factory, Always))
+    names = sorted({*written, *nullable})
     if names:
         schema["required"] = names
     return schema

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import field
 
-from ironbell.api.crd.markers import Int64, Rule, Schema, SnakeModel, required
-from ironbell.api.meta import Model
+from ironbell.api.crd.markers import Int64, Rule, Schema, required
+from ironbell.api.meta import Model, SnakeModel
 
 _OCTET = "(25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)"
 _IPV4 = rf"({_OCTET}\.){{3}}{_OCTET}"

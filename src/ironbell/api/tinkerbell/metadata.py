@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ironbell.api.crd.markers import Int64, Schema, SnakeModel
+from ironbell.api.crd.markers import Int64, Schema
+from ironbell.api.meta import SnakeModel
 
 
 class Manufacturer(SnakeModel, frozen=True):

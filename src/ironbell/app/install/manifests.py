@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.app.install.options import InstallOptions, Object, labels, made
 from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
@@ -33,7 +33,7 @@ def manifests(options: InstallOptions) -> list[Object]:
 def definitions() -> list[Object]:
     """The definitions of our kinds."""
     found = []
-    for kind in KINDS:
+    for kind in (*tinkerbell.KINDS, *bmc.KINDS):
         document = crd_document(kind)
         metadata = document["metadata"]
         found.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})

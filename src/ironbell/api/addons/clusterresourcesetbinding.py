@@ -1,0 +1,63 @@
+"""ClusterResourceSetBinding: which objects were put into one cluster.
+
+Source: kubernetes-sigs/cluster-api: api/addons/v1beta2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.cluster.crdlabels import CORE_LABELS
+from ironbell.api.crd.markers import Schema, Time, required
+from ironbell.api.kind import Column, Kind
+from ironbell.api.meta import Model, Resource
+
+
+class ResourceBinding(Model, frozen=True):
+    """Whether the manifests of one ConfigMap or Secret were applied."""
+
+    schema_ = Schema(required=("applied",))
+
+    name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    kind: Annotated[str, Schema(enum=("Secret", "ConfigMap"))] = required(str)
+    hash: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    last_applied_time: Time = None
+    applied: bool | None = None
+
+
+class ResourceSetBinding(Model, frozen=True):
+    """What was put into the cluster for one ClusterResourceSet."""
+
+    cluster_resource_set_name: Annotated[str, Schema(min_length=1, max_length=253)] = required(str)
+    resources: Annotated[list[ResourceBinding], Schema(max_items=100, list_type="atomic")] = []
+
+
+class ClusterResourceSetBindingSpec(Model, frozen=True):
+    """The cluster, and what was put into it."""
+
+    bindings: Annotated[list[ResourceSetBinding], Schema(max_items=100, list_type="atomic")] = []
+    cluster_name: Annotated[str, Schema(min_length=1, max_length=63)] = required(str)
+
+
+class ClusterResourceSetBinding(Resource, frozen=True):
+    """Which objects were put into one cluster."""
+
+    spec: ClusterResourceSetBindingSpec = required(ClusterResourceSetBindingSpec)
+
+
+CLUSTER_RESOURCE_SET_BINDING: Kind[ClusterResourceSetBinding] = Kind(
+    group="addons.cluster.x-k8s.io",
+    version="v1beta2",
+    kind="ClusterResourceSetBinding",
+    plural="clusterresourcesetbindings",
+    singular="clusterresourcesetbinding",
+    list_kind="ClusterResourceSetBindingList",
+    model=ClusterResourceSetBinding,
+    categories=("cluster-api",),
+    columns=(
+        Column("Cluster", ".spec.clusterName"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    crd_labels=CORE_LABELS,
+    older_versions="ironbell.api.addons",
+)

@@ -1,0 +1,123 @@
+"""kubeadm's JoinConfiguration: what every other machine does.
+
+Source: kubernetes-sigs/cluster-api: api/bootstrap/kubeadm/v1beta2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import field
+
+from ironbell.api.bootstrap.kubeadm import ApiEndpoint, NodeRegistrationOptions, Patches, Timeouts
+from ironbell.api.crd.markers import Schema, required
+from ironbell.api.meta import Model
+
+
+class BootstrapTokenDiscovery(Model, frozen=True):
+    """Discovery by a token."""
+
+    schema_ = Schema(min_properties=1)
+
+    token: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    api_server_endpoint: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    ca_cert_hashes: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=512)]],
+        Schema(min_items=1, max_items=100, list_type="atomic"),
+    ] = []
+    unsafe_skip_ca_verification: bool | None = field(default=None, name="unsafeSkipCAVerification")
+
+
+class KubeConfigCluster(Model, frozen=True):
+    """The API server, without its address, which is the cluster's."""
+
+    schema_ = Schema(min_properties=1)
+
+    server: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    tls_server_name: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    insecure_skip_tls_verify: bool | None = field(default=None, name="insecureSkipTLSVerify")
+    certificate_authority_data: Annotated[str, Schema(format="byte", min_length=1, max_length=51200)] = ""
+    proxy_url: Annotated[str, Schema(min_length=1, max_length=512)] = field(default="", name="proxyURL")
+
+
+class KubeConfigAuthProvider(Model, frozen=True):
+    """A plugin that is built into the client."""
+
+    name: Annotated[str, Schema(min_length=1, max_length=256)] = required(str)
+    config: dict[str, str] = {}
+
+
+class KubeConfigAuthExecEnv(Model, frozen=True):
+    """One environment variable of the program."""
+
+    name: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    value: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+
+
+class KubeConfigAuthExec(Model, frozen=True):
+    """A program that prints credentials."""
+
+    command: Annotated[str, Schema(min_length=1, max_length=1024)] = required(str)
+    args: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=512)]],
+        Schema(min_items=1, max_items=100, list_type="atomic"),
+    ] = []
+    env: Annotated[list[KubeConfigAuthExecEnv], Schema(min_items=1, max_items=100, list_type="atomic")] = []
+    api_version: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    provide_cluster_info: bool | None = None
+
+
+class KubeConfigUser(Model, frozen=True):
+    """Who the machine is."""
+
+    schema_ = Schema(min_properties=1)
+
+    auth_provider: KubeConfigAuthProvider = KubeConfigAuthProvider()
+    exec: KubeConfigAuthExec = KubeConfigAuthExec()
+
+
+class FileDiscoveryKubeConfig(Model, frozen=True):
+    """The kubeconfig's contents."""
+
+    cluster: KubeConfigCluster = KubeConfigCluster()
+    user: KubeConfigUser = required(KubeConfigUser)
+
+
+class FileDiscovery(Model, frozen=True):
+    """Discovery by a kubeconfig."""
+
+    kube_config_path: Annotated[str, Schema(min_length=1, max_length=512)] = required(str)
+    kube_config: FileDiscoveryKubeConfig = FileDiscoveryKubeConfig()
+
+
+class Discovery(Model, frozen=True):
+    """How a machine finds the cluster, and whom it trusts."""
+
+    schema_ = Schema(min_properties=1)
+
+    bootstrap_token: BootstrapTokenDiscovery = BootstrapTokenDiscovery()
+    file: FileDiscovery = FileDiscovery()
+    tls_bootstrap_token: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+
+
+class JoinControlPlane(Model, frozen=True):
+    """What a machine does that joins the control plane."""
+
+    local_api_endpoint: ApiEndpoint = field(default=ApiEndpoint(), name="localAPIEndpoint")
+
+
+class JoinConfiguration(Model, frozen=True):
+    """What every other machine does (kubeadm's JoinConfiguration)."""
+
+    schema_ = Schema(min_properties=1)
+
+    node_registration: NodeRegistrationOptions = NodeRegistrationOptions()
+    ca_cert_path: Annotated[str, Schema(min_length=1, max_length=512)] = ""
+    discovery: Discovery = Discovery()
+    control_plane: JoinControlPlane | None = None
+    skip_phases: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=256)]],
+        Schema(min_items=1, max_items=50, list_type="atomic"),
+    ] = []
+    patches: Patches = Patches()
+    timeouts: Timeouts = Timeouts()

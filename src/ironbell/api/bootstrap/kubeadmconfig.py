@@ -1,0 +1,113 @@
+"""KubeadmConfig: how kubeadm makes a machine a Node.
+
+Source: kubernetes-sigs/cluster-api: api/bootstrap/kubeadm/v1beta2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.bootstrap.clusterconfiguration import ClusterConfiguration
+from ironbell.api.bootstrap.init import InitConfiguration
+from ironbell.api.bootstrap.join import JoinConfiguration
+from ironbell.api.bootstrap.machineconfig import DiskSetup, File, Format, IgnitionSpec, Ntp, User
+from ironbell.api.cluster.crdlabels import BOOTSTRAP_KUBEADM_LABELS
+from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.crd.markers import Int32, Int64, Schema
+from ironbell.api.kind import Column, Kind
+from ironbell.api.meta import Condition, Model, Resource
+
+
+class KubeadmConfigSpec(Model, frozen=True):
+    """Configuration of kubeadm and of the machine around it."""
+
+    schema_ = Schema(min_properties=1)
+
+    cluster_configuration: ClusterConfiguration = ClusterConfiguration()
+    init_configuration: InitConfiguration = InitConfiguration()
+    join_configuration: JoinConfiguration = JoinConfiguration()
+    files: Annotated[list[File], Schema(min_items=1, max_items=200, list_type="atomic")] = []
+    disk_setup: DiskSetup = DiskSetup()
+    mounts: Annotated[
+        list[Annotated[list[Annotated[str, Schema(min_length=1, max_length=512)]], Schema(min_items=1, max_items=100)]],
+        Schema(min_items=1, max_items=100, list_type="atomic"),
+    ] = []
+    boot_commands: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
+        Schema(min_items=1, max_items=1000, list_type="atomic"),
+    ] = []
+    pre_kubeadm_commands: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
+        Schema(min_items=1, max_items=1000, list_type="atomic"),
+    ] = []
+    post_kubeadm_commands: Annotated[
+        list[Annotated[str, Schema(min_length=1, max_length=10240)]],
+        Schema(min_items=1, max_items=1000, list_type="atomic"),
+    ] = []
+    users: Annotated[list[User], Schema(min_items=1, max_items=100, list_type="atomic")] = []
+    ntp: Ntp = Ntp()
+    format: Annotated[str, Schema(enum=tuple(Format))] = ""
+    verbosity: Int32 | None = None
+    ignition: IgnitionSpec = IgnitionSpec()
+
+
+class KubeadmConfigInitializationStatus(Model, frozen=True):
+    """Whether the bootstrap data was made; once true it stays true."""
+
+    schema_ = Schema(min_properties=1)
+
+    data_secret_created: bool | None = None
+
+
+class KubeadmConfigV1Beta1DeprecatedStatus(Model, frozen=True):
+    """What status held in version v1beta1 and no longer does."""
+
+    conditions: list[LegacyCondition] = []
+    failure_reason: Annotated[str, Schema(min_length=1, max_length=256)] = ""
+    failure_message: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
+
+
+class KubeadmConfigDeprecatedStatus(Model, frozen=True):
+    """Status fields of older versions."""
+
+    v1beta1: KubeadmConfigV1Beta1DeprecatedStatus | None = None
+
+
+class KubeadmConfigStatus(Model, frozen=True):
+    """Whether the bootstrap data is there."""
+
+    schema_ = Schema(min_properties=1)
+
+    conditions: Annotated[list[Condition], Schema(max_items=32, list_type="map", list_map_keys=("type",))] = []
+    initialization: KubeadmConfigInitializationStatus = KubeadmConfigInitializationStatus()
+    data_secret_name: Annotated[str, Schema(min_length=1, max_length=253)] = ""
+    observed_generation: Annotated[Int64, Schema(minimum=1)] = 0
+    deprecated: KubeadmConfigDeprecatedStatus | None = None
+
+
+class KubeadmConfig(Resource, frozen=True):
+    """How kubeadm makes a machine a Node."""
+
+    spec: KubeadmConfigSpec = KubeadmConfigSpec()
+    status: KubeadmConfigStatus = KubeadmConfigStatus()
+
+
+KUBEADM_CONFIG: Kind[KubeadmConfig] = Kind(
+    group="bootstrap.cluster.x-k8s.io",
+    version="v1beta2",
+    kind="KubeadmConfig",
+    plural="kubeadmconfigs",
+    singular="kubeadmconfig",
+    list_kind="KubeadmConfigList",
+    model=KubeadmConfig,
+    categories=("cluster-api",),
+    columns=(
+        Column("Cluster", ".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']"),
+        Column("Paused", '.status.conditions[?(@.type=="Paused")].status', priority=10),
+        Column("Data secret created", ".status.initialization.dataSecretCreated"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    has_status=True,
+    crd_labels=BOOTSTRAP_KUBEADM_LABELS,
+    older_versions="ironbell.api.bootstrap",
+)

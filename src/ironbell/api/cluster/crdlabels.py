@@ -1,0 +1,19 @@
+"""Labels of the definitions: which contracts the versions follow, and which provider a kind belongs to.
+
+Source: kubernetes-sigs/cluster-api: core/config/default, bootstrap/kubeadm/config/crd, controlplane/kubeadm/config/crd.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ironbell.api.cluster.names import LABEL_CLUSTERCTL, LABEL_CLUSTERCTL_CORE, LABEL_CONTRACT_PREFIX, LABEL_PROVIDER
+
+Labels = tuple[tuple[str, str], ...]
+
+_CONTRACTS: Final[Labels] = tuple((f"{LABEL_CONTRACT_PREFIX}{version}", version) for version in ("v1beta1", "v1beta2"))
+
+CORE_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "cluster-api"))
+BOOTSTRAP_KUBEADM_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "bootstrap-kubeadm"))
+CONTROL_PLANE_KUBEADM_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "control-plane-kubeadm"))
+CLUSTERCTL_LABELS: Final[Labels] = ((LABEL_CLUSTERCTL, ""), (LABEL_CLUSTERCTL_CORE, "inventory"))

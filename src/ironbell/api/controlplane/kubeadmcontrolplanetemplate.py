@@ -1,0 +1,90 @@
+"""KubeadmControlPlaneTemplate: a template of KubeadmControlPlanes.
+
+Source: kubernetes-sigs/cluster-api: api/controlplane/kubeadm/v1beta2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfigSpec
+from ironbell.api.cluster.common import MachineDeletionSpec, MachineNamingSpec, MachineTaint, TemplateMetadata
+from ironbell.api.cluster.crdlabels import CONTROL_PLANE_KUBEADM_LABELS
+from ironbell.api.controlplane.kubeadmcontrolplane import (
+    KubeadmControlPlaneRemediationSpec,
+    KubeadmControlPlaneRolloutSpec,
+)
+from ironbell.api.crd.markers import Schema, required
+from ironbell.api.kind import Column, Kind
+from ironbell.api.meta import Model, Resource
+
+
+class KubeadmControlPlaneTemplateMachineTemplateSpec(Model, frozen=True):
+    """The parts of a Machine that a template may set."""
+
+    schema_ = Schema(min_properties=1)
+
+    deletion: MachineDeletionSpec = MachineDeletionSpec()
+    taints: Annotated[
+        list[MachineTaint], Schema(min_items=1, max_items=64, list_type="map", list_map_keys=("key", "effect"))
+    ] = []
+
+
+class KubeadmControlPlaneTemplateMachineTemplate(Model, frozen=True):
+    """What each Machine is made from."""
+
+    schema_ = Schema(min_properties=1)
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: KubeadmControlPlaneTemplateMachineTemplateSpec = KubeadmControlPlaneTemplateMachineTemplateSpec()
+
+
+class KubeadmControlPlaneTemplateResourceSpec(Model, frozen=True):
+    """The parts of a KubeadmControlPlane that a template may set."""
+
+    schema_ = Schema(min_properties=1)
+
+    machine_template: KubeadmControlPlaneTemplateMachineTemplate = KubeadmControlPlaneTemplateMachineTemplate()
+    kubeadm_config_spec: KubeadmConfigSpec = KubeadmConfigSpec()
+    rollout: KubeadmControlPlaneRolloutSpec = KubeadmControlPlaneRolloutSpec()
+    remediation: KubeadmControlPlaneRemediationSpec = KubeadmControlPlaneRemediationSpec()
+    machine_naming: MachineNamingSpec = MachineNamingSpec()
+
+
+class KubeadmControlPlaneTemplateResource(Model, frozen=True):
+    """What each KubeadmControlPlane is made from."""
+
+    schema_ = Schema(min_properties=1)
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: KubeadmControlPlaneTemplateResourceSpec = KubeadmControlPlaneTemplateResourceSpec()
+
+
+class KubeadmControlPlaneTemplateSpec(Model, frozen=True):
+    """What the template holds."""
+
+    template: KubeadmControlPlaneTemplateResource = required(KubeadmControlPlaneTemplateResource)
+
+
+class KubeadmControlPlaneTemplate(Resource, frozen=True):
+    """A template of KubeadmControlPlanes."""
+
+    spec: KubeadmControlPlaneTemplateSpec = KubeadmControlPlaneTemplateSpec()
+
+
+KUBEADM_CONTROL_PLANE_TEMPLATE: Kind[KubeadmControlPlaneTemplate] = Kind(
+    group="controlplane.cluster.x-k8s.io",
+    version="v1beta2",
+    kind="KubeadmControlPlaneTemplate",
+    plural="kubeadmcontrolplanetemplates",
+    singular="kubeadmcontrolplanetemplate",
+    list_kind="KubeadmControlPlaneTemplateList",
+    model=KubeadmControlPlaneTemplate,
+    categories=("cluster-api",),
+    columns=(
+        Column("ClusterClass", '.metadata.ownerReferences[?(@.kind=="ClusterClass")].name'),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    crd_labels=CONTROL_PLANE_KUBEADM_LABELS,
+    older_versions="ironbell.api.controlplane",
+)
