@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from ironbell.api.meta import Model, Resource
+from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.clock import rfc3339
 from ironbell.contract.fields import at, maps_at, text_at
@@ -24,17 +25,6 @@ WARNING: Final = "Warning"
 INFO: Final = "Info"
 _GROUPS: Final = [("False", ERROR), ("False", WARNING), ("False", INFO), ("True", ""), ("Unknown", "")]
 _OPPOSITE: Final = {"True": "False", "False": "True"}
-
-
-class LegacyCondition(Model, frozen=True):
-    """One condition; the severity is there only with a status that is not good."""
-
-    type: str
-    status: str
-    severity: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
