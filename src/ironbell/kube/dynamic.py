@@ -70,6 +70,11 @@ class DynamicInformers:
         """The informer of a collection, if there is one."""
         return self._informers.get(where)
 
+    @property
+    def kinds(self) -> set[Collection]:
+        """What there are informers for."""
+        return set(self._informers)
+
     def run(self, start: Start) -> None:
         """From now on informers are started with `start`, those that exist at once."""
         self._start = start
@@ -141,8 +146,9 @@ class DynamicReads:
             obj = old if new is None else new
             if obj is None or self._known.get(where) is not informer:
                 return
-            for key in self._readers.of(where, obj.key):
-                self._add(key)
+            if informer.has_synced:  # else all who look are waiting for that
+                for key in self._readers.of(where, obj.key):
+                    self._add(key)
             for mapping in self._mappings:
                 mapping(old, new)
 

@@ -18,6 +18,7 @@ import structlog
 
 from ironbell.api.client import Api
 from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
+from ironbell.api.kind import Collection
 from ironbell.api.meta import Resource
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
@@ -105,6 +106,11 @@ class Manager:
     def is_idle(self) -> bool:
         """Whether no controller has anything to do, now or later."""
         return all(controller.queue.is_idle for controller, _workers in self._controllers)
+
+    @property
+    def looked_up(self) -> set[Collection]:
+        """The kinds known only at run time that are being watched."""
+        return self._dynamic.kinds
 
     def resync(self) -> None:
         """Let every object of every controller be looked at again, after what is fresh."""

@@ -245,3 +245,49 @@ async def test_an_answer_that_takes_longer_than_its_age_is_fresh_when_it_comes()
     assert desk.known().fresh(now, 3.0, before)
     assert not desk.known().fresh(now, 3.0, before + timedelta(seconds=1)), "what happened after the question counts"
     await desk.book.close()
+
+
+async def test_a_renewed_fact_stays_readable_until_the_new_answer_comes() -> None:
+    answers = iter(["on", "off"])
+
+    async def answer(_question: Power) -> str:
+        await asyncio.sleep(0.5)
+        return next(answers)
+
+    desk = Desk(answer)
+    desk.book.declare(A, [need(max_age_s=3600)])
+    await asyncio.sleep(1)
+    desk.book.renew(Power("h"))
+    desk.book.renew(Power("unknown"))
+    assert desk.known().value == "on"
+    await asyncio.sleep(1)
+    assert (desk.known().value, desk.asked, desk.back) == ("off", ["h", "h"], [A, A])
+    await asyncio.sleep(1000)
+    assert desk.asked == ["h", "h"]
+    await desk.book.close()
+
+
+async def test_a_renewal_while_the_question_is_asked_asks_once_more() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need(max_age_s=3600)])
+    await asyncio.sleep(0.2)
+    for _ in range(5):
+        desk.book.renew(Power("h"))
+    await asyncio.sleep(10)
+    assert desk.asked == ["h", "h"]
+    assert desk.back == [A]
+    await desk.book.close()
+
+
+async def test_what_nobody_needs_is_renewed_when_somebody_needs_it_again() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need(max_age_s=3600)])
+    await asyncio.sleep(1)
+    desk.book.declare(A, [])
+    desk.book.renew(Power("h"))
+    await asyncio.sleep(1)
+    assert desk.asked == ["h"]
+    desk.book.declare(A, [need(max_age_s=3600)])
+    await asyncio.sleep(1)
+    assert desk.asked == ["h", "h"]
+    await desk.book.close()

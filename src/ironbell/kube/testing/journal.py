@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from ironbell.api.client import EVERYTHING, EventType, Expired, Selector, WatchEvent
@@ -45,7 +45,7 @@ class Journal:
 
     async def watch(
         self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent]:
         """Changes after a version, by label-less selection: tests that need selectors use the embedded API."""
         position = int(resource_version)
         cut = self._cut

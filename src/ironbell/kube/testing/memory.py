@@ -11,7 +11,8 @@ Bodies in the store are never changed in place, which makes `copy` cheap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ import jsonpatch
 import msgspec
 
 from ironbell.api.client import (
+    EVERYTHING,
     NO_OPTIONS,
     AlreadyExists,
     BadRequest,
@@ -31,6 +33,7 @@ from ironbell.api.client import (
     PatchType,
     Preconditions,
     Propagation,
+    Selector,
     UnsupportedMediaType,
     WatchEvent,
     WriteOptions,
@@ -69,6 +72,13 @@ class MemoryApi(Journal):
             self.kinds[kind.collection] = kind
             self.objects.setdefault(kind.collection, {})
 
+    def unserve(self, kind: AnyKind) -> None:
+        """Serve this kind no more, as when its definition is deleted: first its objects go."""
+        for held in list(self.objects[kind.collection].values()):
+            self._remove(kind.collection, held)
+        del self.objects[kind.collection], self.kinds[kind.collection]
+        self.disconnect()
+
     def copy(self, clock: Clock) -> MemoryApi:
         """An independent copy of the state, without its watchers."""
         return MemoryApi(
@@ -97,6 +107,15 @@ class MemoryApi(Journal):
         end = start + options.limit if options.limit else len(chosen)
         items = [msgspec.json.encode(held[key]) for key in chosen[start:end]]
         return Page(items, str(self.version), str(end) if end < len(chosen) else "")
+
+    async def watch(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncGenerator[WatchEvent]:
+        self._served(where)
+        changes = super().watch(where, namespace, resource_version=resource_version, selector=selector)
+        async with aclosing(changes):
+            async for event in changes:
+                yield event
 
     async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
         return msgspec.json.encode(self._create(where, namespace, _decode(body)))
