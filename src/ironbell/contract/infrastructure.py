@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ironbell.api.cluster.cluster import FailureDomain
+from ironbell.api.cluster.common import MachineAddress
 from ironbell.contract.external import External
 from ironbell.contract.fields import at, flag_at, map_at, maps_at, number_at, text_at, texts_at
 from ironbell.contract.references import V1BETA1
@@ -24,23 +26,6 @@ class Endpoint:
     @property
     def is_valid(self) -> bool:
         return bool(self.host and self.port)
-
-
-@dataclass(frozen=True, slots=True)
-class FailureDomain:
-    """A part of the infrastructure that fails by itself."""
-
-    name: str
-    control_plane: bool
-    attributes: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """An address of a machine."""
-
-    type: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +74,11 @@ class InfrastructureCluster(_Provided):
         else:
             named = list(map_at(self.body, "status", "failureDomains").items())
         return tuple(
-            FailureDomain(name, flag_at(item, "controlPlane") or False, texts_at(item, "attributes"))
+            FailureDomain(
+                name=name,
+                control_plane=flag_at(item, "controlPlane") or False,
+                attributes=texts_at(item, "attributes"),
+            )
             for name, item in sorted(named, key=lambda pair: pair[0])
         )
 
@@ -108,9 +97,9 @@ class InfrastructureMachine(_Provided):
         return text_at(self.body, "spec", "providerID")
 
     @property
-    def addresses(self) -> tuple[Address, ...]:
+    def addresses(self) -> tuple[MachineAddress, ...]:
         return tuple(
-            Address(text_at(item, "type"), text_at(item, "address"))
+            MachineAddress(type=text_at(item, "type"), address=text_at(item, "address"))
             for item in maps_at(self.body, "status", "addresses")
         )
 

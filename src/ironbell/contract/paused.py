@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from ironbell.api.cluster.names import ANNOTATION_MANAGED_BY, ANNOTATION_PAUSED
 from ironbell.api.meta import Condition, Resource
 
-PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
-MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
 PAUSED: Final = "Paused"
 NOT_PAUSED: Final = "NotPaused"
 
 
 def has_paused_annotation(obj: Resource) -> bool:
     """Whether the object itself is to be left alone, whatever the annotation's value."""
-    return PAUSED_ANNOTATION in obj.metadata.annotations
+    return ANNOTATION_PAUSED in obj.metadata.annotations
 
 
 def is_externally_managed(obj: Resource) -> bool:
     """Whether somebody else manages this object."""
-    return MANAGED_BY_ANNOTATION in obj.metadata.annotations
+    return ANNOTATION_MANAGED_BY in obj.metadata.annotations
 
 
 def is_paused(obj: Resource, *, cluster_paused: bool = False) -> bool:
@@ -36,7 +35,7 @@ def paused_condition(kind: str, obj: Resource, *, cluster_paused: bool = False) 
     if cluster_paused:
         why.append("Cluster spec.paused is set to true")
     if has_paused_annotation(obj):
-        why.append(f"{kind} has the {PAUSED_ANNOTATION} annotation")
+        why.append(f"{kind} has the {ANNOTATION_PAUSED} annotation")
     return Condition(
         type=PAUSED,
         status="True" if why else "False",

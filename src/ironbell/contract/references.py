@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ironbell.api.cluster.names import LABEL_CONTRACT_PREFIX
 from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured, dynamic_kind
@@ -25,7 +26,6 @@ V1BETA1: Final = "v1beta1"
 V1BETA2: Final = "v1beta2"
 CONTRACTS: Final = (V1BETA2, V1BETA1)
 """Those we understand, the newest first."""
-_LABEL_PREFIX: Final = "cluster.x-k8s.io/"
 
 BY_GROUP_KIND: Final[Index[KindDefinition]] = Index(
     KIND_DEFINITION, "group-kind", lambda definition: [f"{definition.spec.group}/{definition.spec.names.kind}"]
@@ -89,12 +89,12 @@ def resolve(cache: Cache, group: str, kind: str) -> Contracted:
     definition = _definition(cache, group, kind)
     labels = definition.metadata.labels
     for contract in CONTRACTS:
-        versions = [version for version in labels.get(_LABEL_PREFIX + contract, "").split("_") if version]
+        versions = [version for version in labels.get(LABEL_CONTRACT_PREFIX + contract, "").split("_") if version]
         if versions:
             return Contracted(_kind(definition, max(versions, key=api_version_key)), contract)
     raise NoSuchKindError(
         f"CustomResourceDefinition {definition.metadata.name} has no label"
-        f" {' or '.join(_LABEL_PREFIX + contract for contract in CONTRACTS)} that names an API version"
+        f" {' or '.join(LABEL_CONTRACT_PREFIX + contract for contract in CONTRACTS)} that names an API version"
     )
 
 
@@ -106,7 +106,7 @@ def resolve_version(cache: Cache, group: str, version: str, kind: str) -> Contra
     """
     definition = _definition(cache, group, kind)
     for contract in CONTRACTS:
-        if version in definition.metadata.labels.get(_LABEL_PREFIX + contract, "").split("_"):
+        if version in definition.metadata.labels.get(LABEL_CONTRACT_PREFIX + contract, "").split("_"):
             return Contracted(_kind(definition, version), contract)
     raise NoSuchKindError(
         f"CustomResourceDefinition {definition.metadata.name} has no label that names a contract for version {version}"

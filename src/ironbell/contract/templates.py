@@ -11,6 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ironbell.api.cluster.names import (
+    ANNOTATION_CLONED_FROM_GROUP_KIND,
+    ANNOTATION_CLONED_FROM_NAME,
+    LABEL_CLUSTER_NAME,
+)
 from ironbell.api.kind import Kind
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.api.unstructured import Unstructured
@@ -20,9 +25,6 @@ from ironbell.contract.references import NoSuchKindError, resolve
 from ironbell.kube.decision import Create, Fields, create
 from ironbell.kube.reconciler import Cache
 
-CLONED_FROM_NAME: Final = "cluster.x-k8s.io/cloned-from-name"
-CLONED_FROM_GROUP_KIND: Final = "cluster.x-k8s.io/cloned-from-groupkind"
-CLUSTER_NAME: Final = "cluster.x-k8s.io/cluster-name"
 SUFFIX: Final = "Template"
 
 
@@ -80,12 +82,12 @@ def cloned_body(
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": obj.metadata.namespace,
-        "labels": {**texts_at(inner, "metadata", "labels"), **labels, CLUSTER_NAME: cluster},
+        "labels": {**texts_at(inner, "metadata", "labels"), **labels, LABEL_CLUSTER_NAME: cluster},
         "annotations": {
             **texts_at(inner, "metadata", "annotations"),
             **annotations,
-            CLONED_FROM_NAME: about.name,
-            CLONED_FROM_GROUP_KIND: f"{about.kind}.{about.api_group}",
+            ANNOTATION_CLONED_FROM_NAME: about.name,
+            ANNOTATION_CLONED_FROM_GROUP_KIND: f"{about.kind}.{about.api_group}",
         },
     }
     if owners:
@@ -97,7 +99,7 @@ def cloned_body(
 def is_cloned_from(obj: Unstructured, template: External) -> bool:
     """Whether an object was made from this template."""
     about, annotations = template.reference, obj.metadata.annotations
-    return (annotations.get(CLONED_FROM_NAME), annotations.get(CLONED_FROM_GROUP_KIND)) == (
+    return (annotations.get(ANNOTATION_CLONED_FROM_NAME), annotations.get(ANNOTATION_CLONED_FROM_GROUP_KIND)) == (
         about.name,
         f"{about.kind}.{about.api_group}",
     )

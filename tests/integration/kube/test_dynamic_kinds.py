@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.support.followers import GROUP, FollowerReconciler, follower_body
 
 from ironbell.api.client import Api
 from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, KIND_DEFINITION
@@ -25,6 +24,7 @@ from ironbell.kube.decision import Fields
 from ironbell.kube.http import HttpApi
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import running, until
+from support.followers import GROUP, FollowerReconciler, follower_body
 
 SERVERS = {version: dynamic_kind(GROUP, version, "Server", "servers") for version in ("v1beta1", "v1beta2")}
 SERVER = SERVERS["v1beta1"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ironbell.api.cluster.cluster import FailureDomain
+from ironbell.api.cluster.common import MachineAddress
 from ironbell.api.meta import OwnerReference
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.contract.bootstrap import BootstrapConfig
 from ironbell.contract.controlplane import ControlPlane, VersionCount
 from ironbell.contract.external import External, NotFoundError, State, look_up, look_up_version
-from ironbell.contract.infrastructure import Address, FailureDomain, InfrastructureCluster, InfrastructureMachine
+from ironbell.contract.infrastructure import InfrastructureCluster, InfrastructureMachine
 from ironbell.contract.references import ObjectReference, api_version
 from ironbell.contract.templates import clone, cloned_kind, is_cloned_from
 from ironbell.kube.decision import Fields
@@ -103,14 +105,17 @@ def test_an_infrastructure_machine_by_both_contracts(contract: str, status: Fiel
     assert machine.provisioned
     assert not InfrastructureMachine.of(found({}, contract)).provisioned
     assert machine.provider_id == "p://1"
-    assert machine.addresses == (Address("InternalIP", "10.0.0.1"),)
+    assert machine.addresses == (MachineAddress(type="InternalIP", address="10.0.0.1"),)
     assert machine.interruptible
     assert machine.failure_domain == "old"
     assert InfrastructureMachine.of(found({**body, "status": {"failureDomain": "new"}})).failure_domain == "new"
 
 
 def test_failure_domains_come_as_a_list_or_as_a_map() -> None:
-    expected = (FailureDomain("a", control_plane=False, attributes={}), FailureDomain("b", True, {"rack": "2"}))
+    expected = (
+        FailureDomain(name="a", control_plane=False),
+        FailureDomain(name="b", control_plane=True, attributes={"rack": "2"}),
+    )
     listed = [{"name": "b", "controlPlane": True, "attributes": {"rack": "2"}}, {"name": "a"}]
     mapped = {"b": {"controlPlane": True, "attributes": {"rack": "2"}}, "a": {}}
     endpoint = {"controlPlaneEndpoint": {"host": "10.0.0.9", "port": 6443}}

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.followers import GROUP, FollowerReconciler, follower_body
 
 from ironbell.api.client import Forbidden, ListOptions, Page
 from ironbell.api.core import CONFIG_MAP, KIND_DEFINITION
@@ -26,6 +25,7 @@ from ironbell.kube.reconciler import DynamicWatch
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
+from support.followers import GROUP, FollowerReconciler, follower_body
 
 SERVER = dynamic_kind(GROUP, "v1beta1", "Server", "servers")
 NEWER = dynamic_kind(GROUP, "v1beta2", "Server", "servers")

@@ -19,6 +19,26 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.base.clock import rfc3339
 from ironbell.contract.fields import at, maps_at, text_at
 
+__all__ = [
+    "ERROR",
+    "INFO",
+    "READY",
+    "WARNING",
+    "LegacyCondition",
+    "LegacySource",
+    "find_legacy",
+    "legacy_aggregate",
+    "legacy_conditions",
+    "legacy_false",
+    "legacy_mirror",
+    "legacy_summary",
+    "legacy_true",
+    "legacy_unknown",
+    "plain_legacy_conditions",
+    "set_legacy",
+    "without_legacy",
+]
+
 READY: Final = "Ready"
 ERROR: Final = "Error"
 WARNING: Final = "Warning"

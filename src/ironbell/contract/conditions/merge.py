@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, Resource
 from ironbell.contract.conditions.reading import conditions_of
 
-CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 NOT_YET_REPORTED: Final = "NotYetReported"
 _BULLET: Final = re.compile(r"[\t\n\f\r ]*\*[\t\n\f\r ]+")
 
@@ -88,7 +88,7 @@ def owned(kind: Kind[Resource] | str, obj: Resource) -> Owned:
         name,
         obj.metadata.name,
         conditions_of(obj),
-        is_control_plane_machine=name == "Machine" and CONTROL_PLANE_LABEL in obj.metadata.labels,
+        is_control_plane_machine=name == "Machine" and LABEL_CONTROL_PLANE in obj.metadata.labels,
     )
 
 
