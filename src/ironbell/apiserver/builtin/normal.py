@@ -35,10 +35,10 @@ def _compile(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> N
         return canonical
     items = schema.get("items")
     if isinstance(items, Mapping):
-        return _items(compile_normal(items, known))
+        return _items(compile_normal(items, known), _zero(items))
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        return _values(compile_normal(additional, known))
+        return _values(compile_normal(additional, known), _zero(additional))
     return _struct(schema, known) if "properties" in schema else None
 
 
@@ -81,21 +81,45 @@ def _struct(schema: Mapping[str, Any], known: dict[int, Normalise | None]) -> No
     return normalise
 
 
-def _items(child: Normalise | None) -> Normalise | None:
-    if child is None:
+def _zero(schema: Mapping[str, Any]) -> Any:
+    """What null becomes in a list or a map: the zero value of the item's type; None where that is null as well."""
+    if "properties" in schema:
+        return {}
+    if schema.get("format") == "quantity":
+        return "0"
+    if "format" in schema and schema.get("type") == "string":
+        return {"byte": ""}.get(schema["format"])
+    return {"string": "", "boolean": False, "integer": 0, "number": 0}.get(schema.get("type", ""))
+
+
+def _items(child: Normalise | None, zero: Any) -> Normalise | None:
+    if child is None and zero is None:
         return None
+    one = child or _as_it_is
 
     def normalise(value: Any) -> Any:
-        return [child(item) for item in value] if isinstance(value, list) else value
+        return [one(_made(zero) if item is None else item) for item in value] if isinstance(value, list) else value
 
     return normalise
 
 
-def _values(child: Normalise | None) -> Normalise | None:
-    if child is None:
+def _values(child: Normalise | None, zero: Any) -> Normalise | None:
+    if child is None and zero is None:
         return None
+    one = child or _as_it_is
 
     def normalise(value: Any) -> Any:
-        return {key: child(item) for key, item in value.items()} if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        return {key: one(_made(zero) if item is None else item) for key, item in value.items()}
 
     return normalise
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _made(zero: Any) -> Any:
+    """A zero value that may be changed in place."""
+    return {} if zero == {} else zero

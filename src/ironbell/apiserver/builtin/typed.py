@@ -20,7 +20,7 @@ def compile_typed(schema: dict[str, Any]) -> CompiledSchema:
     properties = {name: sub for name, sub in schema.get("properties", {}).items() if name not in ROOT_FIELDS}
     body = {**schema, "properties": properties}
     return CompiledSchema(
-        _prune=compile_prune(body, keep=ROOT_FIELDS),
+        _prune=compile_prune(body, keep=ROOT_FIELDS, is_typed=True),
         _default=compile_normal(body),
         _check=compile_required(body),
         _rules=None,

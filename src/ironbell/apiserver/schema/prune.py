@@ -18,20 +18,27 @@ _RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 _NO_CHILD: tuple[Prune | None, bool] = (None, True)
 
 
-def compile_prune(schema: Mapping[str, Any], *, keep: frozenset[str] = frozenset()) -> Prune | None:
-    """A closure that prunes in place and adds the paths dropped to a list; None where nothing can be dropped."""
+def compile_prune(
+    schema: Mapping[str, Any], *, keep: frozenset[str] = frozenset(), is_typed: bool = False
+) -> Prune | None:
+    """A closure that prunes in place and adds the paths dropped to a list; None where nothing can be dropped.
+
+    With `is_typed` the values become those of Go types, whose maps hold a zero value where null was.
+    """
     if schema.get("x-kubernetes-embedded-resource"):
         keep |= _RESOURCE_FIELDS
     items = schema.get("items")
     if isinstance(items, Mapping):
-        return _prune_items(compile_prune(items))
+        return _prune_items(compile_prune(items, is_typed=is_typed))
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        return _prune_values(compile_prune(additional), nullable=bool(additional.get("nullable")))
+        nullable = is_typed or bool(additional.get("nullable"))
+        return _prune_values(compile_prune(additional, is_typed=is_typed), nullable=nullable)
     if additional is True:
         return None
     children = {
-        name: (compile_prune(sub), bool(sub.get("nullable"))) for name, sub in schema.get("properties", {}).items()
+        name: (compile_prune(sub, is_typed=is_typed), bool(sub.get("nullable")))
+        for name, sub in schema.get("properties", {}).items()
     }
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return _prune_known(children) if children else None
