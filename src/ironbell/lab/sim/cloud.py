@@ -1,0 +1,182 @@
+"""All simulated machines and clusters of one lab, and what may go wrong with them.
+
+It is what a datacentre is to a real provider: controllers tell it what is to be (`power_on`, `release`), ask how far it
+is (`state`), and are told through `feed` when that changes. Everything is in memory only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.kube.decision import Key, Question
+from ironbell.lab.sim.cluster import Endpoint, SimCluster
+from ironbell.lab.sim.host import Host, HostFault, HostPlan, HostState, ReadSecret
+from ironbell.lab.sim.podlife import collect_pods
+from ironbell.lab.sim.questions import HostQuestion
+from ironbell.workload.etcd import Etcd, EtcdUnreachableError
+
+log = structlog.get_logger()
+
+
+class Cloud:
+    """Clusters by their Cluster's key, hosts by their DevMachine's uid."""
+
+    def __init__(
+        self,
+        read_secret: ReadSecret,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        endpoint: Callable[[Key], Endpoint],
+        fault_of: Callable[[HostPlan], HostFault] | None = None,
+    ) -> None:
+        """
+        Args:
+            read_secret: reads a Secret of the management cluster.
+            endpoint: where a cluster's API is to be reached.
+            fault_of: what is wrong with a host that is powered on; None leaves it to the plan.
+        """
+        self.clusters: dict[Key, SimCluster] = {}
+        self.hosts: dict[str, Host] = {}
+        self._read_secret = read_secret
+        self._clock = clock
+        self._randomness = randomness
+        self._endpoint = endpoint
+        self._fault_of = fault_of
+        self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
+        self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
+
+    async def __aenter__(self) -> Cloud:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End everything. Cancellation point."""
+        for host in self.hosts.values():
+            await host.stop()
+        self.hosts.clear()
+        for key in list(self.clusters):
+            await self.remove_cluster(key)
+
+    def feed(self, outdate: Callable[[Question[Any]], None]) -> Callable[[], None]:
+        """A `Feed`: tell this about every host whose state has changed."""
+        subscription = object()
+        self._outdate[subscription] = outdate
+
+        def unsubscribe() -> None:
+            self._outdate.pop(subscription, None)
+
+        return unsubscribe
+
+    def cluster(self, key: Key) -> SimCluster:
+        """The cluster with this key, made known if it is not."""
+        found = self.clusters.get(key)
+        if found is None:
+            found = SimCluster(key, self._endpoint(key), clock=self._clock, randomness=self._randomness)
+            self.clusters[key] = found
+            self._spawn(key, collect_pods(found))
+        return found
+
+    async def remove_cluster(self, key: Key) -> None:
+        """Forget a cluster, and end its API. Cancellation point."""
+        cluster = self.clusters.pop(key, None)
+        if cluster is None:
+            return
+        tasks = self._tasks.pop(key, set())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await cluster.stop()
+
+    def state(self, uid: str) -> HostState | None:
+        """How far a host is; None for one that is not powered on."""
+        host = self.hosts.get(uid)
+        return None if host is None else host.state
+
+    def power_on(self, plan: HostPlan) -> None:
+        """Start a machine; one that is on stays as it is."""
+        if plan.uid in self.hosts:
+            return
+        if self._fault_of is not None:
+            plan = replace(plan, fault=self._fault_of(plan))
+        host = Host(
+            plan,
+            self.cluster(plan.cluster),
+            read_secret=self._read_secret,
+            clock=self._clock,
+            changed=lambda: self._tell(plan.uid),
+        )
+        self.hosts[plan.uid] = host
+        host.start()
+        self._tell(plan.uid)
+
+    async def release(self, uid: str) -> None:
+        """Power a machine off and wipe it; one that is not on is let be. Cancellation point."""
+        host = self.hosts.pop(uid, None)
+        if host is None:
+            return
+        await host.stop()
+        if host.state.node:
+            self._spawn(host.plan.cluster, host.silence())
+        self._tell(uid)
+
+    def named(self, key: Key) -> Host | None:
+        """The host of a DevMachine."""
+        return next((host for host in self.hosts.values() if host.plan.key == key), None)
+
+    async def lose(self, uid: str) -> None:
+        """A fault: a machine dies, and stays where it is. Cancellation point."""
+        host = self.hosts[uid]
+        await host.stop()
+        self._spawn(host.plan.cluster, host.silence())
+
+    def etcd_connect(self, cluster: Key, node: str) -> EtcdAccess:
+        """An `EtcdConnect`: through the API server, as a port-forward is."""
+        return EtcdAccess(self, cluster, node)
+
+    def _spawn(self, cluster: Key, work: Coroutine[Any, Any, None]) -> None:
+        """Something that goes on in a cluster as long as that is there."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except IronbellError as error:
+                log.info("simulation of a cluster ended something", cluster="/".join(cluster), cause=error.message)
+
+        if cluster not in self.clusters:
+            work.close()
+            return
+        tasks = self._tasks.setdefault(cluster, set())
+        task = asyncio.create_task(guarded(), name=f"simulated cluster {cluster[0]}/{cluster[1]}")
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _tell(self, uid: str) -> None:
+        for outdate in list(self._outdate.values()):
+            outdate(HostQuestion(uid))
+
+
+class EtcdAccess:
+    """An etcd connection as a context; satisfies what `EtcdConnect` gives."""
+
+    def __init__(self, cloud: Cloud, cluster: Key, node: str) -> None:
+        self._cloud, self._cluster, self._node = cloud, cluster, node
+
+    async def __aenter__(self) -> Etcd:
+        cluster = self._cloud.clusters.get(self._cluster)
+        if cluster is None or not cluster.answers:
+            raise EtcdUnreachableError(f"the API server of cluster {'/'.join(self._cluster)} does not answer")
+        return cluster.etcd.connect(self._node)
+
+    async def __aexit__(self, *_error: object) -> None:
+        return None

@@ -1,0 +1,198 @@
+"""One simulated machine: from power-on to a node, and what may happen to it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import structlog
+
+from ironbell.api.client import ApiError, NotFound, PatchType
+from ironbell.api.core.secret import Secret
+from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.errors import IronbellError
+from ironbell.contract.cluster_secrets import FORMAT, VALUE, value_of
+from ironbell.kube.decision import Key
+from ironbell.lab.sim import kubeadm, objects
+from ironbell.lab.sim.bootstrap import Kubeadm, read_kubeadm, read_script
+from ironbell.lab.sim.cluster import SimCluster
+from ironbell.lab.sim.kubeadm import Delays, KubeadmError
+from ironbell.lab.sim.objects import CONTROL_PLANE, NodeFacts
+
+MONITOR_GRACE_S = 50.0
+"""After how long a silent kubelet's node is called unknown (kube-controller-manager: --node-monitor-grace-period)."""
+READ_EVERY_S = 2.0
+
+log = structlog.get_logger()
+
+ReadSecret = Callable[[Key], Awaitable[Secret]]
+
+
+@dataclass(frozen=True, slots=True)
+class HostFault:
+    """What is wrong with a host."""
+
+    never_boots: bool = False
+    slow_boot_s: float = 0.0
+    kubeadm_fails: str = ""
+    """With what kubeadm ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A machine that is to be."""
+
+    uid: str
+    key: Key
+    cluster: Key
+    secret: Key
+    """Its bootstrap data."""
+    version: str
+    control_plane: bool = False
+    provider_id: str = ""
+    address: str = ""
+    vm_s: float = 0.0
+    node_s: float = 0.0
+    delays: Delays = field(default_factory=Delays)
+    fault: HostFault = field(default_factory=HostFault)
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """How far a host is."""
+
+    running: bool = False
+    """The operating system runs."""
+    joined: bool = False
+    """kubeadm has ended well."""
+    error: str = ""
+    """With what the bootstrap ended."""
+    node: str = ""
+    """The node's name."""
+
+
+class Host:
+    """One machine; `run` is its life until it waits for what happens to it."""
+
+    def __init__(
+        self,
+        plan: HostPlan,
+        cluster: SimCluster,
+        *,
+        read_secret: ReadSecret,
+        clock: Clock,
+        changed: Callable[[], None],
+    ) -> None:
+        self.plan = plan
+        self.cluster = cluster
+        self.state = HostState()
+        self._read_secret = read_secret
+        self._clock = clock
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Power on."""
+        self._task = asyncio.create_task(self._run(), name=f"host {self.plan.key[1]}")
+
+    async def stop(self) -> None:
+        """Power off, for good: the disk is wiped. Cancellation point."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.state.node:
+            self.cluster.etcd.stop(self.state.node)
+            self.cluster.stop_api_server(self.state.node)
+
+    async def _run(self) -> None:
+        try:
+            await self._boot()
+        except IronbellError as error:
+            log.info("host did not come up", host=self.plan.key[1], cause=error.message)
+            self._set(error=error.message)
+        except Exception:
+            # The boundary of a host: a defect of the simulation stays with the one that met it.
+            log.exception("simulated host met a defect", host=self.plan.key[1])
+            self._set(error="the simulation met a defect; see its log")
+
+    async def _boot(self) -> None:
+        plan = self.plan
+        await asyncio.sleep(plan.vm_s + plan.fault.slow_boot_s)
+        if plan.fault.never_boots:
+            await asyncio.Event().wait()
+        self._set(running=True)
+        secret = await self._bootstrap_secret()
+        name = plan.key[1]
+        script = read_script(
+            value_of(secret, VALUE) or b"",
+            (value_of(secret, FORMAT) or b"").decode(),
+            {"local_hostname": name, "hostname": name, "instance_id": plan.uid, "provider_id": plan.provider_id},
+        )
+        run = read_kubeadm(script)
+        await asyncio.sleep(plan.node_s)
+        if plan.fault.kubeadm_fails:
+            raise KubeadmError(plan.fault.kubeadm_fails)
+        facts = self._facts(run)
+        self._set(node=facts.name)
+        act = kubeadm.init if run.verb == "init" else kubeadm.join
+        await act(self.cluster, run, facts, delays=plan.delays, clock=self._clock)
+        self._set(joined=True)
+
+    async def _bootstrap_secret(self) -> Secret:
+        """The bootstrap data: a host asks until it gets it."""
+        while True:
+            try:
+                return await self._read_secret(self.plan.secret)
+            except NotFound as error:
+                raise KubeadmError(f"the bootstrap data is gone: {error.message}") from error
+            except ApiError as error:
+                log.debug("bootstrap data not read", host=self.plan.key[1], cause=error.message)
+            await asyncio.sleep(READ_EVERY_S)
+
+    def _facts(self, run: Kubeadm) -> NodeFacts:
+        registration, args = run.registration, run.kubelet_args()
+        taints: Any = registration.get("taints")
+        if taints is None:
+            taints = [{"key": CONTROL_PLANE, "effect": "NoSchedule"}] if run.is_control_plane else []
+        labels = dict(one.partition("=")[::2] for one in args.get("node-labels", "").split(",") if one)
+        return NodeFacts(
+            name=str(registration.get("name") or self.plan.key[1]),
+            provider_id=args.get("provider-id", self.plan.provider_id),
+            address=self.plan.address,
+            version=self.plan.version,
+            control_plane=run.is_control_plane,
+            labels=labels,
+            taints=tuple(taints),
+            cri_socket=str(registration.get("criSocket") or objects.CRI_SOCKET),
+        )
+
+    def _set(self, **changes: Any) -> None:
+        self.state = replace(self.state, **changes)
+        self._changed()
+
+    async def silence(self) -> None:
+        """The kubelet is not heard any more: after a while its node is called unknown. Cancellation point."""
+        await asyncio.sleep(MONITOR_GRACE_S)
+        await self.report("Unknown")
+
+    async def report(self, ready: str) -> None:
+        """The node's conditions become these, if it is still there. Cancellation point."""
+        conditions = objects.node_conditions(rfc3339(self._clock.now()), ready=ready)
+        await self._patch_node({"status": {"conditions": conditions}}, subresource="status")
+
+    async def _patch_node(self, body: Mapping[str, Any], *, subresource: str = "") -> None:
+        async with self.cluster.inside() as api:
+            try:
+                await api.patch(
+                    objects.NODES,
+                    "",
+                    self.state.node,
+                    msgspec.json.encode(body),
+                    patch_type=PatchType.STRATEGIC,
+                    subresource=subresource,
+                )
+            except NotFound:
+                return
