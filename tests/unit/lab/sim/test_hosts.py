@@ -1,0 +1,230 @@
+"""Simulated machines: they boot, read real bootstrap data, and are let into the cluster or not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from ironbell.api.client import NotFound, TooManyRequests, Unauthorized, Unavailable
+from ironbell.api.core.node import NODE
+from ironbell.api.core.secret import SECRET
+from ironbell.base.randomness import SeededRandomness
+from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.lab.sim import objects
+from ironbell.lab.sim.eviction import BUDGETS, PODS
+from ironbell.lab.sim.host import HostFault
+from ironbell.lab.sim.kubeadm import Delays
+from ironbell.lab.sim.links import Links
+from ironbell.workload.access import Workloads
+from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
+from support.simulation import CLUSTER, SimSite, admin_kubeconfig
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[SimSite]:
+    site = SimSite()
+    async with site.cloud:
+        yield site
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def test_the_first_machine_makes_a_cluster(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT, vm_s=10, node_s=2, delays=Delays(3, 4))
+    assert now() == 19
+    node = await site.node("cp0")
+    assert (node.provider_id, node.node_info.kubelet_version) == ("in-memory://cp0", "v1.34.0")
+    assert objects.CONTROL_PLANE in node.labels
+    assert [taint.key for taint in node.taints] == [objects.CONTROL_PLANE]
+    assert node.condition("Ready").status == "True"
+    async with site.cluster.inside() as api:
+        pods = [msgspec.json.decode(body) for body in (await api.list(objects.PODS, "kube-system")).items]
+        assert sorted(pod["metadata"]["name"] for pod in pods) == [
+            f"{one}-cp0" for one in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        ]
+        assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+        config = msgspec.json.decode(await api.get(objects.CONFIG_MAPS, "kube-system", "kubeadm-config"))
+        assert "clusterName: one" in config["data"]["ClusterConfiguration"]
+        proxy = msgspec.json.decode(await api.get(objects.DAEMON_SETS, "kube-system", "kube-proxy"))
+        assert proxy["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.k8s.io/kube-proxy:v1.34.0"
+        await api.get(objects.DEPLOYMENTS, "kube-system", "coredns")
+        await api.get(objects.CONFIG_MAPS, "kube-public", "cluster-info")
+        await api.get(objects.CLUSTER_ROLES, "", "kubeadm:get-nodes")
+
+
+async def test_machines_join_with_the_token_of_their_bootstrap_data(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await asyncio.gather(site.up("cp1", Role.CONTROL_PLANE), site.up("w0", Role.WORKER))
+    assert set(site.cluster.etcd.running) == {"cp0", "cp1"}
+    assert objects.CONTROL_PLANE not in (await site.node("w0")).labels
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        ({"token": "zzzzzz.0123456789abcdef"}, "there is no JWS signed with token ID 'zzzzzz'"),
+        ({"token": "abcdef.0000000000000000"}, "token 'abcdef' is not the cluster's"),
+        ({"caCertHashes": ["sha256:00"]}, "is not among caCertHashes"),
+        ({"apiServerEndpoint": "192.0.2.1:6443"}, "192.0.2.1:6443 does not answer"),
+    ],
+)
+async def test_a_machine_with_the_wrong_papers_is_not_let_in(
+    site: SimSite, token: dict[str, object], message: str
+) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    plan = site.plan("w0", Role.WORKER)
+    site.bootstrap("w0", Role.WORKER, site.spec(Role.WORKER, **token))
+    site.cloud.power_on(plan)
+    state = await site.until("w0", lambda state: state.error)
+    assert message in state.error
+    assert now() == 300
+    with pytest.raises(NotFound):
+        await site.node("w0")
+
+
+async def test_an_expired_token_is_not_good_and_a_new_one_is(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token(seconds=10)
+    await asyncio.sleep(10)
+    site.cloud.power_on(site.plan("w0", Role.WORKER))
+    await asyncio.sleep(60)
+    assert not site.cloud.state("w0").joined
+    async with site.cluster.inside() as api:
+        await api.delete(SECRET.collection, "kube-system", "bootstrap-token-abcdef")
+    await site.token()
+    await site.until("w0", lambda state: state.joined)
+
+
+async def test_a_second_init_is_an_error(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    site.cloud.power_on(site.plan("cp1", Role.INIT))
+    state = await site.until("cp1", lambda state: state.error)
+    assert "answers already as another cluster" in state.error
+
+
+@pytest.mark.parametrize(
+    ("fault", "running", "error"),
+    [
+        (HostFault(never_boots=True), False, ""),
+        (HostFault(kubeadm_fails="error execution phase kubelet-start"), True, "error execution phase kubelet-start"),
+    ],
+)
+async def test_faults_of_hosts(site: SimSite, fault: HostFault, running: bool, error: str) -> None:
+    site.cloud.power_on(site.plan("cp0", Role.INIT, fault=fault))
+    await asyncio.sleep(3600)
+    state = site.cloud.state("cp0")
+    assert (state.running, state.joined, state.error) == (running, False, error)
+
+
+async def test_a_host_without_bootstrap_data_says_so(site: SimSite) -> None:
+    plan = site.plan("cp0", Role.INIT)
+    site.secrets.clear()
+    site.cloud.power_on(plan)
+    assert "bootstrap data is gone" in (await site.until("cp0", lambda state: state.error)).error
+
+
+async def test_a_quorum_that_is_lost_takes_the_api_along(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await site.up("cp1", Role.CONTROL_PLANE)
+    await site.cloud.release("cp0")
+    assert not site.cluster.answers
+    with pytest.raises(EtcdUnreachableError):
+        async with site.cloud.etcd_connect(CLUSTER, "cp1"):
+            pass
+    site.cluster.etcd.start("cp0")
+    site.cluster.changed()
+    assert site.cluster.answers
+
+
+async def test_members_and_leaders_of_etcd(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await site.up("cp1", Role.CONTROL_PLANE)
+    await site.up("cp2", Role.CONTROL_PLANE)
+    async with site.cloud.etcd_connect(CLUSTER, "cp0") as etcd:
+        members = {member.name: member.id for member in await etcd.members()}
+        assert set(members) == {"cp0", "cp1", "cp2"}
+        await etcd.move_leader(members["cp1"])
+        assert site.cluster.etcd.leader == "cp1"
+        with pytest.raises(EtcdError, match="not leader"):
+            await etcd.move_leader(members["cp2"])
+        await etcd.remove_member(members["cp0"])
+        with pytest.raises(EtcdUnreachableError):
+            await etcd.members()
+    await site.cloud.release("cp0")
+    assert site.cluster.answers
+
+
+async def test_the_node_of_a_machine_that_is_gone_is_called_unknown(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await site.up("w0", Role.WORKER)
+    await site.cloud.release("w0")
+    await asyncio.sleep(40)
+    assert (await site.node("w0")).condition("Ready").status == "True"
+    await asyncio.sleep(20)
+    assert (await site.node("w0")).condition("Ready").status == "Unknown"
+
+
+async def test_pods_of_a_deleted_node_go(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    async with site.cluster.inside() as api:
+        await api.delete(NODE.collection, "", "cp0")
+        async with asyncio.timeout(10):
+            while (await api.list(PODS)).items:
+                await asyncio.sleep(0.1)
+
+
+async def test_eviction_honours_budgets(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    async with site.cluster.inside() as api:
+        for name in ("a", "b"):
+            pod = {
+                "metadata": {"name": name, "labels": {"app": "x"}},
+                "spec": {"nodeName": "cp0", "containers": [{"name": "c", "image": "i"}]},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            await api.create(PODS, "default", msgspec.json.encode(pod))
+            await api.replace(PODS, "default", name, msgspec.json.encode(pod), subresource="status")
+        budget = {"metadata": {"name": "x"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}
+        await api.create(BUDGETS, "default", msgspec.json.encode(budget))
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a", "namespace": "default"}}
+        await api.act(PODS, "default", "a", msgspec.json.encode(eviction), subresource="eviction")
+        with pytest.raises(TooManyRequests, match="would violate the pod's disruption budget"):
+            await api.act(PODS, "default", "b", msgspec.json.encode(eviction), subresource="eviction")
+
+
+async def test_a_real_kubeconfig_opens_the_cluster_and_a_foreign_one_does_not(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    endpoint = site.cluster.endpoint
+    links = Links(site.cloud, site.clock)
+    link = links(CLUSTER, admin_kubeconfig(endpoint))
+    await link.probe()
+    assert await link.api.get(NODE.collection, "", "cp0")
+    with pytest.raises(Unavailable, match="signed by unknown authority"):
+        await links(CLUSTER, admin_kubeconfig(endpoint, "other")).probe()
+    await asyncio.sleep(366 * 24 * 3600)
+    with pytest.raises(Unauthorized):
+        await link.probe()
+
+
+async def test_watches_end_when_the_api_goes_down(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    async with Workloads(Links(site.cloud, site.clock), clock=site.clock, randomness=SeededRandomness(1)) as workloads:
+        workloads.follow(CLUSTER, admin_kubeconfig(site.cluster.endpoint))
+        await asyncio.sleep(1)
+        assert workloads.state(CLUSTER).healthy
+        site.cluster.set_down(True)
+        await asyncio.sleep(100)
+        assert not workloads.state(CLUSTER).connected
+        site.cluster.set_down(False)
+        await asyncio.sleep(60)
+        assert workloads.state(CLUSTER).healthy
