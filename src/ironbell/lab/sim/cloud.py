@@ -114,6 +114,7 @@ class Cloud:
             self.cluster(plan.cluster),
             read_secret=self._read_secret,
             clock=self._clock,
+            randomness=self._randomness,
             changed=lambda: self._tell(plan.uid),
         )
         self.hosts[plan.uid] = host

@@ -14,19 +14,23 @@ from ironbell.api.client import ApiError, NotFound, PatchType
 from ironbell.api.core.secret import Secret
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
 from ironbell.contract.cluster_secrets import FORMAT, VALUE, value_of
 from ironbell.kube.decision import Key
 from ironbell.lab.sim import kubeadm, objects
 from ironbell.lab.sim.bootstrap import Kubeadm, read_kubeadm, read_script
 from ironbell.lab.sim.cluster import SimCluster
-from ironbell.lab.sim.kubeadm import Delays, KubeadmError
+from ironbell.lab.sim.kubeadm import KubeadmError
 from ironbell.lab.sim.objects import CONTROL_PLANE, NodeFacts
+from ironbell.lab.sim.timing import Delays, Timing
 
 MONITOR_GRACE_S = 50.0
 """After how long a silent kubelet's node is called unknown (kube-controller-manager: --node-monitor-grace-period)."""
 READ_EVERY_S = 2.0
 
 log = structlog.get_logger()
+
+_NOW = Timing()
 
 ReadSecret = Callable[[Key], Awaitable[Secret]]
 
@@ -54,9 +58,12 @@ class HostPlan:
     control_plane: bool = False
     provider_id: str = ""
     address: str = ""
-    vm_s: float = 0.0
-    node_s: float = 0.0
-    delays: Delays = field(default_factory=Delays)
+    vm: Timing = _NOW
+    """Until its operating system runs."""
+    node: Timing = _NOW
+    """From there until kubeadm has a node; the parts of a control plane come after that."""
+    etcd: Timing = _NOW
+    api_server: Timing = _NOW
     fault: HostFault = field(default_factory=HostFault)
 
 
@@ -84,6 +91,7 @@ class Host:
         *,
         read_secret: ReadSecret,
         clock: Clock,
+        randomness: Randomness,
         changed: Callable[[], None],
     ) -> None:
         self.plan = plan
@@ -91,6 +99,7 @@ class Host:
         self.state = HostState()
         self._read_secret = read_secret
         self._clock = clock
+        self._randomness = randomness
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
 
@@ -120,7 +129,7 @@ class Host:
 
     async def _boot(self) -> None:
         plan = self.plan
-        await asyncio.sleep(plan.vm_s + plan.fault.slow_boot_s)
+        await asyncio.sleep(plan.vm.draw(self._randomness) + plan.fault.slow_boot_s)
         if plan.fault.never_boots:
             await asyncio.Event().wait()
         self._set(running=True)
@@ -132,13 +141,14 @@ class Host:
             {"local_hostname": name, "hostname": name, "instance_id": plan.uid, "provider_id": plan.provider_id},
         )
         run = read_kubeadm(script)
-        await asyncio.sleep(plan.node_s)
+        await asyncio.sleep(plan.node.draw(self._randomness))
         if plan.fault.kubeadm_fails:
             raise KubeadmError(plan.fault.kubeadm_fails)
         facts = self._facts(run)
         self._set(node=facts.name)
+        delays = Delays(plan.etcd.draw(self._randomness), plan.api_server.draw(self._randomness))
         act = kubeadm.init if run.verb == "init" else kubeadm.join
-        await act(self.cluster, run, facts, delays=plan.delays, clock=self._clock)
+        await act(self.cluster, run, facts, delays=delays, clock=self._clock)
         self._set(joined=True)
 
     async def _bootstrap_secret(self) -> Secret:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -29,6 +28,7 @@ from ironbell.lab.sim import objects
 from ironbell.lab.sim.bootstrap import Kubeadm
 from ironbell.lab.sim.cluster import SimCluster
 from ironbell.lab.sim.objects import NodeFacts
+from ironbell.lab.sim.timing import Delays
 
 JOIN_FOR = timedelta(minutes=5)
 JOIN_EVERY_S = 5.0
@@ -38,14 +38,6 @@ class KubeadmError(IronbellError):
     """kubeadm ended with an error."""
 
     reason, retry = "BootstrapFailed", Retry.NEVER
-
-
-@dataclass(frozen=True, slots=True)
-class Delays:
-    """How long the parts of a control plane take to start."""
-
-    etcd_s: float = 0.0
-    api_server_s: float = 0.0
 
 
 async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -11,13 +12,14 @@ import pytest
 from ironbell.api.client import NotFound, TooManyRequests, Unauthorized, Unavailable
 from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
+from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.lab.sim import objects
 from ironbell.lab.sim.eviction import BUDGETS, PODS
 from ironbell.lab.sim.host import HostFault
-from ironbell.lab.sim.kubeadm import Delays
 from ironbell.lab.sim.links import Links
+from ironbell.lab.sim.timing import Timing
 from ironbell.workload.access import Workloads
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
 from support.simulation import CLUSTER, SimSite, admin_kubeconfig
@@ -35,7 +37,7 @@ def now() -> float:
 
 
 async def test_the_first_machine_makes_a_cluster(site: SimSite) -> None:
-    await site.up("cp0", Role.INIT, vm_s=10, node_s=2, delays=Delays(3, 4))
+    await site.up("cp0", Role.INIT, vm=Timing(10), node=Timing(2), etcd=Timing(3), api_server=Timing(4))
     assert now() == 19
     node = await site.node("cp0")
     assert (node.provider_id, node.node_info.kubelet_version) == ("in-memory://cp0", "v1.34.0")
@@ -211,9 +213,9 @@ async def test_a_real_kubeconfig_opens_the_cluster_and_a_foreign_one_does_not(si
     assert await link.api.get(NODE.collection, "", "cp0")
     with pytest.raises(Unavailable, match="signed by unknown authority"):
         await links(CLUSTER, admin_kubeconfig(endpoint, "other")).probe()
-    await asyncio.sleep(366 * 24 * 3600)
+    a_year_later = ManualClock(site.clock.now() + timedelta(days=366))
     with pytest.raises(Unauthorized):
-        await link.probe()
+        await Links(site.cloud, a_year_later)(CLUSTER, admin_kubeconfig(endpoint)).probe()
 
 
 async def test_watches_end_when_the_api_goes_down(site: SimSite) -> None:

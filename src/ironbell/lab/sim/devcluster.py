@@ -1,0 +1,136 @@
+"""DevCluster: a place for a cluster's API, by the provider contract.
+
+Source: kubernetes-sigs/cluster-api: test/infrastructure/docker/internal/controllers/backends/inmemory/
+inmemorycluster_backend.go; docs/book/src/developer/providers/contracts/infra-cluster.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.meta import Condition
+from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.kube import finalizers, patches
+from ironbell.kube.conditions import set_condition
+from ironbell.kube.decision import Action, Decision, Effect, Key, Need, do, patch, wait
+from ironbell.kube.reconciler import Cache, Index, Performers, Watch
+from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.kinds import DEV_CLUSTER, DevCluster, DevClusterStatus, FailureDomain, Initialization
+from ironbell.lab.sim.questions import EndpointQuestion
+
+FINALIZER: Final = "devcluster.infrastructure.cluster.x-k8s.io"
+REMOVE: Final = "remove-cluster"
+NAME: Final = "simulation-devcluster"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCluster:
+    """End a cluster's API."""
+
+    cluster: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A DevCluster, with its Cluster and where its API is."""
+
+    obj: DevCluster
+    cluster: Cluster | None
+    endpoint: Endpoint | None
+
+
+class DevClusterReconciler:
+    """Gives a cluster its endpoint."""
+
+    name = NAME
+    kind = DEV_CLUSTER
+    watches: Sequence[Watch[Any]] = (Watch(CLUSTER, lambda cluster, _cache: _infrastructure_keys(cluster)),)
+    indexes: Sequence[Index[Any]] = ()
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        obj = cache.get(DEV_CLUSTER, *key)
+        if obj is None:
+            return None
+        owner = next((owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind), None)
+        cluster = cache.get(CLUSTER, key[0], owner.name) if owner is not None else None
+        fact = cache.fact(EndpointQuestion((key[0], owner.name))) if owner is not None else None
+        return Observed(obj, cluster, fact.value if fact is not None else None)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        obj, cluster = observed.obj, observed.cluster
+        if finalizers.is_deleting(obj):
+            return _deleted(obj)
+        if cluster is None:
+            return wait("WaitingForOwner", "the Cluster has not set its owner reference yet")
+        pause = paused_condition(DEV_CLUSTER.kind, obj, cluster_paused=bool(cluster.spec.paused))
+        if is_paused(obj, cluster_paused=bool(cluster.spec.paused)):
+            status = msgspec.structs.replace(obj.status, conditions=_conditions(obj, [pause], now))
+            return wait("Paused", pause.message, patches.status_change(DEV_CLUSTER, obj, obj.status, status))
+        needs = [Need(EndpointQuestion(cluster.key), max_age_s=3600)]
+        if observed.endpoint is None:
+            finalizer = finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER)
+            return wait("WaitingForEndpoint", "a place for the API is being looked for", finalizer, needs=needs)
+        if not finalizers.has_finalizer(obj, FINALIZER):
+            return do(finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER), needs=needs)
+        return do(_endpoint(obj, observed.endpoint), _provisioned(obj, pause, now), needs=needs)
+
+
+def performers(remove: Callable[[Key], Awaitable[None]]) -> Performers:
+    """What carries out the effects."""
+
+    async def perform(arguments: RemoveCluster) -> Sequence[Action]:
+        await remove(arguments.cluster)
+        return ()
+
+    return {REMOVE: perform}
+
+
+def _infrastructure_keys(cluster: Cluster) -> list[Key]:
+    reference = cluster.spec.infrastructure_ref
+    return [(cluster.metadata.namespace, reference.name)] if reference.kind == DEV_CLUSTER.kind else []
+
+
+def _deleted(obj: DevCluster) -> Decision:
+    owners = [owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind]
+    effects = [Effect(REMOVE, RemoveCluster((obj.metadata.namespace, owner.name))) for owner in owners]
+    finalizer = finalizers.remove_finalizer(DEV_CLUSTER, obj, FINALIZER)
+    return do(*effects, finalizer) if finalizer is not None else do()
+
+
+def _endpoint(obj: DevCluster, endpoint: Endpoint) -> Action | None:
+    held = obj.spec.control_plane_endpoint
+    if (held.host, held.port) == (endpoint.host, endpoint.port):
+        return None
+    fields = {"host": endpoint.host, "port": endpoint.port}
+    return patch(DEV_CLUSTER, obj, {"spec": {"controlPlaneEndpoint": fields}})
+
+
+def _provisioned(obj: DevCluster, pause: Condition, now: datetime) -> Action | None:
+    ready = Condition(type="Ready", status="True", reason="Ready", observed_generation=obj.metadata.generation)
+    status = DevClusterStatus(
+        conditions=_conditions(obj, [ready, pause], now),
+        initialization=Initialization(provisioned=True),
+        ready=True,
+        failure_domains=_failure_domains(obj),
+    )
+    return patches.status_change(DEV_CLUSTER, obj, obj.status, status)
+
+
+def _failure_domains(obj: DevCluster) -> list[FailureDomain]:
+    backend = obj.spec.backend
+    chosen = backend.in_memory or backend.docker
+    return sorted(chosen.failure_domains, key=lambda domain: domain.name) if chosen is not None else []
+
+
+def _conditions(obj: DevCluster, wanted: Sequence[Condition], now: datetime) -> list[Any]:
+    conditions: list[Condition] = list(obj.status.conditions)
+    for condition in wanted:
+        conditions = set_condition(conditions, condition, now=now)
+    return conditions
