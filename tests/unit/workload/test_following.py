@@ -1,0 +1,97 @@
+"""Which clusters are connected to follows from what the management cluster holds."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from ironbell.api.client import Unavailable
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.core.secret import SECRET
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube.caches import Informers
+from ironbell.kube.client import Client
+from ironbell.kube.testing.clock import LoopClock
+from ironbell.kube.testing.memory import MemoryApi
+from ironbell.workload.access import Workloads
+from ironbell.workload.following import follow
+from support.workloads import FakeCluster, FakeClusters
+
+ONE = ("n", "one")
+
+
+class Management:
+    """The management cluster, and what of it is followed."""
+
+    def __init__(self) -> None:
+        self.api = MemoryApi()
+        self.api.serve([CLUSTER, SECRET])
+        self.client = Client(self.api)
+        self.clusters = FakeClusters({ONE: FakeCluster()})
+        self.workloads = Workloads(self.clusters, clock=LoopClock(), randomness=SeededRandomness(1))
+
+    async def until(self, is_it: Callable[[], bool]) -> None:
+        async with asyncio.timeout(600):
+            while not is_it():
+                await asyncio.sleep(0.01)
+
+    async def add_cluster(self) -> None:
+        spec = {"controlPlaneEndpoint": {"host": "a", "port": 1}}
+        await self.client.create(CLUSTER, {"metadata": {"namespace": "n", "name": "one"}, "spec": spec})
+
+    async def add_kubeconfig(self, content: bytes = b"good") -> None:
+        data = {"value": base64.b64encode(content).decode()}
+        await self.client.create(SECRET, {"metadata": {"namespace": "n", "name": "one-kubeconfig"}, "data": data})
+
+
+@pytest.fixture
+async def management() -> AsyncIterator[Management]:
+    management = Management()
+    informers = Informers(management.api, randomness=SeededRandomness(1))
+    follow(management.workloads, informers)
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    async with management.workloads:
+        yield management
+    for task in tasks:
+        task.cancel()
+
+
+@pytest.mark.parametrize("cluster_first", [True, False])
+async def test_a_cluster_with_a_kubeconfig_is_connected_and_forgotten_with_either(
+    management: Management, cluster_first: bool
+) -> None:
+    steps = [management.add_cluster, management.add_kubeconfig]
+    for step in steps if cluster_first else reversed(steps):
+        await step()
+    await management.until(lambda: management.workloads.state(ONE).healthy)
+    if cluster_first:
+        await management.client.delete(CLUSTER, *ONE)
+    else:
+        await management.client.delete(SECRET, "n", "one-kubeconfig")
+    await management.until(lambda: management.workloads.state(ONE).error == "the cluster has no kubeconfig yet")
+
+
+async def test_a_rotated_kubeconfig_is_taken_up(management: Management) -> None:
+    await management.add_cluster()
+    await management.add_kubeconfig(b"old")
+    await management.until(lambda: "not the right kubeconfig" in management.workloads.state(ONE).error)
+    new = {"data": {"value": base64.b64encode(b"good").decode()}}
+    await management.client.merge_patch(SECRET, "n", "one-kubeconfig", body=new)
+    await management.until(lambda: management.workloads.state(ONE).healthy)
+
+
+async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Management) -> None:
+    one = management.clusters.clusters[ONE]
+    one.broken = Unavailable("not there yet")
+    await management.add_cluster()
+    await management.add_kubeconfig()
+    await asyncio.sleep(300)
+    one.broken = None
+    began_s = asyncio.get_running_loop().time()
+    status = {"status": {"initialization": {"controlPlaneInitialized": True}}}
+    await management.client.merge_patch(CLUSTER, "n", "one", body=status, subresource="status")
+    await management.until(lambda: management.workloads.state(ONE).healthy)
+    assert asyncio.get_running_loop().time() - began_s < 0.1
