@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
+from ironbell.api.cluster.names import TAINT_UNINITIALIZED
 from ironbell.contract.cluster_secrets import Purpose
 from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.config import kubeadm
@@ -19,6 +21,8 @@ from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, Spec
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile, user_data
 
 CLOUD_CONFIG, IGNITION = "cloud-config", "ignition"
+Pairs: TypeAlias = Mapping[Purpose, KeyPair]
+_UNINITIALIZED: Final = {"key": TAINT_UNINITIALIZED, "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Inputs:
     """The user's, with their contents."""
     users: Sequence[Part] = ()
     """With their passwords."""
-    pairs: Mapping[Purpose, KeyPair] = field(default_factory=dict)
+    pairs: Pairs = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Inputs({self.role})"
@@ -50,6 +54,17 @@ def bootstrap_data(inputs: Inputs) -> str:
     """
     data = host(inputs)
     return cloud_config(data)
+
+
+def with_taint(spec: Spec) -> Spec:
+    """The spec of a worker, which takes no work until its labels are there. Only in what is rendered."""
+    join: Spec = spec.get("joinConfiguration", {})
+    registration: Spec = join.get("nodeRegistration", {})
+    taints = registration.get("taints") or []
+    if any((taint.get("key"), taint.get("effect")) == tuple(_UNINITIALIZED.values()) for taint in taints):
+        return spec
+    registration = {**registration, "taints": [*taints, _UNINITIALIZED]}
+    return {**spec, "joinConfiguration": {**join, "nodeRegistration": registration}}
 
 
 def host(inputs: Inputs) -> UserData:

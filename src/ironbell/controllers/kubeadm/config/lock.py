@@ -1,0 +1,65 @@
+"""The init lock: one machine of a cluster runs `kubeadm init`.
+
+The lock is a ConfigMap whose creation is the claim. It is taken when the machine's data are ready to be stored, so
+that a machine whose data cannot be made never keeps others from starting, and is given back when the control plane is
+initialised, or when the Machine that holds it is gone.
+
+Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/locking/control_plane_init_mutex.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ironbell.api.cluster.cluster import CLUSTER
+from ironbell.api.core.configmap import CONFIG_MAP, ConfigMap
+from ironbell.contract.cluster_secrets import LABEL_CLUSTER_NAME
+from ironbell.kube.decision import Create, Key, create
+
+_KEY: Final = "lock-information"
+
+
+class _Information(msgspec.Struct, rename="camel", frozen=True):
+    machine_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lock that is held."""
+
+    config_map: ConfigMap
+    holder: str
+    """The Machine's name; empty if that cannot be read."""
+    holder_exists: bool
+
+
+def lock_name(cluster: str) -> str:
+    """The name of a cluster's lock."""
+    return f"{cluster}-lock"
+
+
+def holder_of(config_map: ConfigMap) -> str:
+    """The name of the Machine that holds a lock; empty if that cannot be read."""
+    try:
+        return msgspec.json.decode(config_map.data.get(_KEY, ""), type=_Information).machine_name
+    except msgspec.MsgspecError:
+        return ""
+
+
+def take(cluster: Key, cluster_uid: str, machine: str) -> Create:
+    """The write that takes the lock; it fails if somebody holds it."""
+    body = {
+        "metadata": {
+            "namespace": cluster[0],
+            "name": lock_name(cluster[1]),
+            "labels": {LABEL_CLUSTER_NAME: cluster[1]},
+            "ownerReferences": [
+                {"apiVersion": CLUSTER.api_version, "kind": CLUSTER.kind, "name": cluster[1], "uid": cluster_uid}
+            ],
+        },
+        "data": {_KEY: msgspec.json.encode(_Information(machine)).decode()},
+    }
+    return create(CONFIG_MAP, body)

@@ -1,0 +1,182 @@
+"""From a Machine to its bootstrap data: as the first of a control plane, or to join.
+
+Everything that can be waited for is looked at first, in the caches: an effect is started only when nothing is missing
+that can be seen. The order for a machine that joins is: discovery is written into the spec (with a new token), the
+token's Secret is made in the workload cluster, the data are made and stored.
+
+Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.core.configmap import CONFIG_MAP
+from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.cluster_secrets import secret_name as cluster_secret_name
+from ironbell.controllers.kubeadm.config import status
+from ironbell.controllers.kubeadm.config.effects import (
+    DISCOVER,
+    KEEP_TOKEN,
+    KEEP_TOKEN_TIMEOUT_S,
+    MAKE_CERTIFICATES,
+    RENDER,
+    Discover,
+    KeepToken,
+    MakeCertificates,
+    Render,
+)
+from ironbell.controllers.kubeadm.config.names import Reason
+from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_question
+from ironbell.controllers.kubeadm.config.status import Saying
+from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.kube.decision import Decision, Effect, Need, delete, do, wait
+from ironbell.workload.questions import Connection
+
+RENDER_TIMEOUT_S: Final = 60.0
+CERTIFICATES_TIMEOUT_S: Final = 120.0
+"""Several RSA keys of 4096 bits on a busy machine."""
+CONNECTION_AGE_S: Final = 3600.0
+"""Pushed when it changes."""
+
+
+def made(scene: Scene, now: datetime) -> Decision:
+    """The next step."""
+    if role_of(scene.observed, scene.owner) is Role.INIT:
+        return _first(scene, now)
+    if not scene.observed.initialized:
+        message = "Waiting for Cluster control plane to be initialized"
+        return _waits(scene, now, Reason.NOT_INITIALIZED, message, status.waiting_for_control_plane(message))
+    return _joining(scene, now)
+
+
+def _first(scene: Scene, now: datetime) -> Decision:
+    lock = scene.observed.lock
+    if lock is not None and lock.holder != scene.owner.name:
+        if not lock.holder_exists:
+            return do(delete(CONFIG_MAP, lock.config_map))
+        message = f"Waiting for Machine {lock.holder}, which initializes the control plane"
+        return _waits(scene, now, Reason.LOCKED, message, status.waiting_for_control_plane(message))
+    unready = _unready(scene, now, to_be_made=True)
+    if unready is not None:
+        return unready
+    return do(render(scene, Role.INIT, takes_lock=lock is None))
+
+
+def _joining(scene: Scene, now: datetime) -> Decision:
+    role = role_of(scene.observed, scene.owner)
+    discovery = scene.observed.config.spec.join_configuration.discovery
+    if role is Role.WORKER and scene.observed.config.spec.join_configuration.control_plane is not None:
+        message = "spec.joinConfiguration.controlPlane is set, but the Machine is no control plane Machine; remove it"
+        return _waits(scene, now, Reason.FAILED, message, status.not_generated(message))
+    unready = _unready(scene, now, to_be_made=False)
+    if unready is not None:
+        return unready
+    by_file = bool(discovery.file.kube_config_path)
+    if _is_undiscovered(scene, role):
+        needs_endpoint = not (
+            discovery.file.kube_config.cluster.server if by_file else discovery.bootstrap_token.api_server_endpoint
+        )
+        if needs_endpoint and not scene.endpoint:
+            message = "Waiting for Cluster spec.controlPlaneEndpoint to be set"
+            return _waits(scene, now, Reason.NO_ENDPOINT, message, status.waiting_for_control_plane(message))
+        return do(Effect(DISCOVER, Discover(scene.observed.config_key, scene.cluster_key, scene.endpoint, role)))
+    if by_file:
+        return do(render(scene, role))
+    need = Need(Connection(scene.cluster.key), CONNECTION_AGE_S)
+    connection = scene.observed.connection
+    if connection is None or connection.value is None or not connection.value.connected:
+        error = connection.value.error if connection is not None and connection.value is not None else ""
+        message = "Waiting for a connection to the workload cluster" + (f": {error}" if error else "")
+        waits = _waits(scene, now, Reason.NOT_CONNECTED, message, status.waiting_for_control_plane(message))
+        # nothing is said while nobody has asked yet
+        return Decision(waits.actions if connection is not None else (), (need,), waits.waiting)
+    return do(keep_token(scene), render(scene, role), needs=[need])
+
+
+def keep_token(scene: Scene) -> Effect:
+    """Have the workload cluster accept the token in the spec."""
+    question = token_question(scene.observed.config, scene.cluster)
+    return Effect(
+        KEEP_TOKEN,
+        KeepToken(scene.observed.config_key, scene.cluster.key),
+        timeout_s=KEEP_TOKEN_TIMEOUT_S,
+        outdates=(question,) if question is not None else (),
+    )
+
+
+def render(scene: Scene, role: Role, *, takes_lock: bool = False, again: bool = False) -> Effect:
+    """Make the data and store them; `again` although they were made before."""
+    owner, observed = scene.owner, scene.observed
+    arguments = Render(
+        observed.config_key,
+        scene.cluster_key,
+        role,
+        owner.name,
+        owner.version,
+        facts_of(scene.cluster, owner.version),
+        observed.control_plane_version,
+        takes_lock=takes_lock,
+        again=again,
+    )
+    return Effect(RENDER, arguments, timeout_s=RENDER_TIMEOUT_S)
+
+
+def _is_undiscovered(scene: Scene, role: Role) -> bool:
+    """Whether something is left to be written into the spec."""
+    join = scene.observed.config.spec.join_configuration
+    if role is Role.CONTROL_PLANE and join.control_plane is None:
+        return True
+    if join.discovery.file.kube_config_path:
+        kubeconfig = join.discovery.file.kube_config
+        is_given = bool(kubeconfig.user.exec.command or kubeconfig.user.auth_provider.name)
+        return is_given and not (kubeconfig.cluster.server and kubeconfig.cluster.certificate_authority_data)
+    token = join.discovery.bootstrap_token
+    return not (token.token and token.api_server_endpoint and token.ca_cert_hashes)
+
+
+def _unready(scene: Scene, now: datetime, *, to_be_made: bool) -> Decision | None:
+    """What has to be there first; None if it is."""
+    observed = scene.observed
+    if observed.missing_pairs:
+        return _certificates(scene, now, to_be_made=to_be_made)
+    if observed.missing_references:
+        message = "; ".join(observed.missing_references)
+        return _waits(scene, now, Reason.MISSING_REFERENCE, message, status.not_generated(message))
+    if observed.control_plane_problem:
+        message = f"a template in spec.files needs the control plane's version: {observed.control_plane_problem}"
+        return _waits(scene, now, Reason.NO_VERSION, message, status.not_generated(message))
+    return None
+
+
+def _certificates(scene: Scene, now: datetime, *, to_be_made: bool) -> Decision:
+    observed, missing = scene.observed, scene.observed.missing_pairs
+    ours = tuple(purpose for purpose in missing if _is_made_here(scene, purpose))
+    if to_be_made and not scene.cluster.spec.control_plane_ref.name and len(ours) == len(missing):
+        configuration = observed.config.spec.cluster_configuration
+        arguments = MakeCertificates(
+            observed.config_key,
+            scene.cluster_key,
+            ours,
+            configuration.encryption_algorithm,
+            configuration.ca_certificate_validity_period_days,
+        )
+        return do(Effect(MAKE_CERTIFICATES, arguments, timeout_s=CERTIFICATES_TIMEOUT_S))
+    names = ", ".join(cluster_secret_name(scene.cluster.metadata.name, purpose) for purpose in missing)
+    who = "create them" if len(ours) < len(missing) else "they come with the control plane"
+    message = f"Waiting for Secrets {names}: {who}"
+    return _waits(
+        scene, now, Reason.NO_CERTIFICATES, message, status.certificates_missing(message, to_be_made=to_be_made)
+    )
+
+
+def _is_made_here(scene: Scene, purpose: Purpose) -> bool:
+    """Whether a key pair is ours to make; with an external etcd its pairs are the user's."""
+    is_external = bool(scene.observed.config.spec.cluster_configuration.etcd.external.endpoints)
+    return purpose is not Purpose.API_SERVER_ETCD_CLIENT and not (is_external and purpose is Purpose.ETCD_CA)
+
+
+def _waits(scene: Scene, now: datetime, reason: Reason, message: str, *sayings: Saying) -> Decision:
+    config = scene.observed.config
+    return wait(reason, message, status.change(config, status.stated(config, sayings, now)))

@@ -1,0 +1,249 @@
+"""What the KubeadmConfig controller decides upon, read from the caches.
+
+Secrets are watched without their contents: that one is there, and whose it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
+from ironbell.api.cluster.cluster import CLUSTER, Cluster
+from ironbell.api.cluster.machine import MACHINE
+from ironbell.api.cluster.machinepool import MACHINE_POOL
+from ironbell.api.core.configmap import CONFIG_MAP
+from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
+from ironbell.api.unstructured import plain
+from ironbell.contract.bootstrap_failure import reported_failure
+from ironbell.contract.cluster_secrets import Purpose
+from ironbell.contract.cluster_secrets import secret_name as cluster_secret_name
+from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.external import look_up
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.kubeadm.config import files, owner
+from ironbell.controllers.kubeadm.config.certificates import places
+from ironbell.controllers.kubeadm.config.effects import ClusterKey, ConfigKey
+from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, Spec
+from ironbell.controllers.kubeadm.config.lock import Lock, holder_of, lock_name
+from ironbell.controllers.kubeadm.config.owner import ConfigOwner
+from ironbell.controllers.kubeadm.config.tokens import TokenError, TokenOf, TokenState, token_id
+from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.kube.conditions import is_true
+from ironbell.kube.decision import Fact, Key
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.workload.questions import Connection, ConnectionState
+
+CONTROL_PLANE_INITIALIZED: Final = "ControlPlaneInitialized"
+
+
+def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """A Cluster's status changes often; its configs need few of its fields."""
+    if old is None or new is None:
+        return True
+    return old.spec != new.spec or (
+        old.status.initialization.infrastructure_provisioned,
+        is_true(old.status.conditions, CONTROL_PLANE_INITIALIZED),
+    ) != (
+        new.status.initialization.infrastructure_provisioned,
+        is_true(new.status.conditions, CONTROL_PLANE_INITIALIZED),
+    )
+
+
+WATCHES: Final[Sequence[Watch[Any]]] = (
+    Watch(MACHINE, owner.configs_of_machine),
+    Watch(MACHINE_POOL, owner.configs_of_pool),
+    read_by(CLUSTER, relevant=_cluster_matters),
+    read_by(SECRET_METADATA),
+    read_by(CONFIG_MAP),
+    DEFINITIONS,
+)
+INDEXES: Final[Sequence[Index[Any]]] = (BY_GROUP_KIND,)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A KubeadmConfig with all that its data depend on."""
+
+    config: KubeadmConfig
+    owner: ConfigOwner | None
+    cluster: Cluster | None
+    data_secret: SecretMetadata | None = None
+    missing_pairs: tuple[Purpose, ...] = ()
+    """Key pairs that the machine carries, or needs to know, and that are not there."""
+    missing_references: tuple[str, ...] = ()
+    """What is wrong with references of files and users."""
+    control_plane_version: str = ""
+    control_plane_problem: str = ""
+    """Why the control plane's version is not known, where a file needs it."""
+    lock: Lock | None = None
+    connection: Fact[ConnectionState] | None = None
+    token: Fact[TokenState] | None = None
+    failure: str = ""
+    """Why the host did not become a node."""
+
+    @property
+    def spec(self) -> Spec:
+        """The spec in plain data."""
+        found: Spec = plain(self.config).get("spec", {})
+        return found
+
+    @property
+    def created(self) -> bool:
+        """Whether the data were made."""
+        return bool(self.config.status.initialization.data_secret_created)
+
+    @property
+    def initialized(self) -> bool:
+        """Whether there is a control plane to join."""
+        return self.cluster is not None and is_true(self.cluster.status.conditions, CONTROL_PLANE_INITIALIZED)
+
+    @property
+    def config_key(self) -> ConfigKey:
+        return ConfigKey(*self.config.key, self.config.metadata.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Observed where owner and Cluster are known to be there."""
+
+    observed: Observed
+    owner: ConfigOwner
+    cluster: Cluster
+
+    @property
+    def cluster_key(self) -> ClusterKey:
+        return ClusterKey(*self.cluster.key, self.cluster.metadata.uid)
+
+    @property
+    def endpoint(self) -> str:
+        """`host:port` of the control plane; empty while it is not known."""
+        return endpoint_of(self.cluster)
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Read the caches; None when there is nothing to decide."""
+    config = cache.get(KUBEADM_CONFIG, *key)
+    if config is None or is_deleting(config):
+        return None
+    found = owner.owner_of(cache, config)
+    cluster = cache.get(CLUSTER, key[0], found.cluster) if found is not None else None
+    if found is None or cluster is None:
+        return Observed(config, found, cluster)
+    data_secret = cache.get(SECRET_METADATA, *key)
+    observed = Observed(config, found, cluster, data_secret)
+    connection = cache.fact(Connection(cluster.key))
+    if observed.created:
+        return Observed(
+            config,
+            found,
+            cluster,
+            data_secret,
+            lock=_lock(cache, found, cluster),
+            connection=connection,
+            token=_token(cache, config, cluster),
+            failure="" if found.has_nodes else _failure(cache, found, key[0]),
+        )
+    version, problem = _control_plane_version(cache, observed.spec, cluster)
+    return Observed(
+        config,
+        found,
+        cluster,
+        data_secret,
+        missing_pairs=_missing_pairs(cache, observed, found, cluster),
+        missing_references=_missing_references(cache, observed),
+        control_plane_version=version,
+        control_plane_problem=problem,
+        lock=_lock(cache, found, cluster),
+        connection=connection,
+    )
+
+
+def role_of(observed: Observed, owner: ConfigOwner) -> Role:
+    """What the machine becomes."""
+    if not owner.is_control_plane:
+        return Role.WORKER
+    return Role.CONTROL_PLANE if observed.initialized else Role.INIT
+
+
+def endpoint_of(cluster: Cluster) -> str:
+    """`host:port` of a Cluster's control plane; empty while it is not known."""
+    endpoint = cluster.spec.control_plane_endpoint
+    if not endpoint.host or not endpoint.port:
+        return ""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"
+
+
+def facts_of(cluster: Cluster, version: str) -> ClusterFacts:
+    """What kubeadm is told of a Cluster."""
+    network = cluster.spec.cluster_network
+    return ClusterFacts(
+        cluster.metadata.name,
+        version,
+        endpoint_of(cluster),
+        network.service_domain,
+        ",".join(network.services.cidr_blocks),
+        ",".join(network.pods.cidr_blocks),
+    )
+
+
+def _missing_pairs(cache: Cache, observed: Observed, owner: ConfigOwner, cluster: Cluster) -> tuple[Purpose, ...]:
+    wanted = [place.purpose for place in places(observed.spec.get("clusterConfiguration", {}))]
+    if role_of(observed, owner) is Role.WORKER:
+        wanted = [Purpose.CLUSTER_CA]
+    namespace, name = cluster.key
+    return tuple(
+        purpose
+        for purpose in wanted
+        if cache.get(SECRET_METADATA, namespace, cluster_secret_name(name, purpose)) is None
+    )
+
+
+def _missing_references(cache: Cache, observed: Observed) -> tuple[str, ...]:
+    names = files.secret_names(observed.spec)
+    namespace = observed.config.metadata.namespace
+    there = frozenset(name for name in sorted(names) if cache.get(SECRET_METADATA, namespace, name) is not None)
+    return tuple(files.missing_references(observed.spec, there))
+
+
+def _control_plane_version(cache: Cache, spec: Spec, cluster: Cluster) -> tuple[str, str]:
+    """Version and, if it cannot be told, why."""
+    reference = cluster.spec.control_plane_ref
+    if not files.has_templates(spec) or not reference.name:
+        return "", ""
+    found = look_up(cache, reference, cluster.metadata.namespace)
+    return (ControlPlane.of(found).version, "") if found.is_found else ("", str(found))
+
+
+def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
+    if not owner.is_control_plane:
+        return None
+    namespace, name = cluster.key
+    config_map = cache.get(CONFIG_MAP, namespace, lock_name(name))
+    if config_map is None:
+        return None
+    holder = holder_of(config_map)
+    return Lock(config_map, holder, cache.get(MACHINE, namespace, holder) is not None)
+
+
+def _token(cache: Cache, config: KubeadmConfig, cluster: Cluster) -> Fact[TokenState] | None:
+    question = token_question(config, cluster)
+    return None if question is None else cache.fact(question)
+
+
+def token_question(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
+    """The question how the spec's token stands; None where the spec has none that can be asked for."""
+    try:
+        return TokenOf(cluster.key, token_id(config.spec.join_configuration.discovery.bootstrap_token.token))
+    except TokenError:
+        return None
+
+
+def _failure(cache: Cache, owner: ConfigOwner, namespace: str) -> str:
+    if not owner.infrastructure.name:
+        return ""
+    found = look_up(cache, owner.infrastructure, namespace)
+    return reported_failure(found.obj) if found.obj is not None else ""

@@ -1,0 +1,167 @@
+"""What the KubeadmConfig controller does and asks outside its decisions.
+
+Everything that is secret is read here, at the moment it is used, and goes into a Secret or nowhere. What cannot be
+done becomes a condition that names the field; where that was told already it is raised, and tried again with backoff.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
+from ironbell.api.client import AlreadyExists, Api, PatchType
+from ironbell.api.core.secret import SECRET
+from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.randomness import Randomness
+from ironbell.contract import pki
+from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError, encoded, key_pair_secret, value_of
+from ironbell.contract.owners import owner_reference
+from ironbell.contract.pki import KeyPair, PkiError
+from ironbell.controllers.kubeadm.config import reading, status, storing, tokens
+from ironbell.controllers.kubeadm.config.certificates import places
+from ironbell.controllers.kubeadm.config.discovery import discovery_patch
+from ironbell.controllers.kubeadm.config.effects import (
+    DISCOVER,
+    KEEP_TOKEN,
+    MAKE_CERTIFICATES,
+    RENDER,
+    Discover,
+    KeepToken,
+    MakeCertificates,
+    Render,
+)
+from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
+from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.kube.act import OutOfDate
+from ironbell.kube.decision import Action, Fields, Key, create, patch
+from ironbell.kube.reconciler import Askers, Performers
+
+Offload: TypeAlias = Callable[..., Awaitable[Any]]
+"""Runs what takes milliseconds elsewhere than on the event loop; `asyncio.to_thread`."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What performers and askers work with."""
+
+    api: Api
+    """The management cluster's, under the controller's identity."""
+    workload: Callable[[Key], Awaitable[Api]]
+    """A workload cluster's; raises `NotConnected`."""
+    clock: Clock
+    randomness: Randomness
+    lifetime: Lifetime = field(default_factory=Lifetime)
+    offload: Offload = asyncio.to_thread
+
+
+def performers(outside: Outside) -> Performers:
+    """What carries out the controller's effects."""
+
+    async def make_certificates(arguments: MakeCertificates) -> Sequence[Action]:
+        return await _make_certificates(outside, arguments)
+
+    async def discover(arguments: Discover) -> Sequence[Action]:
+        return await _discover(outside, arguments)
+
+    async def keep_token(arguments: KeepToken) -> Sequence[Action]:
+        await _keep_token(outside, arguments)
+        return ()
+
+    async def render(arguments: Render) -> Sequence[Action]:
+        return await _render(outside, arguments)
+
+    return {MAKE_CERTIFICATES: make_certificates, DISCOVER: discover, KEEP_TOKEN: keep_token, RENDER: render}
+
+
+def askers(outside: Outside) -> Askers:
+    """What answers the controller's questions about tokens."""
+
+    async def token_of(question: TokenOf) -> TokenState:
+        api = await outside.workload(question.cluster)
+        secret = await reading.find_secret(api, (tokens.NAMESPACE, tokens.secret_name(question.token_id)))
+        if secret is None:
+            return TokenState(exists=False)
+        return tokens.state_of({tokens.EXPIRATION: value_of(secret, tokens.EXPIRATION) or b""})
+
+    return {TokenOf: token_of}
+
+
+async def _make_certificates(outside: Outside, arguments: MakeCertificates) -> Sequence[Action]:
+    read = await reading.read_config(outside.api, arguments.config)
+    try:
+        algorithm = pki.algorithm_of(arguments.algorithm)
+    except PkiError as error:
+        saying = status.certificates_missing(error.message, to_be_made=True)
+        return storing.refused(read.config, saying, error, outside.clock.now())
+    now = outside.clock.now()
+
+    def make(purpose: Purpose) -> KeyPair:
+        if purpose is Purpose.SERVICE_ACCOUNT:
+            return pki.make_service_account_keys(algorithm)
+        return pki.make_authority(algorithm, now, days=arguments.days)
+
+    owner = owner_reference(KUBEADM_CONFIG, read.config, controller=True)
+    pairs = [(purpose, await outside.offload(make, purpose)) for purpose in arguments.purposes]
+    return [create(SECRET, key_pair_secret(arguments.cluster.key, purpose, pair, owner)) for purpose, pair in pairs]
+
+
+async def _discover(outside: Outside, arguments: Discover) -> Sequence[Action]:
+    read = await reading.read_config(outside.api, arguments.config)
+    held = read.config.spec.join_configuration.discovery.bootstrap_token.token
+    token = tokens.new_token(outside.randomness) if arguments.new_token or not held else held
+    try:
+        authority = await reading.read_pair(outside.api, arguments.cluster.key, Purpose.CLUSTER_CA)
+        change = discovery_patch(read.spec, arguments.role, arguments.endpoint, authority.certificate, token)
+    except (SecretUnusableError, PkiError) as error:
+        saying = status.certificates_missing(error.message, to_be_made=False)
+        return storing.refused(read.config, saying, error, outside.clock.now())
+    return [patch(KUBEADM_CONFIG, read.config, change, locked=True)] if change else []
+
+
+async def _keep_token(outside: Outside, arguments: KeepToken) -> None:
+    """Make the token's Secret, or give it more time. To repeat this does no harm."""
+    read = await reading.read_config(outside.api, arguments.config)
+    token = read.config.spec.join_configuration.discovery.bootstrap_token.token
+    now = outside.clock.now()
+    wanted = tokens.token_secret(token, now + outside.lifetime.ttl)
+    api = await outside.workload(arguments.cluster)
+    name = wanted["metadata"]["name"]
+    existing = await reading.find_secret(api, (tokens.NAMESPACE, name))
+    if existing is None:
+        try:
+            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(wanted))
+        except AlreadyExists as error:
+            raise OutOfDate(error.message) from error
+        return
+    data = {key: value_of(existing, key) or b"" for key in (tokens.TOKEN_SECRET, tokens.EXPIRATION)}
+    tokens.check_same(token, data)
+    if outside.lifetime.is_short(tokens.state_of(data), now):
+        more: Fields = {"data": encoded({tokens.EXPIRATION: rfc3339(now + outside.lifetime.ttl).encode()})}
+        body = reading.encode(more)
+        await api.patch(SECRET.collection, tokens.NAMESPACE, name, body, patch_type=PatchType.MERGE)
+
+
+async def _render(outside: Outside, arguments: Render) -> Sequence[Action]:
+    read = await reading.read_config(outside.api, arguments.config)
+    config = read.config
+    if config.status.initialization.data_secret_created and not arguments.again:
+        raise OutOfDate("the data were made meanwhile")
+    pairs: dict[Purpose, KeyPair] = {}
+    if arguments.role is not Role.WORKER:
+        carried = places(read.spec.get("clusterConfiguration", {}))
+        try:
+            pairs = await reading.read_pairs(outside.api, arguments.cluster.key, carried)
+            await outside.offload(reading.check_pairs, arguments.cluster.key, carried, pairs)
+        except SecretUnusableError as error:
+            saying = status.certificates_missing(error.message, to_be_made=arguments.role is Role.INIT)
+            return storing.refused(config, saying, error, outside.clock.now())
+    try:
+        contents = await reading.read_referenced(outside.api, config.metadata.namespace, read.spec)
+        data: str = await outside.offload(storing.rendered, read, arguments, pairs, contents)
+        existing = await reading.find_secret(outside.api, config.key)
+        return storing.stored(read, arguments, data, existing, outside.clock.now())
+    except storing.UNUSABLE as error:
+        return storing.refused(config, status.not_generated(error.message), error, outside.clock.now())

@@ -1,0 +1,125 @@
+"""Bootstrap data made and stored: the lock, the Secret and the status, in this order.
+
+Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig/kubeadmconfig_controller.go
+(storeBootstrapData).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
+from ironbell.api.core.secret import SECRET, Secret
+from ironbell.api.meta import to_builtin
+from ironbell.base.errors import IronbellError
+from ironbell.contract.cluster_secrets import FORMAT, LABEL_CLUSTER_NAME, VALUE, cluster_secret, encoded
+from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference
+from ironbell.contract.versions import VersionError, parse_version
+from ironbell.controllers.kubeadm.config import files, lock, rendering, status
+from ironbell.controllers.kubeadm.config.effects import Render
+from ironbell.controllers.kubeadm.config.files import Contents, FileError
+from ironbell.controllers.kubeadm.config.kubeadm import UnsupportedVersionError
+from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
+from ironbell.controllers.kubeadm.config.reading import Read
+from ironbell.controllers.kubeadm.config.rendering import Inputs, Pairs
+from ironbell.controllers.kubeadm.config.status import Saying
+from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
+from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.kube.decision import Action, Fields, create, patch
+
+UNUSABLE: Final = (FileError, UnsupportedVersionError, VersionError)
+"""What a user has to put right."""
+
+
+def rendered(read: Read, arguments: Render, pairs: Pairs, contents: Contents) -> str:
+    """The data. Takes some milliseconds.
+
+    Raises:
+        IronbellError: they cannot be made of what the spec says.
+    """
+    spec = rendering.with_taint(read.spec) if arguments.role is Role.WORKER else read.spec
+    resolved = files.resolved_files(spec, contents, arguments.control_plane_version)
+    version = parse_version(arguments.version)
+    inputs = Inputs(
+        arguments.role,
+        spec,
+        (version.major, version.minor, version.patch),
+        arguments.facts,
+        files=[*resolved, *(files.discovery_file(spec) if arguments.role is not Role.INIT else ())],
+        users=files.resolved_users(spec, contents),
+        pairs=pairs,
+    )
+    return rendering.bootstrap_data(inputs)
+
+
+def stored(read: Read, arguments: Render, data: str, existing: Secret | None, now: datetime) -> Sequence[Action]:
+    """The writes that store data: the init lock first, where it is still to be taken.
+
+    Raises:
+        FileError: a Secret of this name belongs to something else.
+    """
+    config = read.config
+    actions: list[Action] = []
+    if arguments.takes_lock:
+        cluster = arguments.cluster
+        actions.append(lock.take(cluster.key, cluster.uid, arguments.machine))
+    secret = _write(read, arguments, data, existing)
+    if secret is not None:
+        actions.append(secret)
+    sayings = [status.available(status.DATA_SECRET), status.available(status.CERTIFICATES)]
+    change = status.change(config, status.stated(config, sayings, now, data_secret=config.metadata.name))
+    return [*actions, change] if change is not None else actions
+
+
+def refused(config: KubeadmConfig, saying: Saying, error: IronbellError, now: datetime) -> Sequence[Action]:
+    """The write that tells why there are no data.
+
+    Raises:
+        IronbellError: that was told already; it is tried again with backoff.
+    """
+    change = status.change(config, status.stated(config, [saying], now))
+    if change is None:
+        raise error
+    return [change]
+
+
+def _write(read: Read, arguments: Render, data: str, existing: Secret | None) -> Action | None:
+    config = read.config
+    owner = owner_reference(KUBEADM_CONFIG, config, controller=True, block=False)
+    values = {VALUE: data.encode(), FORMAT: (read.spec.get("format") or rendering.CLOUD_CONFIG).encode()}
+    body = cluster_secret(arguments.cluster.key, config.metadata.name, values, owner)
+    if token := _token(read):
+        body["metadata"]["annotations"] = {ANNOTATION_RENDERED_TOKEN: token}
+    if existing is None:
+        return create(SECRET, body)
+    if controller_of(existing) is not None and not is_controlled_by(existing, KUBEADM_CONFIG, config):
+        raise FileError(
+            f"Secret {config.metadata.name} belongs to something else; rename the KubeadmConfig or delete it"
+        )
+    change: Fields = {}
+    if existing.data != encoded(values):
+        change["data"] = encoded(values)
+    metadata = body["metadata"]
+    metadata.pop("namespace")
+    metadata.pop("name")
+    if not _has(existing, metadata):
+        change["metadata"] = metadata
+    return patch(SECRET, existing, change, locked=True) if change else None
+
+
+def _has(existing: Secret, metadata: Fields) -> bool:
+    held = existing.metadata
+    annotations: dict[str, str] = metadata.get("annotations", {})
+    is_labelled = held.labels.get(LABEL_CLUSTER_NAME) == metadata["labels"][LABEL_CLUSTER_NAME]
+    is_owned = to_builtin(held.owner_references) == metadata["ownerReferences"]
+    return bool(is_labelled and is_owned and annotations.items() <= held.annotations.items())
+
+
+def _token(read: Read) -> str:
+    """The public part of the token in the data; empty where there is none."""
+    try:
+        return token_id(read.config.spec.join_configuration.discovery.bootstrap_token.token)
+    except TokenError:
+        return ""
