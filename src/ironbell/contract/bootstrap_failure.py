@@ -36,7 +36,9 @@ def _condition(machine: Unstructured) -> str:
     older = legacy_conditions(machine)
     # while a bootstrap is on its way the older form is False with severity Info, and both lists may be one
     on_its_way = {condition.type for condition in older if condition.severity == INFO}
-    for condition in [*conditions_of(machine), *older]:
-        if condition.type in _CONDITIONS and condition.status == "False" and condition.type not in on_its_way:
-            return condition.message or condition.reason or "the host gave no reason"
+    said = [(one.type, one.status, one.message or one.reason) for one in conditions_of(machine)]
+    said += [(one.type, one.status, one.message or one.reason) for one in older]
+    for name, status, why in said:
+        if name in _CONDITIONS and status == "False" and name not in on_its_way:
+            return why or "the host gave no reason"
     return ""
