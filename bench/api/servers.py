@@ -49,7 +49,7 @@ class Server(Protocol):
 
 
 class Ours:
-    """The embedded API alone, as `ironbell up` serves it."""
+    """The embedded API alone, as `ironbell up` serves it, with compiled modules, as an installation leaves them."""
 
     name = "ironbell"
 
@@ -63,7 +63,9 @@ class Ours:
         started = time.perf_counter()
         command = [sys.executable, str(_SERVE), str(self._folder), str(self._port)]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=_installed(self._folder.parent)
+            )
         wait_ready(self._port, self._process)
         return time.perf_counter() - started
 
@@ -106,6 +108,12 @@ class Real:
         for pid in self.pids().values():
             os.kill(pid, signal.SIGCONT)
         self._cluster.stop()
+
+
+def _installed(folder: Path) -> dict[str, str]:
+    """The environment of a program whose modules are compiled once, into a folder that goes away with the others."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
 def free_port() -> int:
