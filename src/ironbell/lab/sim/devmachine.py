@@ -19,6 +19,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.meta import Condition
+from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition
@@ -221,6 +222,7 @@ def _stages(host: HostState, control_plane: bool) -> Iterator[Condition]:
     reason, message = "WaitingForStartupTimeout", "kubeadm has not ended yet"
     if host.error:
         reason, message = "BootstrapFailed", host.error
+        yield _stage(BOOTSTRAP_SUCCEEDED, False, reason, message)
     names = ["NodeProvisioned", *(["EtcdProvisioned", "APIServerProvisioned"] if control_plane else [])]
     for name in names:
         yield _stage(name, host.joined, reason, message)
@@ -234,7 +236,7 @@ def _stage(name: str, is_there: bool, reason: str = "", message: str = "") -> Co
 
 def _ready(stages: Sequence[Condition]) -> Condition:
     """The summary of what has to be."""
-    lacking = [one for one in stages if one.status != "True" and one.type != "Paused"]
+    lacking = [one for one in stages if one.status != "True" and one.type not in ("Paused", BOOTSTRAP_SUCCEEDED)]
     if not lacking:
         return Condition(type="Ready", status="True", reason="Ready")
     message = "\n".join(f"* {one.type}: {one.message}" for one in lacking)

@@ -149,6 +149,7 @@ def test_a_bootstrap_that_failed_is_said_with_its_words() -> None:
     end = crash_check(DevMachineReconciler(), world)
     obj = end.require(DEV_MACHINE, "n", "m")
     assert conditions(obj)["NodeProvisioned"] == ("False", "BootstrapFailed")
+    assert conditions(obj)["BootstrapSucceeded"] == ("False", "BootstrapFailed")
     (ready,) = (one for one in obj.status.conditions if one.type == "Ready")
     assert "* NodeProvisioned: kubeadm: token has expired" in ready.message
 

@@ -1,0 +1,93 @@
+"""An event loop whose time passes only when nothing else is to be done: hours run in seconds, and alike each time.
+
+Everything runs in one thread: what would go to another is done at once, where it is asked for. With a seeded
+`Randomness` and streams in memory the same seed gives the same run again; across processes Python's hashing of text
+must be the same as well (PYTHONHASHSEED).
+
+Failure modes: `StalledError` when nothing will ever happen any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ironbell.base.errors import IronbellError
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class StalledError(IronbellError):
+    """Everybody waits, and nobody for a time."""
+
+    reason = "Stalled"
+
+
+class _Passing(selectors.BaseSelector):
+    """Looks at what is there, and lets time pass instead of waiting."""
+
+    def __init__(self) -> None:
+        self._real = selectors.DefaultSelector()
+        self.now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = self._real.select(0)
+        if found:
+            return found
+        if timeout is None:
+            raise StalledError("everybody waits, and nobody for a time")
+        self.now_s += max(0.0, timeout)
+        return found
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """The loop. Its time begins at zero."""
+
+    def __init__(self) -> None:
+        self._passing = _Passing()
+        super().__init__(self._passing)
+
+    def time(self) -> float:
+        return self._passing.now_s
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Done here and now, so that what it takes is not counted and nothing runs beside it."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - whoever waits for it gets it
+            future.set_exception(error)
+        return future
+
+
+class VirtualClock:
+    """Wall and monotonic time of a virtual loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self._loop.time())
+
+    def monotonic(self) -> float:
+        return self._loop.time()
