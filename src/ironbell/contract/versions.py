@@ -78,6 +78,8 @@ def parse_version(text: str) -> Version:
     parts = (tuple(prerelease[1:].split(".")) if prerelease else (), tuple(build[1:].split(".")) if build else ())
     if any(part == "" for suffix in parts for part in suffix):
         raise VersionError(f"{text!r}: a part between dots is empty")
+    if any(part.isdecimal() and part != str(int(part)) for part in parts[0]):
+        raise VersionError(f"{text!r}: a number begins with a zero")
     return Version(int(major), int(minor or 0), int(patch or 0), *parts)
 
 
