@@ -1,0 +1,1 @@
+"""The Machine controller."""

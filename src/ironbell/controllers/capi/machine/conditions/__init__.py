@@ -1,0 +1,1 @@
+"""The conditions of a Machine, each from what is known. Pure."""

@@ -1,0 +1,121 @@
+"""NodeReady and NodeHealthy: how the Machine's Node does, or why nobody can tell.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_status.go
+(setNodeHealthyAndReadyConditions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.contract.bootstrap_failure import reported_failure
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.names import MachineCondition, Reason
+from ironbell.controllers.capi.machine.node import Found, NodeState
+from ironbell.controllers.capi.machine.node_conditions import health, readiness
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.kube.conditions import find_condition
+from ironbell.workload.questions import ConnectionState, NodeView
+
+GRACE: Final = timedelta(minutes=5)
+"""For how long the last that was heard of a Node is told, while its cluster does not answer."""
+ATTEMPTS: Final = 5
+"""So often a cluster that never answered is tried before that is told."""
+_BOTH: Final = (MachineCondition.NODE_READY, MachineCondition.NODE_HEALTHY)
+
+
+def set_node_conditions(draft: Draft, observed: Observed, cluster: Cluster, known: NodeState) -> None:
+    """Set both."""
+    if not cluster.status.initialization.infrastructure_provisioned:
+        _unknown(draft, "Waiting for Cluster status.initialization.infrastructureProvisioned to be true")
+        return
+    initialized = find_condition(cluster.status.conditions, "ControlPlaneInitialized")
+    if initialized is None or initialized.status != "True":
+        _unknown(draft, "Waiting for Cluster control plane to be initialized")
+        return
+    if known.found is Found.NOT_ASKED:
+        _nobody_asked(draft)
+        return
+    if _is_down(draft, observed.connection.value if observed.connection else None, initialized.last_transition_time):
+        return
+    if known.node is not None:
+        ready, sound = readiness(known.node), health(known.node)
+        draft.set(MachineCondition.NODE_READY, ready.status, ready.reason, ready.message, ready.since)
+        draft.set(MachineCondition.NODE_HEALTHY, sound.status, sound.reason, sound.message)
+    elif known.found is Found.FAILED:
+        _both(draft, "Unknown", Reason.INTERNAL_ERROR, known.problem)
+    elif known.found is Found.MISSING:
+        _missing(draft, observed)
+    elif not _told(draft):
+        _both(draft, "Unknown", Reason.CONNECTION_DOWN, known.problem or "Remote connection not established yet")
+
+
+def _is_down(draft: Draft, connection: ConnectionState | None, initialized_at: str | None) -> bool:
+    """Whether nothing can be told because the cluster does not answer; says so when that lasts."""
+    if connection is None or connection.healthy:
+        return False
+    last = connection.last_probe_success
+    if last is None and connection.consecutive_failures < ATTEMPTS:
+        if not _told(draft):
+            _both(draft, "Unknown", Reason.CONNECTION_DOWN, "Remote connection not established yet")
+        return True
+    moments = [moment for moment in (last, _moment(initialized_at)) if moment is not None]
+    silent = draft.now - max(moments) if moments else GRACE * 2
+    if silent <= GRACE:
+        draft.look_again(GRACE - silent + timedelta(seconds=1))
+        return False
+    told = f"Last successful probe at {rfc3339(last)}" if last is not None else connection.error
+    _both(draft, "Unknown", Reason.CONNECTION_DOWN, told)
+    return True
+
+
+def _moment(text: str | None) -> datetime | None:
+    return parse_rfc3339(text) if text else None
+
+
+def _nobody_asked(draft: Draft) -> None:
+    if draft.is_deleting and not draft.status.node_ref.name:
+        _both(draft, "Unknown", Reason.NODE_DOES_NOT_EXIST, "Node does not exist")
+    else:
+        _unknown(draft, f"Waiting for {draft.spec.infrastructure_ref.kind} to report spec.providerID")
+
+
+def _missing(draft: Draft, observed: Observed) -> None:
+    name = draft.status.node_ref.name
+    if name:
+        while_there = "" if draft.is_deleting else " while the Machine still exists"
+        _both(draft, "False", Reason.NODE_DELETED, f"Node {name} has been deleted{while_there}")
+    elif draft.is_deleting:
+        _both(draft, "Unknown", Reason.NODE_DOES_NOT_EXIST, "Node does not exist")
+    else:
+        waits = f"Waiting for a Node with spec.providerID {draft.spec.provider_id} to exist"
+        _unknown(draft, "; ".join([waits, *_clues(observed)]))
+
+
+def _clues(observed: Observed) -> Sequence[str]:
+    """Why the Node may never come: there is one of its name that is another's, or its host's bootstrap has failed."""
+    clues = [f"Node {node.name} exists, but {_difference(node)}" for node in observed.namesakes]
+    external = observed.infrastructure
+    failure = reported_failure(external.obj) if external.obj is not None else ""
+    return [*clues, f"the bootstrap of the host has failed: {failure}"] if failure else clues
+
+
+def _difference(node: NodeView) -> str:
+    return f"has spec.providerID {node.provider_id}" if node.provider_id else "has no spec.providerID"
+
+
+def _told(draft: Draft) -> bool:
+    return all(draft.condition(kind) is not None for kind in _BOTH)
+
+
+def _unknown(draft: Draft, message: str) -> None:
+    _both(draft, "Unknown", Reason.INSPECTION_FAILED, message)
+
+
+def _both(draft: Draft, status: str, reason: str, message: str) -> None:
+    for kind in _BOTH:
+        draft.set(kind, status, reason, message)

@@ -1,0 +1,152 @@
+"""Draining: the Node takes no more pods, and those on it are evicted.
+
+What was evicted when is known to this process only (`Evicted`); after a restart pods are evicted again, which does no
+harm.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (drainNode).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.base.errors import IronbellError
+from ironbell.contract.conditions.legacy import INFO, WARNING, legacy_true
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.drain import plan as plans
+from ironbell.controllers.capi.machine.drain.plan import Plan
+from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, PodView
+from ironbell.controllers.capi.machine.drain.treatment import DrainError, Treatment, rules_for_machine, treatments
+from ironbell.controllers.capi.machine.evictions import PodToEvict
+from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
+from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of
+from ironbell.controllers.capi.machine.node_conditions import is_unreachable
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.performers import (
+    CORDON,
+    EVICT,
+    EVICT_TIMEOUT_S,
+    CordonArguments,
+    EvictArguments,
+)
+from ironbell.controllers.capi.machine.questions import Evicted, PodsOn
+from ironbell.kube.decision import Effect, Fact, Need
+from ironbell.workload.questions import NodeByName, NodeView
+
+RETRY: Final = timedelta(seconds=20)
+"""Between two evictions of the same pod."""
+LOOK_EVERY_S: Final = 10.0
+"""How old what is known of a node's pods may get."""
+_UNREACHABLE_GRACE_S: Final = 1
+
+
+def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+    """Whether the Node is drained; if not, what is to be done now is in the draft."""
+    started = draft.started("node_drain_start_time")
+    if draft.legacy(Legacy.DRAINING_SUCCEEDED) is None:
+        _says(draft, "Draining the node before deletion")
+    begun = f"Drain not completed yet (started at {started}):"
+    at, name = cluster_of(observed), draft.status.node_ref.name
+    pods, evicted = PodsOn(at, name), Evicted(at, name)
+    draft.need(Need(NodeByName(at, name), PUSHED_S), Need(pods, LOOK_EVERY_S), Need(evicted, PUSHED_S))
+    deletion = observed.deletion
+    problem = _problem(deletion.node) or _problem(deletion.pods)
+    if problem is not None:
+        _fails(draft, name, problem)
+        return False
+    if deletion.node is None or deletion.pods is None or deletion.evicted is None:
+        _stage(draft, begun)
+        return False
+    node, found = deletion.node.value, deletion.pods.value
+    if node is None:
+        return True
+    if found is None or not deletion.pods.fresh(draft.now, LOOK_EVERY_S):
+        _stage(draft, begun)
+        return False
+    try:
+        plan = _plan(draft, observed, cluster, node, found)
+    except DrainError as error:
+        _fails(draft, name, error)
+        return False
+    if not node.unschedulable:
+        draft.last.append(Effect(CORDON, CordonArguments(at, name), outdates=(NodeByName(at, name),)))
+    if plan.is_done and node.unschedulable:
+        _done(draft, name)
+        return True
+    known = {outcome.uid: outcome for outcome in deletion.evicted.value or ()}
+    _evict(draft, plan, known, node, (pods, evicted))
+    message = plans.message(plan, known, started)
+    draft.deleting = (Reason.DRAINING_NODE, message)
+    draft.wait(Reason.DRAINING_NODE, message)
+    _says(draft, message)
+    return False
+
+
+def treated(
+    draft: Draft, observed: Observed, cluster: Cluster | None, pods: PodsOfNode, *, unreachable: bool
+) -> list[tuple[PodView, Treatment]]:
+    """How each pod of the Node is treated.
+
+    Raises:
+        DrainError: that cannot be told.
+    """
+    labels = cluster.metadata.labels if cluster is not None else {}
+    rules = rules_for_machine(observed.deletion.rules, machine=draft.metadata.labels, cluster=labels)
+    return treatments(pods, rules, unreachable=unreachable, now=draft.now)
+
+
+def _plan(draft: Draft, observed: Observed, cluster: Cluster | None, node: NodeView, pods: PodsOfNode) -> Plan:
+    return plans.plan(treated(draft, observed, cluster, pods, unreachable=is_unreachable(node)))
+
+
+def _evict(
+    draft: Draft, plan: Plan, known: dict[str, Outcome], node: NodeView, outdates: tuple[PodsOn, Evicted]
+) -> None:
+    """Evict the pods whose turn it is, and come back when the next may be tried again."""
+    due = []
+    for pod in plan.evict:
+        outcome = known.get(pod.uid)
+        ready_in = timedelta() if outcome is None else outcome.at + RETRY - draft.now
+        if ready_in <= timedelta():
+            due.append(PodToEvict(pod.namespace, pod.name, pod.uid))
+        else:
+            draft.look_again(ready_in)
+    if due:
+        grace_s = _UNREACHABLE_GRACE_S if is_unreachable(node) else None
+        arguments = EvictArguments(outdates[0].cluster, node.name, tuple(due), grace_s)
+        draft.last.append(Effect(EVICT, arguments, timeout_s=EVICT_TIMEOUT_S, outdates=outdates))
+
+
+def _problem(fact: Fact[Any] | None) -> IronbellError | None:
+    return fact.error if fact is not None else None
+
+
+def _fails(draft: Draft, node: str, error: IronbellError) -> None:
+    message = f"Error draining Node: {error.message}"
+    draft.deleting = (Reason.DRAINING_NODE, message)
+    draft.wait(LegacyReason.DRAINING_FAILED, message)
+    before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
+    if before is None or before.message != error.message:
+        draft.tell("FailedDrainNode", f'error draining Machine\'s node "{node}": {error.message}', warning=True)
+    draft.legacy_false(Legacy.DRAINING_SUCCEEDED, LegacyReason.DRAINING_FAILED, WARNING, error.message)
+
+
+def _done(draft: Draft, node: str) -> None:
+    before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
+    if before is None or before.status != "True":
+        draft.put_legacy(legacy_true(Legacy.DRAINING_SUCCEEDED))
+        draft.tell("SuccessfulDrainNode", f'success draining Machine\'s node "{node}"')
+
+
+def _stage(draft: Draft, begun: str) -> None:
+    """While the pods are asked for: what was told of them before still stands."""
+    before = draft.machine.status.conditions
+    if not any(one.type == "Deleting" and one.reason == Reason.DRAINING_NODE for one in before):
+        draft.deleting = (Reason.DRAINING_NODE, begun)
+    draft.wait(Reason.DRAINING_NODE, begun)
+
+
+def _says(draft: Draft, message: str) -> None:
+    draft.legacy_false(Legacy.DRAINING_SUCCEEDED, LegacyReason.DRAINING, INFO, message)

@@ -1,0 +1,183 @@
+"""The steps of a deletion, in their order; each says when it is over, or what it waits for.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (reconcileDelete).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import MACHINE
+from ironbell.api.cluster.names import (
+    ANNOTATION_EXCLUDE_NODE_DRAINING,
+    ANNOTATION_EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH,
+    FINALIZER_MACHINE,
+    PREFIX_PRE_DRAIN_HOOK,
+    PREFIX_PRE_TERMINATE_HOOK,
+)
+from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.conditions.legacy import INFO, legacy_true
+from ironbell.contract.external import External, State
+from ironbell.controllers.capi.machine.deletion import draining, volumes
+from ironbell.controllers.capi.machine.deletion.nodework import NodeWork, node_work
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
+from ironbell.controllers.capi.machine.node import cluster_of
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.performers import DELETE_NODE, DELETE_TIMEOUT_S, DeleteNodeArguments
+from ironbell.kube.decision import Effect, delete
+from ironbell.kube.finalizers import remove_finalizer
+from ironbell.workload.questions import NodeByName
+
+
+def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None:
+    """Bring the deletion forward, by as many steps as are over."""
+    if FINALIZER_MACHINE not in draft.metadata.finalizers:
+        return
+    work = node_work(draft, observed, cluster)
+    if work is NodeWork.NOT_KNOWN:
+        if draft.waiting is not None:
+            _stage(draft, Reason.DELETING, "Deletion started")
+        return
+    if work is NodeWork.DONE and not _node_is_free(draft, observed, cluster):
+        _remember_limits(draft)
+        return
+    if _hooks_hold(draft, PREFIX_PRE_TERMINATE_HOOK):
+        return
+    if not _is_gone(
+        draft,
+        observed.infrastructure,
+        Legacy.INFRASTRUCTURE_READY,
+        Reason.WAITING_FOR_INFRASTRUCTURE_DELETION,
+        draft.infrastructure_problem,
+    ):
+        return
+    if observed.bootstrap is not None and not _is_gone(
+        draft,
+        observed.bootstrap,
+        Legacy.BOOTSTRAP_READY,
+        Reason.WAITING_FOR_BOOTSTRAP_DELETION,
+        draft.bootstrap_problem,
+    ):
+        return
+    if work is NodeWork.DONE:
+        _delete_node(draft, observed)
+    else:
+        draft.deleting = (Reason.DELETION_COMPLETED, "Deletion completed")
+    released = remove_finalizer(MACHINE, draft.machine, FINALIZER_MACHINE)
+    if released is not None:
+        draft.last.append(released)
+
+
+def _node_is_free(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+    """Whether pre-drain hooks, drain and volumes are through with the Node."""
+    if _hooks_hold(draft, PREFIX_PRE_DRAIN_HOOK):
+        return False
+    if _is_to_be_drained(draft, observed) and not draining.drain(draft, observed, cluster):
+        return False
+    return not _volumes_matter(draft, observed) or volumes.detached(draft, observed, cluster)
+
+
+def _is_to_be_drained(draft: Draft, observed: Observed) -> bool:
+    limit_s, started = draft.spec.deletion.node_drain_timeout_seconds, draft.deletion.node_drain_start_time
+    return _may_wait(draft, observed, ANNOTATION_EXCLUDE_NODE_DRAINING) and not _is_over(draft, limit_s, started)
+
+
+def _volumes_matter(draft: Draft, observed: Observed) -> bool:
+    limit_s = draft.spec.deletion.node_volume_detach_timeout_seconds
+    started = draft.deletion.wait_for_node_volume_detach_start_time
+    excluded = ANNOTATION_EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH
+    return _may_wait(draft, observed, excluded) and not _is_over(draft, limit_s, started)
+
+
+def _may_wait(draft: Draft, observed: Observed, excluded: str) -> bool:
+    """Whether there is a host yet for whose Node it makes sense to wait."""
+    return (
+        excluded not in draft.metadata.annotations
+        and draft.deletion.wait_for_pre_terminate_hook_start_time is None
+        and observed.infrastructure.is_found
+        and not observed.infrastructure.is_deleting
+    )
+
+
+def _is_over(draft: Draft, limit_s: int | None, started: str | None) -> bool:
+    """Whether the time for a step has passed. None and 0 are no limit."""
+    return bool(limit_s and started and draft.now - parse_rfc3339(started) >= timedelta(seconds=limit_s))
+
+
+def _remember_limits(draft: Draft) -> None:
+    """Come back when the time for a step that has begun is over."""
+    limits, steps = draft.spec.deletion, draft.deletion
+    for limit_s, started in (
+        (limits.node_drain_timeout_seconds, steps.node_drain_start_time),
+        (limits.node_volume_detach_timeout_seconds, steps.wait_for_node_volume_detach_start_time),
+    ):
+        if limit_s and started and not _is_over(draft, limit_s, started):
+            draft.look_again(parse_rfc3339(started) + timedelta(seconds=limit_s) - draft.now)
+
+
+def _hooks_hold(draft: Draft, prefix: str) -> bool:
+    """Whether somebody asks by annotation to wait at this point."""
+    kind, step, reason, title = _HOOKS[prefix]
+    hooks = sorted(key for key in draft.metadata.annotations if key.startswith(prefix))
+    if not hooks:
+        draft.put_legacy(legacy_true(kind))
+        return False
+    draft.started(step)
+    draft.legacy_false(kind, LegacyReason.WAITING_EXTERNAL_HOOK, INFO)
+    _stage(draft, reason, f"Waiting for {title} hooks to succeed (hooks: {','.join(hooks)})")
+    return True
+
+
+_HOOKS: Final = {
+    PREFIX_PRE_DRAIN_HOOK: (
+        Legacy.PRE_DRAIN_HOOK_SUCCEEDED,
+        "wait_for_pre_drain_hook_start_time",
+        Reason.WAITING_FOR_PRE_DRAIN_HOOK,
+        "pre-drain",
+    ),
+    PREFIX_PRE_TERMINATE_HOOK: (
+        Legacy.PRE_TERMINATE_HOOK_SUCCEEDED,
+        "wait_for_pre_terminate_hook_start_time",
+        Reason.WAITING_FOR_PRE_TERMINATE_HOOK,
+        "pre-terminate",
+    ),
+}
+
+
+def _is_gone(draft: Draft, external: External, kind: Legacy, stage: Reason, problem: str) -> bool:
+    """Whether a provider's object is gone; asks for its deletion if nobody has yet."""
+    name = external.reference.kind
+    if external.is_missing:
+        draft.legacy_false(kind, LegacyReason.DELETED, INFO)
+        return True
+    if external.state is not State.FOUND:
+        _stage(draft, stage, f"Waiting for {name} to be deleted: {external}")
+        return False
+    if problem:
+        # It is somebody else's: what another controls is not ours to delete.
+        _stage(draft, stage, f"{name} is not deleted: {problem}")
+        return False
+    if not external.is_deleting:
+        draft.last.append(delete(*external.found))
+    _stage(draft, stage, f"Waiting for {name} to be deleted")
+    return False
+
+
+def _delete_node(draft: Draft, observed: Observed) -> None:
+    limit_s = draft.spec.deletion.node_deletion_timeout_seconds
+    since = draft.machine.metadata.deletion_timestamp
+    give_up_at = parse_rfc3339(since) + timedelta(seconds=limit_s) if since and limit_s else None
+    node, at = draft.status.node_ref.name, cluster_of(observed)
+    arguments = DeleteNodeArguments(at, node, draft.machine.key, draft.machine.metadata.uid, give_up_at)
+    known = observed.deletion.node
+    problem = f": {known.error.message}" if known is not None and known.error is not None else ""
+    _stage(draft, Reason.DELETING_NODE, f"Deleting Node {node}{problem}")
+    draft.last.append(Effect(DELETE_NODE, arguments, timeout_s=DELETE_TIMEOUT_S, outdates=(NodeByName(at, node),)))
+
+
+def _stage(draft: Draft, reason: str, message: str) -> None:
+    draft.deleting = (reason, message)
+    draft.wait(reason, message)

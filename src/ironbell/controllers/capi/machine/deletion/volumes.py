@@ -1,0 +1,101 @@
+"""Waiting until the Node's volumes are detached, so that nothing is cut off while it is written.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (shouldWaitForNodeVolumes).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.base.errors import IronbellError
+from ironbell.contract.conditions.legacy import INFO, legacy_true
+from ironbell.controllers.capi.machine.deletion.draining import LOOK_EVERY_S, treated
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.drain.pods import PodsOfNode
+from ironbell.controllers.capi.machine.drain.treatment import Behavior, DrainError
+from ironbell.controllers.capi.machine.drain.volumes import attached, message
+from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
+from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of
+from ironbell.controllers.capi.machine.node_conditions import is_unreachable
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.questions import PodsOn, VolumesOn
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Need
+from ironbell.workload.questions import NodeByName
+
+_STAGE: Final = Reason.WAITING_FOR_VOLUME_DETACH
+
+
+def detached(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
+    """Whether nothing is attached any more that has to be detached first."""
+    started = draft.started("wait_for_node_volume_detach_start_time")
+    at, name = cluster_of(observed), draft.status.node_ref.name
+    if draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED) is None:
+        told = "Waiting for node volumes to be detached"
+        draft.legacy_false(Legacy.VOLUME_DETACH_SUCCEEDED, LegacyReason.WAITING_FOR_VOLUME_DETACH, INFO, told)
+    begun = f"Waiting for Node volumes to be detached (started at {started})"
+    draft.need(Need(NodeByName(at, name), PUSHED_S))
+    known = observed.deletion.node
+    if known is not None and known.at is not None and (known.value is None or is_unreachable(known.value)):
+        return _done(draft, name)
+    draft.need(Need(VolumesOn(at, name), LOOK_EVERY_S))
+    found = observed.deletion.volumes
+    problem = (known.error if known is not None else None) or (found.error if found is not None else None)
+    if problem is not None:
+        return _fails(draft, name, problem)
+    if known is None or found is None or found.value is None or not found.fresh(draft.now, LOOK_EVERY_S):
+        return _asks(draft, begun)
+    if not found.value.in_status and not found.value.by_attachment:
+        return _done(draft, name)
+    draft.need(Need(PodsOn(at, name), LOOK_EVERY_S))
+    pods = observed.deletion.pods
+    if pods is None or pods.value is None:
+        return _asks(draft, begun)
+    try:
+        waiting_for = attached(found.value, ignored_claims=_ignored(draft, observed, cluster, pods.value))
+    except DrainError as error:
+        return _fails(draft, name, error)
+    if waiting_for.is_empty:
+        return _done(draft, name)
+    told = message(waiting_for, started)
+    draft.deleting = (_STAGE, told)
+    draft.wait(_STAGE, told)
+    return False
+
+
+def _ignored(draft: Draft, observed: Observed, cluster: Cluster | None, pods: PodsOfNode) -> set[str]:
+    """Claims of pods that draining leaves on the Node."""
+    return {
+        f"{pod.namespace}/{claim}"
+        for pod, how in treated(draft, observed, cluster, pods, unreachable=False)
+        if how.behavior is Behavior.SKIP
+        for claim in pod.claims
+    }
+
+
+def _done(draft: Draft, node: str) -> bool:
+    before = draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED)
+    if before is None or before.status != "True":
+        draft.put_legacy(legacy_true(Legacy.VOLUME_DETACH_SUCCEEDED))
+        draft.tell("NodeVolumesDetached", f'success waiting for node volumes detaching Machine\'s node "{node}"')
+    return True
+
+
+def _asks(draft: Draft, begun: str) -> bool:
+    before = find_condition(draft.machine.status.conditions, "Deleting")
+    if before is None or before.reason != _STAGE:
+        draft.deleting = (_STAGE, begun)
+    draft.wait(_STAGE, begun)
+    return False
+
+
+def _fails(draft: Draft, node: str, error: IronbellError) -> bool:
+    told = f"Error waiting for volumes to be detached from Node: {error.message}"
+    before = find_condition(draft.machine.status.conditions, "Deleting")
+    if before is None or before.message != told:
+        what = f'error waiting for node volumes detaching, Machine\'s node "{node}": {error.message}'
+        draft.tell("FailedWaitForVolumeDetach", what, warning=True)
+    draft.deleting = (_STAGE, told)
+    draft.wait(_STAGE, told)
+    return False

@@ -1,0 +1,1 @@
+"""Draining: which pods of a node go, in which order, and what is told of it. Pure."""

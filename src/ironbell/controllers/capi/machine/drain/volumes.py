@@ -1,0 +1,89 @@
+"""Which volumes still hang on a node that goes away. Pure.
+
+Volumes that only pods use which draining leaves alone are not waited for: nobody will detach them.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go (shouldWaitForNodeVolumes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ironbell.controllers.capi.machine.lists import shortened
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeView:
+    """A PersistentVolume."""
+
+    name: str
+    attached_name: str = ""
+    """How a Node's status calls it: `kubernetes.io/csi/DRIVER^HANDLE`; empty if it is no CSI volume."""
+    claim: str = ""
+    """NAMESPACE/NAME of its PersistentVolumeClaim."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesOfNode:
+    """What is attached to a node."""
+
+    in_status: tuple[str, ...] = ()
+    """Names in the Node's `status.volumesAttached`."""
+    by_attachment: tuple[str, ...] = ()
+    """PersistentVolumes of attached VolumeAttachments."""
+    volumes: tuple[VolumeView, ...] = ()
+    """PersistentVolumes of the cluster; not asked for when nothing is attached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """What has to be detached first, each sorted."""
+
+    claims: tuple[str, ...] = ()
+    volumes_without_claim: tuple[str, ...] = ()
+    names_without_volume: tuple[str, ...] = ()
+    attachments_without_volume: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.claims or self.volumes_without_claim or self.names_without_volume or self.attachments_without_volume
+        )
+
+
+def attached(node: VolumesOfNode, *, ignored_claims: Collection[str]) -> Attached:
+    """What has to be detached, apart from the volumes of `ignored_claims` (NAMESPACE/NAME)."""
+    in_status, by_attachment = set(node.in_status), set(node.by_attachment)
+    there = [
+        volume for volume in node.volumes if volume.name in by_attachment or volume.attached_name in in_status - {""}
+    ]
+    return Attached(
+        claims=tuple(sorted({v.claim for v in there if v.claim} - set(ignored_claims))),
+        volumes_without_claim=tuple(sorted(v.name for v in there if not v.claim)),
+        names_without_volume=tuple(sorted(in_status - {v.attached_name for v in there})),
+        attachments_without_volume=tuple(sorted(by_attachment - {v.name for v in there})),
+    )
+
+
+def message(waiting_for: Attached, started: str) -> str:
+    """What is told while volumes are attached."""
+    lines = [f"Waiting for Node volumes to be detached (started at {started})"]
+    for title, names in (
+        ("PersistentVolumeClaims", waiting_for.claims),
+        (
+            "PersistentVolumes without a .spec.claimRef to a PersistentVolumeClaim",
+            waiting_for.volumes_without_claim,
+        ),
+        (
+            "Node with .status.volumesAttached entries not matching a PersistentVolume",
+            waiting_for.names_without_volume,
+        ),
+        (
+            "VolumeAttachment with .spec.source.persistentVolumeName not matching a PersistentVolume",
+            waiting_for.attachments_without_volume,
+        ),
+    ):
+        if names:
+            lines.append(f"* {title}: {shortened(names)}")
+    return "\n".join(lines)

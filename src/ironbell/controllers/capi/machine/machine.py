@@ -1,0 +1,89 @@
+"""The controller of Machines: from a bootstrap config and a host to a Node, and back.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import MACHINE
+from ironbell.contract.external import external_watch
+from ironbell.contract.paused import PAUSED, is_paused, paused_condition
+from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, phase, upkeep
+from ironbell.controllers.capi.machine.conditions import node as node_conditions
+from ironbell.controllers.capi.machine.conditions import own, references
+from ironbell.controllers.capi.machine.deletion import steps
+from ironbell.controllers.capi.machine.draft import Draft
+from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition, Reason
+from ironbell.controllers.capi.machine.node_metadata import Synced
+from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.kube.decision import AnyKind, Decision, Key
+from ironbell.kube.reconciler import Cache, DynamicWatch, Index, Watch
+
+NOTHING_MORE: Final = Synced()
+
+
+@dataclass(frozen=True)
+class MachineReconciler:
+    """Brings a Machine from its creation to its end."""
+
+    synced: Synced = NOTHING_MORE
+    """Labels and annotations that go to Nodes besides the usual ones."""
+    name: str = CONTROLLER
+    kind: AnyKind = MACHINE
+    watches: Sequence[Watch[Any]] = observed.WATCHES
+    indexes: Sequence[Index[Any]] = observed.INDEXES
+    dynamic: Sequence[DynamicWatch] = (external_watch(MACHINE),)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        return observed.observe(cache, key)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        draft, cluster = Draft(observed.machine, now), observed.cluster
+        if cluster is None and not draft.is_deleting:
+            return _without_cluster(draft)
+        paused = cluster is not None and cluster.spec.paused is True
+        draft.put(paused_condition(MACHINE.kind, observed.machine, cluster_paused=paused))
+        if is_paused(observed.machine, cluster_paused=paused):
+            draft.wait(PAUSED, "the Machine or its Cluster is paused")
+            return draft.decision()
+        upkeep.belong(draft, cluster)
+        if cluster is not None:
+            self._reconcile(draft, observed, cluster)
+        if draft.is_deleting:
+            steps.reconcile(draft, observed, cluster)
+        _conclude(draft, observed)
+        return draft.decision()
+
+    def _reconcile(self, draft: Draft, observed: Observed, cluster: Cluster) -> None:
+        bootstrap.reconcile(draft, observed, cluster)
+        infrastructure.reconcile(draft, observed, cluster)
+        known = node.reconcile(draft, observed, cluster, self.synced)
+        upkeep.note_certificates(draft, observed.bootstrap.obj if observed.bootstrap is not None else None)
+        node_conditions.set_node_conditions(draft, observed, cluster, known)
+
+
+def _without_cluster(draft: Draft) -> Decision:
+    message = f"Cluster {draft.metadata.namespace}/{draft.spec.cluster_name} does not exist"
+    draft.set(MachineCondition.READY, "Unknown", Reason.INTERNAL_ERROR, message)
+    draft.wait("ClusterNotFound", message)
+    return draft.decision()
+
+
+def _conclude(draft: Draft, observed: Observed) -> None:
+    """Conditions and phase, from all that was found."""
+    references.set_bootstrap_ready(draft, observed)
+    references.set_infrastructure_ready(draft, observed)
+    own.set_deleting(draft)
+    own.set_updating(draft)
+    own.set_up_to_date(draft, observed)
+    own.set_ready(draft)
+    own.set_available(draft)
+    own.set_legacy_ready(draft)
+    phase.set_phase(draft)
+    draft.observe_generation()

@@ -1,0 +1,210 @@
+"""What a decision about a Machine depends on, and what makes it be decided again.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from ironbell.api.cluster.cluster import CLUSTER, Cluster
+from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT, MachineDeployment
+from ironbell.api.cluster.machinedrainrule import MACHINE_DRAIN_RULE, MachineDrainRule
+from ironbell.api.cluster.machineset import MACHINE_SET, MachineSet
+from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_CONTROL_PLANE, LABEL_DEPLOYMENT_NAME
+from ironbell.api.meta import Resource
+from ironbell.contract.external import External, look_up
+from ironbell.contract.infrastructure import InfrastructureMachine
+from ironbell.contract.owners import group_of
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
+from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
+from ironbell.controllers.capi.machine.questions import Evicted, PodsOn, VolumesOn
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Fact, Key
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+
+R = TypeVar("R", bound=Resource)
+
+HOSTNAMES: Final = ("Hostname", "InternalDNS")
+"""Types of addresses that may be the name of the Machine's Node."""
+
+
+def _of_control_plane(machine: Machine) -> list[str]:
+    """The cluster of a control plane Machine that is there to stay."""
+    if LABEL_CONTROL_PLANE not in machine.metadata.labels or is_deleting(machine):
+        return []
+    return [cluster_key(machine)]
+
+
+def cluster_key(machine: Machine) -> str:
+    """Index value of a Machine's Cluster."""
+    return f"{machine.metadata.namespace}/{machine.spec.cluster_name}"
+
+
+CONTROL_PLANE: Final = Index(MACHINE, "machine-control-plane", _of_control_plane)
+RULES: Final = Index(MACHINE_DRAIN_RULE, "machine-drain-rules", lambda rule: [rule.metadata.namespace])
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What only a Machine that is being deleted depends on."""
+
+    control_plane: External | None = None
+    """What the Cluster's `spec.controlPlaneRef` names."""
+    control_plane_machines: int = 0
+    """Control plane Machines of the Cluster that are not being deleted."""
+    rules: tuple[MachineDrainRule, ...] = ()
+    node: Fact[NodeView | None] | None = None
+    """The Node of the Machine's `status.nodeRef`."""
+    pods: Fact[PodsOfNode] | None = None
+    evicted: Fact[tuple[Outcome, ...]] | None = None
+    volumes: Fact[VolumesOfNode] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A Machine with everything it refers to."""
+
+    machine: Machine
+    cluster: Cluster | None
+    infrastructure: External
+    bootstrap: External | None = None
+    """None if the Machine names no bootstrap config."""
+    machine_set: MachineSet | None = None
+    machine_deployment: MachineDeployment | None = None
+    provider_id: str = ""
+    """The Machine's, or what its infrastructure says before the Machine does."""
+    connection: Fact[ConnectionState] | None = None
+    nodes: Fact[tuple[NodeView, ...]] | None = None
+    """Nodes with that provider ID."""
+    namesakes: tuple[NodeView, ...] = ()
+    """Nodes that are called what the Machine's Node could be called."""
+    deletion: Deletion = Deletion()
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Gather what the decision needs."""
+    machine = cache.get(MACHINE, *key)
+    if machine is None:
+        return None
+    namespace, spec = machine.metadata.namespace, machine.spec
+    cluster_at = (namespace, spec.cluster_name)
+    infrastructure = look_up(cache, spec.infrastructure_ref, namespace)
+    machine_set = _owning_set(cache, machine)
+    provider_id = spec.provider_id
+    if not provider_id and infrastructure.is_found:
+        provider_id = InfrastructureMachine.of(infrastructure).provider_id
+    cluster = cache.get(CLUSTER, *cluster_at)
+    return Observed(
+        machine,
+        cluster,
+        infrastructure,
+        look_up(cache, spec.bootstrap.config_ref, namespace) if spec.bootstrap.config_ref.name else None,
+        machine_set,
+        _deployment(cache, machine_set),
+        provider_id,
+        cache.fact(Connection(cluster_at)),
+        cache.fact(NodeByProviderId(cluster_at, provider_id)) if provider_id else None,
+        tuple(_namesakes(cache, machine)),
+        _deletion(cache, machine, cluster) if is_deleting(machine) else Deletion(),
+    )
+
+
+def node_names(machine: Machine) -> list[str]:
+    """What the Machine's Node is called, most likely first."""
+    said = [address.address for address in machine.status.addresses if address.type in HOSTNAMES]
+    return list(dict.fromkeys([machine.metadata.name, *said]))[:3]
+
+
+def asks_for_namesakes(machine: Machine) -> bool:
+    """Whether the Machine has a provider ID and no Node was ever found with it."""
+    return bool(machine.spec.provider_id) and not machine.status.node_ref.name and not is_deleting(machine)
+
+
+def _namesakes(cache: Cache, machine: Machine) -> list[NodeView]:
+    if not asks_for_namesakes(machine):
+        return []
+    cluster = (machine.metadata.namespace, machine.spec.cluster_name)
+    facts = [cache.fact(NodeByName(cluster, name)) for name in node_names(machine)]
+    return [fact.value for fact in facts if fact is not None and fact.value is not None]
+
+
+def _owning_set(cache: Cache, machine: Machine) -> MachineSet | None:
+    for owner in machine.metadata.owner_references:
+        if (group_of(owner.api_version), owner.kind) == (MACHINE_SET.group, MACHINE_SET.kind):
+            return cache.get(MACHINE_SET, machine.metadata.namespace, owner.name)
+    return None
+
+
+def _deployment(cache: Cache, machine_set: MachineSet | None) -> MachineDeployment | None:
+    name = machine_set.metadata.labels.get(LABEL_DEPLOYMENT_NAME) if machine_set is not None else None
+    return cache.get(MACHINE_DEPLOYMENT, machine_set.metadata.namespace, name) if machine_set and name else None
+
+
+def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None) -> Deletion:
+    namespace, node = machine.metadata.namespace, machine.status.node_ref.name
+    at = (namespace, machine.spec.cluster_name)
+    reference = cluster.spec.control_plane_ref if cluster is not None else None
+    return Deletion(
+        look_up(cache, reference, namespace) if reference is not None and reference.name else None,
+        len(cache.indexed(CONTROL_PLANE, cluster_key(machine))),
+        tuple(cache.indexed(RULES, namespace)),
+        cache.fact(NodeByName(at, node)) if node else None,
+        cache.fact(PodsOn(at, node)) if node else None,
+        cache.fact(Evicted(at, node)) if node else None,
+        cache.fact(VolumesOn(at, node)) if node else None,
+    )
+
+
+def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """A Cluster's status counts its Machines, and changes with each of them: most of that concerns no Machine."""
+    return old is None or new is None or _of_cluster(old) != _of_cluster(new)
+
+
+def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
+    initialized = find_condition(cluster.status.conditions, "ControlPlaneInitialized")
+    return (
+        cluster.metadata.uid,
+        cluster.metadata.deletion_timestamp is None,
+        cluster.metadata.labels,
+        cluster.metadata.annotations,
+        cluster.spec,
+        cluster.status.initialization,
+        initialized.status if initialized is not None else "",
+    )
+
+
+def _set_matters(old: MachineSet | None, new: MachineSet | None) -> bool:
+    return old is None or new is None or _of_template(old) != _of_template(new)
+
+
+def _deployment_matters(old: MachineDeployment | None, new: MachineDeployment | None) -> bool:
+    if old is None or new is None:
+        return True
+    return (_of_template(old), old.spec.rollout.after) != (_of_template(new), new.spec.rollout.after)
+
+
+def _of_template(owner: MachineSet | MachineDeployment) -> tuple[Any, ...]:
+    return (owner.metadata.labels, owner.metadata.annotations.get(ANNOTATION_REVISION), owner.spec.template)
+
+
+def _goes(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a control plane Machine has come or is going."""
+    return (_of_control_plane(old) if old else []) != (_of_control_plane(new) if new else [])
+
+
+WATCHES: Final[Sequence[Watch[Any]]] = (
+    DEFINITIONS,
+    read_by(CLUSTER, relevant=_cluster_matters),
+    read_by(MACHINE_SET, relevant=_set_matters),
+    read_by(MACHINE_DEPLOYMENT, relevant=_deployment_matters),
+    read_by(MACHINE_DRAIN_RULE, RULES),
+    read_by(MACHINE, CONTROL_PLANE, relevant=_goes),
+)
+INDEXES: Final[Sequence[Index[Any]]] = (BY_GROUP_KIND, CONTROL_PLANE, RULES)

@@ -1,0 +1,173 @@
+"""What deletion asks of a workload cluster, and who answers. Pods and volumes are never cached.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller.go, drain/drain.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironbell.api.client import Api, NotFound, Selector
+from ironbell.api.meta import OwnerReference
+from ironbell.base.clock import parse_rfc3339
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, PodView
+from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode, VolumeView
+from ironbell.controllers.capi.machine.evictions import Ledger
+from ironbell.controllers.capi.machine.workload_objects import (
+    DAEMON_SET,
+    NAMESPACE_LABELS,
+    NODE_VOLUMES,
+    PERSISTENT_VOLUME,
+    POD,
+    VOLUME_ATTACHMENT,
+    PersistentVolume,
+    Pod,
+)
+from ironbell.kube.client import Client
+from ironbell.kube.decision import Key, Question
+from ironbell.kube.reconciler import Askers
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+ApiOf = Callable[[Key], Coroutine[Any, Any, Api]]
+"""The API of a workload cluster; raises `NotConnected`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOn(Question[PodsOfNode]):
+    """The pods of a node."""
+
+    cluster: Key
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumesOn(Question[VolumesOfNode]):
+    """What is attached to a node."""
+
+    cluster: Key
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted(Question[tuple[Outcome, ...]]):
+    """What became of the latest evictions on a node; known to this process alone, evicting again does no harm."""
+
+    cluster: Key
+    node: str
+
+
+class UnreadableAttachmentError(IronbellError):
+    """It cannot be told which volume a VolumeAttachment is about."""
+
+    reason = "UnreadableVolumeAttachment"
+
+
+def askers(api_of: ApiOf, ledger: Ledger) -> Askers:
+    """Who answers these questions."""
+
+    async def pods_on(question: PodsOn) -> PodsOfNode:
+        return await read_pods(await api_of(question.cluster), question.node)
+
+    async def volumes_on(question: VolumesOn) -> VolumesOfNode:
+        return await read_volumes(await api_of(question.cluster), question.node)
+
+    async def evicted(question: Evicted) -> tuple[Outcome, ...]:
+        return ledger.outcomes(question.cluster, question.node)
+
+    return {PodsOn: pods_on, VolumesOn: volumes_on, Evicted: evicted}
+
+
+async def read_pods(api: Api, node: str) -> PodsOfNode:
+    """All pods of a node with what draining judges them by. Cancellation point.
+
+    Raises:
+        ApiError: the cluster did not answer.
+    """
+    client = Client(api)
+    pods = (await client.list(POD, selector=Selector(fields=f"spec.nodeName={node}"))).items
+    if not pods:
+        return PodsOfNode()
+    namespaces = (await client.list(NAMESPACE_LABELS)).items
+    daemons = {(pod.metadata.namespace, owner.name) for pod in pods if (owner := _daemon_set(pod)) is not None}
+    there = await _existing(api, daemons)
+    return PodsOfNode(
+        tuple(_view(pod, there) for pod in pods),
+        {namespace.metadata.name: namespace.metadata.labels for namespace in namespaces},
+    )
+
+
+async def read_volumes(api: Api, node: str) -> VolumesOfNode:
+    """What is attached to a node. A node that is gone has nothing attached. Cancellation point.
+
+    Raises:
+        ApiError: the cluster did not answer.
+        UnreadableAttachmentError: an attachment names no volume.
+    """
+    client = Client(api)
+    found = await client.find(NODE_VOLUMES, "", node)
+    if found is None:
+        return VolumesOfNode()
+    names = tuple(volume.name for volume in found.status.volumes_attached)
+    attached: list[str] = []
+    for attachment in (await client.list(VOLUME_ATTACHMENT)).items:
+        if attachment.status.attached and attachment.spec.node_name == node:
+            volume = attachment.spec.source.persistent_volume_name
+            if volume is None:
+                raise UnreadableAttachmentError(
+                    f"spec.source.persistentVolumeName for VolumeAttachment {attachment.metadata.name} is not set"
+                )
+            attached.append(volume)
+    if not names and not attached:
+        return VolumesOfNode()
+    volumes = (await client.list(PERSISTENT_VOLUME)).items
+    return VolumesOfNode(names, tuple(attached), tuple(_volume(volume) for volume in volumes))
+
+
+async def _existing(api: Api, daemons: Iterable[Key]) -> set[Key]:
+    async def exists(key: Key) -> Key | None:
+        try:
+            await api.get(DAEMON_SET.collection, *key)
+        except NotFound:
+            return None
+        return key
+
+    return {key for key in await asyncio.gather(*map(exists, sorted(daemons))) if key is not None}
+
+
+def _view(pod: Pod, daemons: set[Key]) -> PodView:
+    meta, owner = pod.metadata, _daemon_set(pod)
+    return PodView(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        labels=meta.labels,
+        of_daemon_set=owner is not None and (meta.namespace, owner.name) in daemons,
+        finished=pod.status.phase in _FINISHED,
+        mirror=_MIRROR in meta.annotations,
+        deletion=parse_rfc3339(meta.deletion_timestamp) if meta.deletion_timestamp else None,
+        claims=tuple(
+            volume.persistent_volume_claim.claim_name
+            for volume in pod.spec.volumes
+            if volume.persistent_volume_claim is not None
+        ),
+    )
+
+
+def _daemon_set(pod: Pod) -> OwnerReference | None:
+    owners = pod.metadata.owner_references
+    return next((owner for owner in owners if owner.controller and owner.kind == DAEMON_SET.kind), None)
+
+
+def _volume(volume: PersistentVolume) -> VolumeView:
+    csi, claim = volume.spec.csi, volume.spec.claim_ref
+    return VolumeView(
+        volume.metadata.name,
+        f"kubernetes.io/csi/{csi.driver}^{csi.volume_handle}" if csi is not None else "",
+        f"{claim.namespace}/{claim.name}" if claim is not None and claim.kind == "PersistentVolumeClaim" else "",
+    )
