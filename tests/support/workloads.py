@@ -62,9 +62,14 @@ class FakeLink:
 
 @dataclass
 class FakeClusters:
-    """A `Connect` over all of them."""
+    """A `Connect` over all of them; `handed` is what their Secrets hold, where that is not the right kubeconfig."""
 
     clusters: dict[Key, FakeCluster] = field(default_factory=dict)
+    handed: dict[Key, bytes] = field(default_factory=dict)
+
+    async def kubeconfig(self, cluster: Key) -> bytes:
+        """A `ReadKubeconfig`."""
+        return self.handed.get(cluster, b"good")
 
     def __call__(self, cluster: Key, kubeconfig: bytes) -> FakeLink:
         found = self.clusters.setdefault(cluster, FakeCluster())

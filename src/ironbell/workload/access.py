@@ -3,7 +3,7 @@
 A cluster is followed from when its kubeconfig is there until it is forgotten (`workload.following` does both from the
 caches of a manager). Each has a task of its own, so that one that is dead or slow never slows another.
 
-    workloads = Workloads(http_links(), clock=clock, randomness=randomness)
+    workloads = Workloads(http_link, kubeconfigs_from(api), clock=clock, randomness=randomness)
     async with workloads: ...
 """
 
@@ -25,7 +25,7 @@ from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key, Question
 from ironbell.kube.store import Store
 from ironbell.workload import metrics
-from ironbell.workload.link import Connect
+from ironbell.workload.link import Connect, ReadKubeconfig
 from ironbell.workload.questions import (
     AllNodes,
     Connection,
@@ -56,9 +56,16 @@ class Workloads:
     """Connections by the key of their Cluster."""
 
     def __init__(
-        self, connect: Connect, *, clock: Clock, randomness: Randomness, settings: Settings | None = None
+        self,
+        connect: Connect,
+        kubeconfig: ReadKubeconfig,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        settings: Settings | None = None,
     ) -> None:
         self._connect = connect
+        self._kubeconfig = kubeconfig
         self._clock = clock
         self._randomness = randomness
         self._settings = settings or Settings()
@@ -73,12 +80,13 @@ class Workloads:
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
-    def follow(self, cluster: Key, kubeconfig: bytes) -> None:
-        """Hold a connection to this cluster with this kubeconfig; a connection with another one is renewed."""
+    def follow(self, cluster: Key, revision: str) -> None:
+        """Hold a connection to this cluster; one by an earlier revision of its kubeconfig is renewed."""
         if cluster not in self._sessions:
             session = Session(
                 cluster,
                 connect=self._connect,
+                kubeconfig=self._kubeconfig,
                 settings=self._settings,
                 clock=self._clock,
                 randomness=self._randomness,
@@ -86,12 +94,12 @@ class Workloads:
                 nodes_changed=self._nodes_changed,
                 node_changed=self._node_changed,
             )
-            session.use(kubeconfig)
+            session.use(revision)
             task = asyncio.get_running_loop().create_task(session.run(), name=f"workload {'/'.join(cluster)}")
             self._sessions[cluster] = session, task
             metrics.followed.inc()
         else:
-            self._sessions[cluster][0].use(kubeconfig)
+            self._sessions[cluster][0].use(revision)
 
     def nudge(self, cluster: Key) -> None:
         """The cluster may have come up just now: try at once what would be tried later."""

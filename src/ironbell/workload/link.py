@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 from ironbell.api.client import Api
@@ -29,3 +29,7 @@ class Link(Protocol):
 Connect: TypeAlias = Callable[[Key, bytes], Link]
 """The way to a cluster that a kubeconfig (the content of its Secret) describes; nothing is sent yet. Raises
 `ConnectionConfigError` for a kubeconfig that cannot be used."""
+
+ReadKubeconfig: TypeAlias = Callable[[Key], Awaitable[bytes]]
+"""The content of a cluster's kubeconfig Secret, read when it is used. Raises an `ApiError`, or `ConnectionConfigError`
+if the Secret holds none."""

@@ -27,7 +27,7 @@ from ironbell.kube.store import Store
 from ironbell.kube.tokens import ConnectionConfigError
 from ironbell.workload import metrics
 from ironbell.workload.limits import BoundedApi, Bounds
-from ironbell.workload.link import Connect, Link
+from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.questions import ConnectionState
 
 BY_PROVIDER_ID: Index[Node] = Index(
@@ -58,6 +58,7 @@ class Session:
         cluster: Key,
         *,
         connect: Connect,
+        kubeconfig: ReadKubeconfig,
         settings: Settings,
         clock: Clock,
         randomness: Randomness,
@@ -83,15 +84,16 @@ class Session:
         self._state_changed = state_changed
         self._nodes_changed = nodes_changed
         self._node_changed = node_changed
-        self._kubeconfig = b""
+        self._read_kubeconfig = kubeconfig
+        self._revision = ""
         self._wake = asyncio.Event()
         self._renew = False
 
-    def use(self, kubeconfig: bytes) -> None:
-        """Connect with this kubeconfig from now on; a connection with another one is renewed at once."""
-        if kubeconfig == self._kubeconfig:
+    def use(self, revision: str) -> None:
+        """There is this revision of the kubeconfig; a connection by another one is renewed at once."""
+        if revision == self._revision:
             return
-        self._kubeconfig = kubeconfig
+        self._revision = revision
         self._renew = True
         self._wake.set()
 
@@ -111,6 +113,9 @@ class Session:
                 self._lost(error)
                 await self._wake.wait()
                 continue
+            except ApiError as error:
+                self._lost(Unavailable(f"the kubeconfig cannot be read: {error.message}"))
+                attempts += 1
             except Exception:
                 # The boundary of a cluster: a defect stays with the one that met it.
                 log.exception("connection met a defect", namespace=self._cluster[0], name=self._cluster[1])
@@ -121,7 +126,7 @@ class Session:
 
     async def _attempt(self) -> bool:
         """Connect, and hold the connection until it is lost; whether there was one that lasted."""
-        link = self._connect(self._cluster, self._kubeconfig)
+        link = self._connect(self._cluster, await self._read_kubeconfig(self._cluster))
         try:
             error = await self._probe(link)
             if error is not None:

@@ -17,7 +17,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.workload.access import Workloads
-from ironbell.workload.following import follow
+from ironbell.workload.following import follow, kubeconfigs_from
 from support.workloads import FakeCluster, FakeClusters
 
 ONE = ("n", "one")
@@ -31,7 +31,9 @@ class Management:
         self.api.serve([CLUSTER, SECRET])
         self.client = Client(self.api)
         self.clusters = FakeClusters({ONE: FakeCluster()})
-        self.workloads = Workloads(self.clusters, clock=LoopClock(), randomness=SeededRandomness(1))
+        self.workloads = Workloads(
+            self.clusters, kubeconfigs_from(self.api), clock=LoopClock(), randomness=SeededRandomness(1)
+        )
 
     async def until(self, is_it: Callable[[], bool]) -> None:
         async with asyncio.timeout(600):
@@ -95,3 +97,15 @@ async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Manage
     await management.client.merge_patch(CLUSTER, "n", "one", body=status, subresource="status")
     await management.until(lambda: management.workloads.state(ONE).healthy)
     assert asyncio.get_running_loop().time() - began_s < 0.1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [({}, "has no data.value"), ({"value": "!"}, "is no base 64")],
+)
+async def test_a_secret_without_a_kubeconfig_is_said(
+    management: Management, data: dict[str, str], message: str
+) -> None:
+    await management.add_cluster()
+    await management.client.create(SECRET, {"metadata": {"namespace": "n", "name": "one-kubeconfig"}, "data": data})
+    await management.until(lambda: message in management.workloads.state(ONE).error)

@@ -26,7 +26,9 @@ class Site:
 
     def __init__(self) -> None:
         self.clusters = FakeClusters({ONE: FakeCluster(), TWO: FakeCluster()})
-        self.workloads = Workloads(self.clusters, clock=LoopClock(), randomness=SeededRandomness(1))
+        self.workloads = Workloads(
+            self.clusters, self.clusters.kubeconfig, clock=LoopClock(), randomness=SeededRandomness(1)
+        )
         self.told: list[Question[Any]] = []
         self.news = asyncio.Event()
         self.unsubscribe = self.workloads.feed(self._tell)
@@ -56,7 +58,7 @@ class Site:
                 await self.news.wait()
 
     async def connected(self, cluster: tuple[str, str] = ONE) -> None:
-        self.workloads.follow(cluster, b"good")
+        self.workloads.follow(cluster, "1")
         await self.until(Connection(cluster), lambda state: state.connected)
         await self.until(AllNodes(cluster), lambda _nodes: True)
 
@@ -167,32 +169,34 @@ async def test_who_is_not_known_any_more_connects_anew_at_once(site: Site, refus
     site.one.broken = refusal
     await site.until(Connection(ONE), lambda state: not state.connected)
     lost_s = now()
-    site.one.broken, site.one.kubeconfig = None, b"rotated"
-    site.workloads.follow(ONE, b"rotated")
+    site.one.broken, site.one.kubeconfig, site.clusters.handed[ONE] = None, b"rotated", b"rotated"
+    site.workloads.follow(ONE, "2")
     await site.until(Connection(ONE), lambda state: state.healthy)
     assert now() == lost_s
 
 
 async def test_a_replaced_kubeconfig_is_used_at_once(site: Site) -> None:
     await site.connected()
-    site.one.kubeconfig = b"rotated"
+    site.one.kubeconfig = site.clusters.handed[ONE] = b"rotated"
     began_s, since = now(), site.workloads.state(ONE).since
     await asyncio.sleep(1)
-    site.workloads.follow(ONE, b"rotated")
+    site.workloads.follow(ONE, "2")
     await site.until(Connection(ONE), lambda state: state.connected and state.since != since)
     assert now() == began_s + 1
 
 
 async def test_a_kubeconfig_that_cannot_be_used_is_said_and_waited_out(site: Site) -> None:
-    site.workloads.follow(ONE, b"bad")
+    site.clusters.handed[ONE] = b"bad"
+    site.workloads.follow(ONE, "1")
     await site.until(Connection(ONE), lambda state: state.error == "one: not the right kubeconfig")
-    site.workloads.follow(ONE, b"good")
+    site.clusters.handed[ONE] = b"good"
+    site.workloads.follow(ONE, "2")
     await site.until(Connection(ONE), lambda state: state.healthy)
 
 
 async def test_a_cluster_that_comes_up_later_is_tried_again_and_at_once_when_nudged(site: Site) -> None:
     site.one.broken = Unavailable("not there yet")
-    site.workloads.follow(ONE, b"good")
+    site.workloads.follow(ONE, "1")
     await site.until(Connection(ONE), lambda state: state.error == "not there yet")
     await asyncio.sleep(300)
     assert site.one.probes <= 300 / 15 + 6
@@ -217,6 +221,6 @@ async def test_a_forgotten_cluster_leaves_nothing(site: Site) -> None:
 
 async def test_a_dead_cluster_does_not_slow_another(site: Site) -> None:
     site.one.hangs = True
-    site.workloads.follow(ONE, b"good")
+    site.workloads.follow(ONE, "1")
     await site.connected(TWO)
     assert now() == 0

@@ -15,6 +15,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.kubeadm.config.userdata import Role
+from ironbell.kube.decision import Key
 from ironbell.lab.sim import objects
 from ironbell.lab.sim.eviction import BUDGETS, PODS
 from ironbell.lab.sim.host import HostFault
@@ -220,8 +221,13 @@ async def test_a_real_kubeconfig_opens_the_cluster_and_a_foreign_one_does_not(si
 
 async def test_watches_end_when_the_api_goes_down(site: SimSite) -> None:
     await site.up("cp0", Role.INIT)
-    async with Workloads(Links(site.cloud, site.clock), clock=site.clock, randomness=SeededRandomness(1)) as workloads:
-        workloads.follow(CLUSTER, admin_kubeconfig(site.cluster.endpoint))
+
+    async def kubeconfig(_cluster: Key) -> bytes:
+        return admin_kubeconfig(site.cluster.endpoint)
+
+    links, randomness = Links(site.cloud, site.clock), SeededRandomness(1)
+    async with Workloads(links, kubeconfig, clock=site.clock, randomness=randomness) as workloads:
+        workloads.follow(CLUSTER, "1")
         await asyncio.sleep(1)
         assert workloads.state(CLUSTER).healthy
         site.cluster.set_down(True)
