@@ -117,7 +117,7 @@ class RunningController:
         own = self._around.informers.of(self._reconciler.kind)
         own.add_handler(self._own_changed)
         for watch in self._reconciler.watches:
-            handler = self._mapped(str(watch.kind), watch.keys, watch.relevant)
+            handler = self._mapped(str(watch.kind), watch.keys, watch.relevant, watch.delay_s)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
 
@@ -154,6 +154,7 @@ class RunningController:
         about: str,
         keys_of: Callable[[Any, Cache], Iterable[Key]],
         relevant: Callable[[Any, Any], bool] | None = None,
+        delay_s: float = 0.0,
     ) -> Callable[[Any, Any], None]:
         def changed(old: Any, new: Any) -> None:
             try:
@@ -166,7 +167,7 @@ class RunningController:
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add(key)
+                self.queue.add_after(key, delay_s)
 
         return changed
 

@@ -28,7 +28,7 @@ from ironbell.kube.caches import Informers
 from ironbell.kube.decision import Key
 from ironbell.kube.informer import Informer
 from ironbell.kube.readers import Readers
-from ironbell.kube.reconciler import Unsynced
+from ironbell.kube.reconciler import Unsynced, by_owner_uid
 
 Start: TypeAlias = Callable[[Informer[Unstructured]], asyncio.Task[None]]
 Mapping: TypeAlias = Callable[[Unstructured | None, Unstructured | None], None]
@@ -135,9 +135,24 @@ class DynamicReads:
         self._readers.note(where, key)
         if informer.has_synced:
             return informer.store.get(key)
+        return self._wait_for(where, informer)
+
+    def owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
+        """The objects that have an owner with this uid."""
+        where = kind.collection
+        informer = self._informers.of(kind)
+        if self._known.get(where) is not informer:
+            self._listen(where, informer)
+        if informer.has_synced:
+            index = by_owner_uid(kind)
+            informer.store.declare(index)
+            return informer.store.indexed(index.name, uid)
+        return self._wait_for(where, informer)
+
+    def _wait_for(self, where: Collection, informer: Informer[Unstructured]) -> Unsynced:
         if self._readers.observing is not None:
             self._waiting.setdefault(where, set()).add(self._readers.observing)
-        return Unsynced(kind, informer.problem)
+        return Unsynced(informer.kind, informer.problem)
 
     def _listen(self, where: Collection, informer: Informer[Unstructured]) -> None:
         self._known[where] = informer

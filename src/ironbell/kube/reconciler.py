@@ -84,6 +84,13 @@ class Cache(Protocol):
         """
         ...
 
+    def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
+        """The objects of such a kind that have an owner with this uid, ordered by key.
+
+        The key comes back when the kind has synced; it does not come back for changes of single objects.
+        """
+        ...
+
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:
         """Our keys that read this object when they were last observed, there or not (see `read_by`).
 
@@ -102,6 +109,8 @@ class Watch(Generic[R]):
     """Old and new state to whether anybody cares; None means always. Only saves work, decides nothing."""
     reads: bool = False
     """Whether `Cache.readers` is to know who read an object of this kind."""
+    delay_s: float = 0.0
+    """For how long changes are gathered before the keys are looked at: for roll-ups over many objects."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,10 @@ class Reconciler(Protocol[O]):
 
 
 def read_by(
-    kind: Kind[R], *indexes: Index[R], relevant: Callable[[R | None, R | None], bool] | None = None
+    kind: Kind[R],
+    *indexes: Index[R],
+    relevant: Callable[[R | None, R | None], bool] | None = None,
+    delay_s: float = 0.0,
 ) -> Watch[R]:
     """Watch a kind for the sake of whoever read the very object when last observed, there or not.
 
@@ -164,7 +176,7 @@ def read_by(
             for value in index.keys(obj):
                 yield from cache.readers(kind, (index.name, value))
 
-    return Watch(kind, keys, relevant, reads=True)
+    return Watch(kind, keys, relevant, reads=True, delay_s=delay_s)
 
 
 def owned_by(kind: AnyKind, child: Kind[R]) -> Watch[R]:

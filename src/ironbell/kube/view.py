@@ -65,6 +65,9 @@ class View:
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         return self._dynamic.look_up(kind, (namespace, name))
 
+    def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
+        return self._dynamic.owned(kind, uid)
+
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:
         return self._readers.of(kind.collection, key)
 

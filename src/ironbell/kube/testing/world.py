@@ -165,6 +165,11 @@ class World:
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         return self.unsynced.get(kind.collection) or self.get(kind, namespace, name)
 
+    def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
+        if kind.collection in self.unsynced:
+            return self.unsynced[kind.collection]
+        return [obj for obj in self.list(kind) if any(o.uid == uid for o in obj.metadata.owner_references)]
+
     def readers(self, kind: AnyKind, key: Key) -> Sequence[Key]:
         """None: here every key comes in every round."""
         return ()

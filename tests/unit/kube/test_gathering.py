@@ -1,0 +1,74 @@
+"""Changes of many objects are gathered into one look; objects of looked-up kinds are found by their owner."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ironbell.api.core import CONFIG_MAP, SECRET, ConfigMap
+from ironbell.api.core.event import EVENT
+from ironbell.api.unstructured import Unstructured, dynamic_kind
+from ironbell.base.randomness import SeededRandomness
+from ironbell.kube import testing
+from ironbell.kube.client import Client
+from ironbell.kube.controller import Controller
+from ironbell.kube.decision import DONE, Decision, Key
+from ironbell.kube.reconciler import Cache, Unsynced, Watch
+from ironbell.kube.testing import MemoryApi, until
+from ironbell.kube.testing.clock import LoopClock
+
+PART = dynamic_kind("example.com", "v1", "Part", "parts")
+
+
+class Counter:
+    """Looks at a ConfigMap when Secrets change, and at the parts that it owns."""
+
+    name = "counter"
+    kind = CONFIG_MAP
+    watches = (Watch(SECRET, lambda secret, _cache: [(secret.metadata.namespace, "root")], delay_s=5.0),)
+    indexes = ()
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.parts: list[list[str] | str] = []
+
+    def observe(self, cache: Cache, key: Key) -> ConfigMap | None:
+        root = cache.get(CONFIG_MAP, *key)
+        if root is not None:
+            self.seen.append(len(cache.list(SECRET)))
+            found = cache.dynamic_owned(PART, root.metadata.uid)
+            self.parts.append("unknown" if isinstance(found, Unsynced) else [part.metadata.name for part in found])
+        return root
+
+    def decide(self, observed: ConfigMap, now: datetime) -> Decision:
+        return DONE
+
+
+def api_in_memory() -> MemoryApi:
+    api = MemoryApi(clock=LoopClock())
+    api.serve([CONFIG_MAP, SECRET, EVENT, PART])
+    return api
+
+
+async def test_many_changes_are_one_look() -> None:
+    api, counter = api_in_memory(), Counter()
+    await Client(api).create(CONFIG_MAP, {"metadata": {"name": "root", "namespace": "default"}})
+    async with testing.running(api, Controller(counter), clock=LoopClock(), randomness=SeededRandomness(1)):
+        await until(lambda: counter.parts[-1:] == [[]])
+        before = len(counter.seen)
+        for number in range(50):
+            await Client(api).create(SECRET, {"metadata": {"name": f"s{number}", "namespace": "default"}})
+        await until(lambda: counter.seen[-1] == 50)
+    assert len(counter.seen) == before + 1
+
+
+async def test_objects_of_a_looked_up_kind_are_found_by_their_owner() -> None:
+    api, counter = api_in_memory(), Counter()
+    root = await Client(api).create(CONFIG_MAP, {"metadata": {"name": "root", "namespace": "default"}})
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "root", "uid": root.metadata.uid}
+    for name, owners in (("mine", [owner]), ("other", [])):
+        body = {"metadata": {"name": name, "namespace": "default", "ownerReferences": owners}}
+        made = await Client(api).create(PART, body)
+        assert isinstance(made, Unstructured)
+    async with testing.running(api, Controller(counter), clock=LoopClock(), randomness=SeededRandomness(1)):
+        await until(lambda: counter.parts[-1:] == [["mine"]])
+    assert counter.parts[0] == "unknown"
