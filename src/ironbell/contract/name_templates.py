@@ -49,8 +49,3 @@ def render_name(template: str, cluster: str, random: str, variables: Mapping[str
 def shortened(name: str, random: str) -> str:
     """The name, cut to what a label value may have, with the random part at its end if it had to be cut."""
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - len(random)] + random
-
-
-def with_suffix(base: str, random: str) -> str:
-    """A base that ends in a dash, and the random part."""
-    return base[: MAX_NAME - len(random)] + random

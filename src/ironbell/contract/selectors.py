@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from ironbell.base.labels import LabelSelector, Requirement, SelectorError
 
@@ -34,6 +35,42 @@ class SelectorLike(Protocol):
     def match_labels(self) -> Mapping[str, str]: ...
     @property
     def match_expressions(self) -> Sequence[ExpressionLike]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainExpression:
+    """One item of `matchExpressions`, from plain data."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSelector:
+    """A selector from plain data, as admission sees it."""
+
+    match_labels: Mapping[str, str]
+    match_expressions: tuple[PlainExpression, ...] = ()
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> PlainSelector:
+        """The selector of a schema-checked object."""
+        expressions = fields.get("matchExpressions") or ()
+        return PlainSelector(
+            fields.get("matchLabels") or {},
+            tuple(PlainExpression(e["key"], e["operator"], tuple(e.get("values") or ())) for e in expressions),
+        )
+
+
+def text(selector: SelectorLike) -> str:
+    """The selector as `kubectl -l` takes it; what `status.selector` of scalable objects holds."""
+    terms = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
+    for one in selector.match_expressions:
+        values = ",".join(sorted(one.values))
+        shown = {"In": f" in ({values})", "NotIn": f" notin ({values})"}.get(one.operator, "")
+        terms.append((one.key, f"{'!' if one.operator == 'DoesNotExist' else ''}{one.key}{shown}"))
+    return ",".join(term for _, term in sorted(terms, key=lambda item: item[0]))
 
 
 def compiled(selector: SelectorLike) -> LabelSelector:

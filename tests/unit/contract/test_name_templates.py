@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name, with_suffix
+from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
 
 SET = {"machineSet": {"name": "md-0"}}
 
@@ -26,6 +26,3 @@ def test_a_template_that_gives_no_name_is_refused(template: str) -> None:
     with pytest.raises(NameTemplateError):
         render_name(template, "prod", "abcde", SET)
 
-
-def test_a_long_base_is_cut_before_the_suffix() -> None:
-    assert with_suffix("a" * 80 + "-", "bcdfg") == "a" * 58 + "bcdfg"

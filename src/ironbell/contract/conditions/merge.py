@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.kind import Kind
@@ -81,7 +81,7 @@ class Verdict:
     fine: Sequence[Sourced]
 
 
-def owned(kind: Kind[Resource] | str, obj: Resource) -> Owned:
+def owned(kind: Kind[Any] | str, obj: Resource) -> Owned:
     """An object as a source of conditions."""
     name = kind if isinstance(kind, str) else kind.kind
     return Owned(
