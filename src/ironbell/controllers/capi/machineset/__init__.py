@@ -1,0 +1,1 @@
+"""The controller of MachineSets: as many Machines of one template as are wanted."""

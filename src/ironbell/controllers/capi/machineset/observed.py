@@ -1,0 +1,195 @@
+"""What a decision about a MachineSet depends on, and the indexes that find it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
+from ironbell.base.labels import SelectorError
+from ironbell.contract.external import External, look_up
+from ironbell.contract.owners import controller_of
+from ironbell.contract.references import ObjectReference, Reference
+from ironbell.contract.selectors import matches
+from ironbell.contract.templates import SUFFIX
+from ironbell.controllers.capi.indexes import (
+    MACHINE_SETS_OF_CLUSTER,
+    MACHINES_BY_OWNER,
+    ORPHAN_MACHINES,
+    cluster_key,
+)
+from ironbell.controllers.capi.machineset import slots
+from ironbell.controllers.capi.machineset.desired import propagated
+from ironbell.controllers.capi.machineset.slots import Slot
+from ironbell.kube.decision import Key
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache
+
+BATCH: Final = 100
+"""Machines made in one go: more are made as soon as these are seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A slot for a Machine, with what an interrupted attempt has left there."""
+
+    slot: Slot
+    infrastructure: External
+    bootstrap: External | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A Machine whose labels or annotations are not those of the template, with what it refers to."""
+
+    machine: Machine
+    infrastructure: External
+    bootstrap: External | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A MachineSet with everything that it refers to and owns."""
+
+    machine_set: MachineSet
+    cluster: Cluster | None
+    owner: MachineDeployment | None = None
+    machines: tuple[Machine, ...] = ()
+    orphans: tuple[Machine, ...] = ()
+    infrastructure: External | None = None
+    bootstrap: External | None = None
+    control_plane: External | None = None
+    places: tuple[Place, ...] = ()
+    next_slot: int = 0
+    """The first slot that nobody uses."""
+    attached: tuple[Attached, ...] = ()
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether it belongs to a MachineDeployment."""
+        return LABEL_DEPLOYMENT_NAME in self.machine_set.metadata.labels
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its MachineDeployment makes new Machines through it."""
+        from_owner = self.owner.metadata.annotations.get(ANNOTATION_REVISION, "") if self.owner is not None else None
+        return from_owner == self.machine_set.metadata.annotations.get(ANNOTATION_REVISION, "")
+
+    @property
+    def replicas(self) -> int:
+        """How many Machines there are to be."""
+        return 0 if is_deleting(self.machine_set) else self.machine_set.spec.replicas or 0
+
+
+def of_machine(machine: Machine, cache: Cache) -> Iterable[Key]:
+    """The MachineSet that controls a Machine; those that select it if nobody does."""
+    controller = controller_of(machine)
+    namespace = machine.metadata.namespace
+    if controller is not None:
+        return [(namespace, controller.name)] if controller.kind == MACHINE_SET.kind else []
+    candidates = cache.indexed(MACHINE_SETS_OF_CLUSTER, cluster_key(namespace, machine.spec.cluster_name))
+    return [one.key for one in candidates if selects(one, machine)]
+
+
+def selects(machine_set: MachineSet, machine: Machine) -> bool:
+    """Whether a MachineSet's selector finds a Machine; an unusable or empty one finds none."""
+    selector = machine_set.spec.selector
+    try:
+        return bool(selector.match_labels or selector.match_expressions) and matches(selector, machine.metadata.labels)
+    except SelectorError:
+        return False
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Gather what the decision needs."""
+    machine_set = cache.get(MACHINE_SET, *key)
+    if machine_set is None:
+        return None
+    namespace, spec = key[0], machine_set.spec
+    cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
+    deployment = machine_set.metadata.labels.get(LABEL_DEPLOYMENT_NAME)
+    machines = tuple(
+        machine
+        for machine in cache.indexed(MACHINES_BY_OWNER, machine_set.metadata.uid)
+        if (controller := controller_of(machine)) is not None and controller.uid == machine_set.metadata.uid
+    )
+    orphans = cache.indexed(ORPHAN_MACHINES, cluster_key(namespace, spec.cluster_name))
+    observed = Observed(
+        machine_set,
+        cluster,
+        cache.get(MACHINE_DEPLOYMENT, namespace, deployment) if deployment else None,
+        machines,
+        tuple(machine for machine in orphans if selects(machine_set, machine)),
+    )
+    if cluster is None or is_deleting(machine_set):
+        return observed
+    return _with_references(cache, observed, cluster)
+
+
+def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Observed:
+    machine_set, machines = observed.machine_set, observed.machines
+    namespace, template = machine_set.metadata.namespace, machine_set.spec.template.spec
+    config = template.bootstrap.config_ref
+    plane = cluster.spec.control_plane_ref
+    places, next_slot = _places(cache, observed)
+    return Observed(
+        machine_set,
+        cluster,
+        observed.owner,
+        machines,
+        observed.orphans,
+        infrastructure=look_up(cache, template.infrastructure_ref, namespace),
+        bootstrap=look_up(cache, config, namespace) if config.name else None,
+        control_plane=look_up(cache, plane, namespace) if plane.name else None,
+        places=places,
+        next_slot=next_slot,
+        attached=tuple(
+            Attached(
+                machine,
+                look_up(cache, machine.spec.infrastructure_ref, namespace),
+                look_up(cache, machine.spec.bootstrap.config_ref, namespace)
+                if machine.spec.bootstrap.config_ref.name
+                else None,
+            )
+            for machine in machines
+            if not is_deleting(machine) and propagated(machine_set, machine)
+        ),
+    )
+
+
+def _places(cache: Cache, observed: Observed) -> tuple[tuple[Place, ...], int]:
+    """Slots for the Machines that are missing, and the slots right behind them if something was left there."""
+    machine_set = observed.machine_set
+    namespace, template = machine_set.metadata.namespace, machine_set.spec.template.spec
+    missing = min(observed.replicas - len(observed.machines) - len(observed.orphans), BATCH)
+    next_slot = slots.used(machine_set)
+    places: list[Place] = []
+    for slot in slots.free(machine_set, lambda name: cache.get(MACHINE, namespace, name) is not None):
+        config = template.bootstrap.config_ref
+        place = Place(
+            slot,
+            _clone(cache, template.infrastructure_ref, namespace, slot.name),
+            _clone(cache, config, namespace, slot.name) if config.name else None,
+        )
+        if not places:
+            next_slot = slot.number
+        if len(places) >= missing and not _left(place):
+            break
+        places.append(place)
+    return tuple(places), next_slot
+
+
+def _clone(cache: Cache, template: Reference, namespace: str, name: str) -> External:
+    """What was made from a template under this name."""
+    return look_up(cache, ObjectReference(template.api_group, template.kind.removesuffix(SUFFIX), name), namespace)
+
+
+def _left(place: Place) -> bool:
+    """Whether an interrupted attempt has left something in this slot."""
+    return place.infrastructure.is_found or (place.bootstrap is not None and place.bootstrap.is_found)

@@ -1,0 +1,82 @@
+"""Which Machines go first when a MachineSet shrinks, and which are remediated first.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_deletion_order.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import ANNOTATION_DELETE_MACHINE, ANNOTATION_REMEDIATE_MACHINE
+from ironbell.base.clock import parse_rfc3339
+from ironbell.controllers.capi.machines import has_node, is_false, is_updating
+from ironbell.controllers.capi.machineset.spread import crowded
+from ironbell.kube.finalizers import is_deleting
+
+OLDEST: Final = "Oldest"
+NEWEST: Final = "Newest"
+
+DELETING: Final = 100.0
+ASKED_FOR: Final = 80.0
+UPDATING: Final = 75.0
+UNHEALTHY: Final = 50.0
+ANY: Final = 20.0
+_TEN_DAYS_S: Final = 864000.0
+
+
+def is_healthy(machine: Machine) -> bool:
+    """Whether it has a Node, and nobody says that something is wrong."""
+    return has_node(machine) and not is_false(machine, "NodeHealthy") and not is_false(machine, "HealthCheckSucceeded")
+
+
+def priority(machine: Machine, order: str, now: datetime) -> float:
+    """The higher, the sooner it is deleted."""
+    if is_deleting(machine):
+        return DELETING
+    if ANNOTATION_DELETE_MACHINE in machine.metadata.annotations:
+        return ASKED_FOR
+    if is_updating(machine):
+        return UPDATING
+    if not is_healthy(machine):
+        return UNHEALTHY
+    if order not in (OLDEST, NEWEST):
+        return ANY
+    age = _age_priority(machine, now)
+    return age if order == OLDEST else UNHEALTHY - age
+
+
+def to_delete(
+    machines: Sequence[Machine], count: int, order: str, now: datetime, *, spread: bool = False
+) -> list[Machine]:
+    """The `count` Machines to go; those that are being deleted are among the first.
+
+    With `spread`, Machines of equal priority go where most are.
+    """
+    ranks = {machine.metadata.name: priority(machine, order, now) for machine in machines}
+    ranked = sorted(machines, key=lambda machine: (-ranks[machine.metadata.name], machine.metadata.name))
+    picked = ranked[: max(count, 0)]
+    if not spread or not picked:
+        return picked
+    last = ranks[picked[-1].metadata.name]
+    sure = [machine for machine in picked if ranks[machine.metadata.name] > last]
+    equal = [machine for machine in ranked if ranks[machine.metadata.name] == last]
+    gone = {machine.metadata.name for machine in sure}
+    staying = [machine for machine in machines if machine.metadata.name not in gone]
+    return sure + crowded(staying, equal, len(picked) - len(sure))
+
+
+def to_remediate(machines: Sequence[Machine]) -> list[Machine]:
+    """Machines that somebody marked for remediation first, then the newest first."""
+    by_name = sorted(machines, key=lambda machine: machine.metadata.name)
+    by_age = sorted(by_name, key=lambda machine: machine.metadata.creation_timestamp or "", reverse=True)
+    return sorted(by_age, key=lambda machine: ANNOTATION_REMEDIATE_MACHINE not in machine.metadata.annotations)
+
+
+def _age_priority(machine: Machine, now: datetime) -> float:
+    created = machine.metadata.creation_timestamp
+    age_s = (now - parse_rfc3339(created)).total_seconds() if created else 0.0
+    return UNHEALTHY * (1.0 - math.exp(-max(age_s, 0.0) / _TEN_DAYS_S))
