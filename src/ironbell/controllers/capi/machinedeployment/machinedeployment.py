@@ -1,0 +1,265 @@
+"""The controller of MachineDeployments: one MachineSet per template, and the way from one to the next.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.cluster.names import (
+    ANNOTATION_DESIRED_REPLICAS,
+    ANNOTATION_MAX_REPLICAS,
+    ANNOTATION_REVISION,
+    FINALIZER_MACHINE_DEPLOYMENT,
+    LABEL_CLUSTER_NAME,
+    LABEL_DEPLOYMENT_NAME,
+)
+from ironbell.contract.owners import owner_reference, owners_patch, with_owner
+from ironbell.contract.paused import is_paused
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.indexes import (
+    MACHINE_DEPLOYMENTS_OF_CLUSTER,
+    MACHINE_SETS_OF_CLUSTER,
+    MACHINES_BY_OWNER,
+)
+from ironbell.controllers.capi.machinedeployment import desired, status
+from ironbell.controllers.capi.machinedeployment.limits import (
+    ROLLING_UPDATE,
+    Limits,
+    NoIntOrPercentError,
+    limits,
+)
+from ironbell.controllers.capi.machinedeployment.observed import Observed, observe, of_machine_set
+from ironbell.controllers.capi.machinedeployment.plan import Count, Plan, planned, proportional
+from ironbell.controllers.capi.machinedeployment.template import Found, rollout_after, told_apart
+from ironbell.controllers.capi.machines import next_stale_s, younger_until_s
+from ironbell.controllers.capi.machineset.machineset import ROLL_UP_S, cluster_matters
+from ironbell.controllers.capi.names import MACHINE_DEPLOYMENT_CONTROLLER
+from ironbell.controllers.capi.templates import owned_template
+from ironbell.kube.decision import Action, AnyKind, Decision, Key, Waiting, create, delete, do, emit, patch, wait
+from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+
+_NEW: Final = "(new)"
+"""Stands for the MachineSet that is about to be created, in a plan."""
+
+
+class MachineDeploymentReconciler:
+    """Brings Machines from one template to the next within the limits of its strategy."""
+
+    name = MACHINE_DEPLOYMENT_CONTROLLER
+    kind: AnyKind = MACHINE_DEPLOYMENT
+    watches: Sequence[Watch[Any]] = (
+        Watch(MACHINE_SET, of_machine_set),
+        Watch(MACHINE, lambda machine, _cache: _of_machine(machine), delay_s=2 * ROLL_UP_S),
+        read_by(CLUSTER, relevant=cluster_matters),
+        DEFINITIONS,
+    )
+    indexes: Sequence[Index[Any]] = (
+        MACHINE_DEPLOYMENTS_OF_CLUSTER,
+        MACHINE_SETS_OF_CLUSTER,
+        MACHINES_BY_OWNER,
+        BY_GROUP_KIND,
+    )
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        return observe(cache, key)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        deployment, cluster = observed.deployment, observed.cluster
+        if cluster is None and not is_deleting(deployment):
+            name = deployment.spec.cluster_name
+            return wait("ClusterNotFound", f"Cluster {deployment.metadata.namespace}/{name} does not exist; create it")
+        if added := add_finalizer(MACHINE_DEPLOYMENT, deployment, FINALIZER_MACHINE_DEPLOYMENT):
+            return do(added)
+        if is_paused(deployment, cluster_paused=cluster is not None and bool(cluster.spec.paused)):
+            why = Waiting("Paused", "the MachineDeployment or its Cluster is paused")
+            return do(status.pause_change(observed, now), waiting=why)
+        bounds = limits_of(deployment)
+        found = told_apart(deployment, observed.sets, now)
+        change = status.status_change(observed, bounds, found.new, now)
+        if is_deleting(deployment):
+            return _deleting(observed, change, now)
+        if attached := [action for action in _attached(observed) if action is not None]:
+            return do(*attached)
+        return _rollout(observed, bounds, found, change, now)
+
+
+def limits_of(deployment: MachineDeployment) -> Limits:
+    """The limits of a MachineDeployment; what cannot be read counts as nothing extra."""
+    strategy = deployment.spec.rollout.strategy
+    replicas, rolling = deployment.spec.replicas or 0, strategy.rolling_update
+    kind = strategy.type or ROLLING_UPDATE
+    try:
+        return limits(kind, replicas, rolling.max_surge, rolling.max_unavailable)
+    except NoIntOrPercentError:
+        return limits(kind, replicas, 0, 0)
+
+
+def _of_machine(machine: Any) -> list[Key]:
+    name = machine.metadata.labels.get(LABEL_DEPLOYMENT_NAME, "")
+    return [(machine.metadata.namespace, name)] if name else []
+
+
+def _deleting(observed: Observed, change: Action | None, now: datetime) -> Decision:
+    deployment = observed.deployment
+    if not observed.sets:
+        return do(change, remove_finalizer(MACHINE_DEPLOYMENT, deployment, FINALIZER_MACHINE_DEPLOYMENT))
+    doomed = [delete(MACHINE_SET, one) for one in observed.sets if not is_deleting(one)]
+    message = f"{len(observed.sets)} MachineSets are being deleted"
+    again_s = next_stale_s(observed.machines, now)
+    return wait("DeletingMachineSets", message, change, *doomed, requeue_after_s=again_s)
+
+
+def _attached(observed: Observed) -> Iterator[Action | None]:
+    """The cluster's label and owner reference; MachineSets that nobody controls; their label."""
+    deployment, cluster = observed.deployment, observed.cluster
+    if cluster is None:
+        return
+    if deployment.metadata.labels.get(LABEL_CLUSTER_NAME) != cluster.metadata.name:
+        labels = {"metadata": {"labels": {LABEL_CLUSTER_NAME: cluster.metadata.name}}}
+        yield patch(MACHINE_DEPLOYMENT, deployment, labels)
+    owners = with_owner(deployment.metadata.owner_references, owner_reference(CLUSTER, cluster))
+    yield owners_patch(MACHINE_DEPLOYMENT, deployment, owners)
+    reference = owner_reference(MACHINE_DEPLOYMENT, deployment, controller=True)
+    for orphan in observed.orphans:
+        if not is_deleting(orphan):
+            yield owners_patch(MACHINE_SET, orphan, with_owner(orphan.metadata.owner_references, reference))
+            message = f'Adopted MachineSet "{orphan.metadata.name}"'
+            yield emit(MACHINE_DEPLOYMENT, deployment, reason="SuccessfulAdopt", message=message)
+
+
+def _rollout(observed: Observed, bounds: Limits, found: Found, change: Action | None, now: datetime) -> Decision:
+    deployment, cluster = observed.deployment, observed.cluster
+    if cluster is None:
+        raise AssertionError("a rollout needs its Cluster")
+    is_held = bool(deployment.spec.paused)
+    number = desired.revision(found.new, found.old)
+    actions: list[Action | None] = [change]
+    actions += [owned_template(cluster, external) for external in (observed.infrastructure, observed.bootstrap)]
+    waiting = None
+    plan: Plan
+    if is_held:
+        plan = _held_plan(observed, bounds, found)
+    elif found.new is None and not observed.has_templates:
+        missing = [one for one in (observed.infrastructure, observed.bootstrap) if one is not None and not one.is_found]
+        waiting = Waiting("TemplateNotFound", "; ".join(map(str, missing)))
+        plan = {}
+    else:
+        plan = planned(bounds, _new_count(found, now), [_count(one) for one in found.old])
+        if found.new is None:
+            actions += _made(observed, bounds, number, plan.get(_NEW, 0))
+    for one in (*([found.new] if found.new is not None else []), *found.old):
+        actions += _kept(observed, bounds, one, number, plan, is_new=one is found.new)
+    if waiting is None and not (is_held and found.new is None):
+        actions.append(_revision_noted(deployment, number))
+    if not is_held and found.new is not None and status.is_complete(observed, bounds.replicas):
+        actions += [action for one in found.old for action in _cleaned(observed, one)]
+    return do(*actions, waiting=waiting, requeue_after_s=_look_again_s(observed, now))
+
+
+def _new_count(found: Found, now: datetime) -> Count:
+    return _count(found.new) if found.new is not None else Count(_NEW, now.isoformat())
+
+
+def _count(one: MachineSet) -> Count:
+    status_of = one.status
+    return Count(
+        one.metadata.name,
+        one.metadata.creation_timestamp or "",
+        one.spec.replicas or 0,
+        status_of.replicas or 0,
+        status_of.available_replicas or 0,
+    )
+
+
+def _made(observed: Observed, bounds: Limits, number: desired.Revision, replicas: int) -> list[Action]:
+    deployment = observed.deployment
+    body = desired.new_set(deployment, bounds, number, replicas)
+    name = f"{deployment.metadata.namespace}/{body['metadata']['name']}"
+    message = f"Created MachineSet {name} with {replicas} replicas"
+    return [
+        create(MACHINE_SET, body),
+        emit(MACHINE_DEPLOYMENT, deployment, reason="SuccessfulCreate", message=message),
+    ]
+
+
+def _kept(
+    observed: Observed, bounds: Limits, one: MachineSet, number: desired.Revision, plan: Plan, *, is_new: bool
+) -> list[Action]:
+    """A MachineSet brought in line, and to its next size."""
+    if is_deleting(one):
+        return []
+    deployment, name = observed.deployment, one.metadata.name
+    revisions = number.annotations if is_new else desired.held_revision(one)
+    annotations = desired.own_annotations(deployment, bounds, is_new=is_new) | dict(revisions)
+    replicas, before = plan.get(name), one.spec.replicas or 0
+    change = desired.set_change(deployment, one, annotations, replicas)
+    if change is None:
+        return []
+    if replicas is None or replicas == before:
+        return [change]
+    direction = "down" if replicas < before else "up"
+    message = f"Scaled {direction} MachineSet {name}: {before} -> {replicas}"
+    return [change, emit(MACHINE_DEPLOYMENT, deployment, reason="SuccessfulScale", message=message)]
+
+
+def _cleaned(observed: Observed, one: MachineSet) -> list[Action]:
+    """An old MachineSet without Machines goes."""
+    is_empty = not (one.spec.replicas or one.status.replicas)
+    if is_deleting(one) or not is_empty or one.metadata.generation > one.status.observed_generation:
+        return []
+    message = f'Deleted MachineSet "{one.metadata.name}"'
+    return [
+        delete(MACHINE_SET, one),
+        emit(MACHINE_DEPLOYMENT, observed.deployment, reason="SuccessfulDelete", message=message),
+    ]
+
+
+def _held_plan(observed: Observed, bounds: Limits, found: Found) -> Plan:
+    """While rollouts are held, only the size is followed."""
+    everything = [*([found.new] if found.new is not None else []), *found.old]
+    active = [one for one in everything if one.spec.replicas]
+    if not everything:
+        return {}
+    if len(active) < 2:
+        newest = max(found.old, key=lambda one: one.metadata.creation_timestamp or "", default=found.new)
+        one = active[0] if active else found.new or newest
+        return {one.metadata.name: bounds.replicas} if one is not None else {}
+    if found.new is not None and _is_saturated(found.new, bounds):
+        return {one.metadata.name: 0 for one in active if one is not found.new}
+    if bounds.strategy != ROLLING_UPDATE:
+        return {}
+    sets = [(_count(one), _annotated(one, ANNOTATION_MAX_REPLICAS)) for one in active]
+    return proportional(bounds, sets, observed.deployment.status.replicas or 0)
+
+
+def _is_saturated(new: MachineSet, bounds: Limits) -> bool:
+    available = new.status.available_replicas or 0
+    return new.spec.replicas == _annotated(new, ANNOTATION_DESIRED_REPLICAS) == available == bounds.replicas
+
+
+def _annotated(one: MachineSet, name: str) -> int:
+    text = one.metadata.annotations.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
+
+
+def _revision_noted(deployment: MachineDeployment, number: desired.Revision) -> Action | None:
+    if deployment.metadata.annotations.get(ANNOTATION_REVISION) == number.number:
+        return None
+    return patch(MACHINE_DEPLOYMENT, deployment, {"metadata": {"annotations": {ANNOTATION_REVISION: number.number}}})
+
+
+def _look_again_s(observed: Observed, now: datetime) -> float | None:
+    """When the next moment comes that nobody tells of: a rollout that is due, a Machine that takes long."""
+    moments = [next_stale_s(observed.machines, now), younger_until_s(observed.machines, now)]
+    after = rollout_after(observed.deployment)
+    if after is not None and after > now:
+        moments.append((after - now).total_seconds() + 0.1)
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,90 @@
+"""What a decision about a MachineDeployment depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.base.labels import SelectorError
+from ironbell.contract.external import External, look_up
+from ironbell.contract.owners import controller_of, is_controlled_by
+from ironbell.contract.selectors import matches
+from ironbell.controllers.capi.indexes import (
+    MACHINE_DEPLOYMENTS_OF_CLUSTER,
+    MACHINE_SETS_OF_CLUSTER,
+    MACHINES_BY_OWNER,
+    cluster_key,
+    cluster_keys,
+)
+from ironbell.kube.decision import Key
+from ironbell.kube.reconciler import Cache
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A MachineDeployment with everything that it refers to and owns."""
+
+    deployment: MachineDeployment
+    cluster: Cluster | None
+    sets: tuple[MachineSet, ...] = ()
+    orphans: tuple[MachineSet, ...] = ()
+    machines: tuple[Machine, ...] = ()
+    infrastructure: External | None = None
+    bootstrap: External | None = None
+
+    @property
+    def has_templates(self) -> bool:
+        """Whether everything that Machines are made from is there."""
+        found = (self.infrastructure, self.bootstrap)
+        return self.infrastructure is not None and all(one is None or one.is_found for one in found)
+
+
+def of_machine_set(machine_set: MachineSet, cache: Cache) -> Iterable[Key]:
+    """The MachineDeployment that controls a MachineSet; those that select it if nobody does."""
+    controller = controller_of(machine_set)
+    if controller is not None:
+        is_ours = controller.kind == MACHINE_DEPLOYMENT.kind
+        return [(machine_set.metadata.namespace, controller.name)] if is_ours else []
+    return [
+        deployment.key
+        for value in cluster_keys(machine_set)
+        for deployment in cache.indexed(MACHINE_DEPLOYMENTS_OF_CLUSTER, value)
+        if selects(deployment, machine_set)
+    ]
+
+
+def selects(deployment: MachineDeployment, machine_set: MachineSet) -> bool:
+    """Whether a MachineDeployment's selector finds a MachineSet; an unusable or empty one finds none."""
+    selector = deployment.spec.selector
+    try:
+        return bool(selector.match_labels or selector.match_expressions) and matches(
+            selector, machine_set.metadata.labels
+        )
+    except SelectorError:
+        return False
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Gather what the decision needs."""
+    deployment = cache.get(MACHINE_DEPLOYMENT, *key)
+    if deployment is None:
+        return None
+    namespace, spec = key[0], deployment.spec
+    cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
+    candidates = cache.indexed(MACHINE_SETS_OF_CLUSTER, cluster_key(namespace, spec.cluster_name))
+    sets = tuple(one for one in candidates if is_controlled_by(one, MACHINE_DEPLOYMENT, deployment))
+    config = spec.template.spec.bootstrap.config_ref
+    return Observed(
+        deployment,
+        cluster,
+        sets,
+        tuple(one for one in candidates if controller_of(one) is None and selects(deployment, one)),
+        tuple(machine for one in sets for machine in cache.indexed(MACHINES_BY_OWNER, one.metadata.uid)),
+        look_up(cache, spec.template.spec.infrastructure_ref, namespace),
+        look_up(cache, config, namespace) if config.name else None,
+    )

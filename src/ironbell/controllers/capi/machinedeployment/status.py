@@ -1,0 +1,227 @@
+"""The status of a MachineDeployment: sums over its MachineSets, phase, both sets of conditions.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/machinedeployment_status.go,
+machinedeployment_sync.go (syncDeploymentStatus).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from ironbell.api.cluster import MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.cluster.machinedeployment import MachineDeploymentPhase
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.conditions.legacy import (
+    INFO,
+    WARNING,
+    legacy_conditions,
+    legacy_false,
+    legacy_mirror,
+    legacy_true,
+)
+from ironbell.contract.paused import paused_condition
+from ironbell.contract.selectors import text
+from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, Limits
+from ironbell.controllers.capi.machinedeployment.observed import Observed
+from ironbell.controllers.capi.machines import joined_versions, stale_message, unhealthy_message
+from ironbell.controllers.capi.rollup import machines_ready, machines_up_to_date, remediating
+from ironbell.controllers.capi.status import status_patch
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Fields, MergePatch
+from ironbell.kube.finalizers import is_deleting
+
+_BY_WHOM = " by MachineDeployment/MachineSet"
+
+
+def total(sets: Iterable[MachineSet], count: Callable[[MachineSet], int | None]) -> int | None:
+    """The sum of a counter; None if no MachineSet has it."""
+    known = [value for value in map(count, sets) if value is not None]
+    return sum(known) if known else None
+
+
+def status_change(observed: Observed, limits: Limits, new: MachineSet | None, now: datetime) -> MergePatch | None:
+    """The patch that brings the status up to date; None if it is."""
+    deployment, sets = observed.deployment, observed.sets
+    available = total(sets, lambda one: one.status.available_replicas)
+    conditions = [
+        _paused(observed),
+        _available(observed, limits, available),
+        _rolling_out(observed),
+        _scaling_up(observed),
+        _scaling_down(observed, now),
+        machines_ready(observed.machines, "MachinesReady"),
+        machines_up_to_date(observed.machines, "MachinesUpToDate", now),
+        remediating(observed.machines, unhealthy_message(observed.machines, _BY_WHOM)),
+        _deleting(observed, now),
+    ]
+    changes: Fields = {
+        "selector": text(deployment.spec.selector),
+        "replicas": total(sets, lambda one: one.status.replicas),
+        "readyReplicas": total(sets, lambda one: one.status.ready_replicas),
+        "availableReplicas": available,
+        "upToDateReplicas": total(sets, lambda one: one.status.up_to_date_replicas),
+        "versions": to_builtin(joined_versions(version for one in sets for version in one.status.versions)),
+        "phase": _phase(observed),
+    }
+    return status_patch(
+        MACHINE_DEPLOYMENT,
+        deployment,
+        changes,
+        conditions,
+        legacy=_legacy(limits, new, available or 0),
+        summary=("Available",),
+        deprecated=_deprecated(sets, new, available or 0),
+        now=now,
+    )
+
+
+def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
+    """The patch that says whether the MachineDeployment is paused, and nothing else; None if that is said."""
+    return status_patch(MACHINE_DEPLOYMENT, observed.deployment, {}, [_paused(observed)], now=now, observe=False)
+
+
+def is_complete(observed: Observed, replicas: int) -> bool:
+    """Whether all Machines are those of the template, and available."""
+    counters = ("replicas", "up_to_date_replicas", "available_replicas")
+    return all(
+        (total(observed.sets, lambda one, name=name: getattr(one.status, name)) or 0) == replicas  # type: ignore[misc]
+        for name in counters
+    )
+
+
+def _current(observed: Observed) -> int:
+    return total(observed.sets, lambda one: one.status.replicas) or 0
+
+
+def _wanted(observed: Observed) -> int:
+    return 0 if is_deleting(observed.deployment) else observed.deployment.spec.replicas or 0
+
+
+def _phase(observed: Observed) -> str:
+    if observed.deployment.spec.replicas is None:
+        return MachineDeploymentPhase.UNKNOWN.value
+    if is_deleting(observed.deployment):
+        return MachineDeploymentPhase.SCALING_DOWN.value
+    current, wanted = _current(observed), _wanted(observed)
+    if current == wanted:
+        return MachineDeploymentPhase.RUNNING.value
+    return (MachineDeploymentPhase.SCALING_UP if current < wanted else MachineDeploymentPhase.SCALING_DOWN).value
+
+
+def _paused(observed: Observed) -> Condition:
+    paused = observed.cluster is not None and bool(observed.cluster.spec.paused)
+    return paused_condition(MACHINE_DEPLOYMENT.kind, observed.deployment, cluster_paused=paused)
+
+
+def _available(observed: Observed, limits: Limits, available: int | None) -> Condition:
+    deployment = observed.deployment
+    if deployment.spec.replicas is None:
+        message = "Waiting for spec.replicas set"
+        return Condition(type="Available", status="Unknown", reason="WaitingForReplicasSet", message=message)
+    if available is None:
+        message = "Waiting for status.availableReplicas set"
+        return Condition(type="Available", status="Unknown", reason="WaitingForAvailableReplicasSet", message=message)
+    needed = limits.replicas - limits.max_unavailable
+    if available >= needed:
+        return Condition(type="Available", status="True", reason="Available", message="")
+    message = f"{available} available replicas, at least {needed} required"
+    if limits.strategy == ROLLING_UPDATE:
+        rolling = deployment.spec.rollout.strategy.rolling_update
+        message += (
+            f" (spec.strategy.rollout.maxUnavailable is {rolling.max_unavailable or 0}, spec.replicas is"
+            f" {limits.replicas})"
+        )
+    if is_deleting(deployment):
+        message = "Deletion in progress"
+    return Condition(type="Available", status="False", reason="NotAvailable", message=message)
+
+
+def _rolling_out(observed: Observed) -> Condition:
+    found = [find_condition(machine.status.conditions, "UpToDate") for machine in observed.machines]
+    outdated = [condition for condition in found if condition is not None and condition.status == "False"]
+    if not outdated:
+        return Condition(type="RollingOut", status="False", reason="NotRollingOut", message="")
+    lines = {line for condition in outdated for line in condition.message.split("\n") if condition.message}
+    reasons = sorted(lines, key=lambda line: (not line.startswith("* Version"), line))
+    message = "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *reasons])
+    return Condition(type="RollingOut", status="True", reason="RollingOut", message=message)
+
+
+def _scaling_up(observed: Observed) -> Condition:
+    if (waiting := _no_replicas(observed, "ScalingUp")) is not None:
+        return waiting
+    current, wanted, missing = _current(observed), _wanted(observed), _missing(observed)
+    if current >= wanted:
+        message = f"Scaling up would be blocked {missing}" if missing and not is_deleting(observed.deployment) else ""
+        return Condition(type="ScalingUp", status="False", reason="NotScalingUp", message=message)
+    message = f"Scaling up from {current} to {wanted} replicas" + (f" is blocked {missing}" if missing else "")
+    return Condition(type="ScalingUp", status="True", reason="ScalingUp", message=message)
+
+
+def _scaling_down(observed: Observed, now: datetime) -> Condition:
+    if (waiting := _no_replicas(observed, "ScalingDown")) is not None:
+        return waiting
+    current, wanted = _current(observed), _wanted(observed)
+    if current <= wanted:
+        return Condition(type="ScalingDown", status="False", reason="NotScalingDown", message="")
+    message = f"Scaling down from {current} to {wanted} replicas{_stale(observed, now)}"
+    return Condition(type="ScalingDown", status="True", reason="ScalingDown", message=message)
+
+
+def _deleting(observed: Observed, now: datetime) -> Condition:
+    if not is_deleting(observed.deployment):
+        return Condition(type="Deleting", status="False", reason="NotDeleting", message="")
+    machines, sets = len(observed.machines), len(observed.sets)
+    message = "Deletion completed"
+    if machines:
+        message = f"Deleting {machines} Machine{'' if machines == 1 else 's'}{_stale(observed, now)}"
+    elif sets:
+        message = f"Deleting {sets} MachineSets"
+    return Condition(type="Deleting", status="True", reason="Deleting", message=message)
+
+
+def _no_replicas(observed: Observed, condition: str) -> Condition | None:
+    if observed.deployment.spec.replicas is not None:
+        return None
+    message = "Waiting for spec.replicas set"
+    return Condition(type=condition, status="Unknown", reason="WaitingForReplicasSet", message=message)
+
+
+def _missing(observed: Observed) -> str:
+    found = (observed.bootstrap, observed.infrastructure)
+    kinds = [external.reference.kind for external in found if external is not None and external.is_missing]
+    return f"because {' and '.join(kinds)} do{'es' if len(kinds) == 1 else ''} not exist" if kinds else ""
+
+
+def _stale(observed: Observed, now: datetime) -> str:
+    message = stale_message(observed.machines, now)
+    return f"\n* {message}" if message else ""
+
+
+def _deprecated(sets: Sequence[MachineSet], new: MachineSet | None, available: int) -> Fields:
+    wanted = sum(one.spec.replicas or 0 for one in sets)
+    return {
+        "updatedReplicas": (new.status.replicas or 0) if new is not None else 0,
+        "readyReplicas": total(sets, lambda one: one.status.ready_replicas) or 0,
+        "availableReplicas": available,
+        "unavailableReplicas": max(wanted - available, 0),
+    }
+
+
+def _legacy(limits: Limits, new: MachineSet | None, available: int) -> list[LegacyCondition | None]:
+    """Conditions of version v1beta1, the summary aside."""
+    needed = limits.replicas - limits.max_unavailable
+    message = f"Minimum availability requires {needed} replicas, current {available} available"
+    is_enough = available >= needed
+    mine = legacy_false("Available", "WaitingForAvailableMachines", WARNING, message)
+    if new is None:
+        of_set: LegacyCondition | None = legacy_false(
+            "MachineSetReady", "WaitingForMachineSet", INFO, f"{MACHINE_SET.kind} not found"
+        )
+    else:
+        fallback = legacy_false("MachineSetReady", "WaitingForMachineSet", INFO)
+        of_set = legacy_mirror(legacy_conditions(new), "MachineSetReady", fallback=fallback)
+    return [legacy_true("Available") if is_enough else mine, of_set]

@@ -1,0 +1,83 @@
+"""What of a template makes new Machines when it changes, and which MachineSet is that of the template.
+
+Version, bootstrap, infrastructure and failure domain do; everything else is changed in place.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment/mdutil/util.go (MachineTemplateUpToDate,
+FindNewAndOldMachineSets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.meta import to_builtin
+from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.hashing import stable_hash
+from ironbell.kube.decision import Fields
+
+FOLLOWED_IN_PLACE = ("clusterName", "providerID", "minReadySeconds", "readinessGates", "deletion", "taints")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The MachineSets of a MachineDeployment, told apart."""
+
+    new: MachineSet | None
+    old: tuple[MachineSet, ...] = ()
+    reason: str = ""
+    """Why there is no new one."""
+
+
+def rollout_fields(template_spec: object) -> Fields:
+    """Of a template's spec what makes new Machines when it changes, as plain data."""
+    spec: Fields = to_builtin(template_spec)
+    return {name: value for name, value in spec.items() if name not in FOLLOWED_IN_PLACE}
+
+
+def template_hash(deployment: MachineDeployment) -> int:
+    """The hash that goes into the label of MachineSets and Machines."""
+    return stable_hash(rollout_fields(deployment.spec.template.spec))
+
+
+def is_of_template(machine_set: MachineSet, deployment: MachineDeployment) -> bool:
+    """Whether a MachineSet's Machines are those that the template asks for."""
+    return rollout_fields(machine_set.spec.template.spec) == rollout_fields(deployment.spec.template.spec)
+
+
+def rollout_after(deployment: MachineDeployment) -> datetime | None:
+    """The moment after which MachineSets from before it are old."""
+    after = deployment.spec.rollout.after
+    return parse_rfc3339(after) if after else None
+
+
+def told_apart(deployment: MachineDeployment, sets: Sequence[MachineSet], now: datetime) -> Found:
+    """The MachineSet of the template, most replicas and then the oldest first, and all others."""
+    if not sets:
+        return Found(None, (), "no MachineSets exist for the MachineDeployment")
+    ordered = sorted(sets, key=_by_size)
+    matching = [machine_set for machine_set in ordered if is_of_template(machine_set, deployment)]
+    after = rollout_after(deployment)
+    candidates = matching
+    if after is not None and after <= now:
+        candidates = [one for one in matching if _created(one) >= after]
+    if candidates:
+        new = candidates[0]
+        return Found(new, tuple(one for one in ordered if one is not new))
+    reason = "no MachineSet matches the template"
+    if matching and after is not None:
+        reason = f"no MachineSet was created after spec.rollout.after, {deployment.spec.rollout.after}"
+    return Found(None, tuple(ordered), reason)
+
+
+def _by_size(machine_set: MachineSet) -> tuple[int, str, str]:
+    meta = machine_set.metadata
+    return (-(machine_set.spec.replicas or 0), meta.creation_timestamp or "", meta.name)
+
+
+def _created(machine_set: MachineSet) -> datetime:
+    created = machine_set.metadata.creation_timestamp
+    return parse_rfc3339(created) if created else datetime.max.replace(tzinfo=UTC)
