@@ -25,4 +25,3 @@ def test_a_template_gives_a_name(template: str, name: str) -> None:
 def test_a_template_that_gives_no_name_is_refused(template: str) -> None:
     with pytest.raises(NameTemplateError):
         render_name(template, "prod", "abcde", SET)
-
