@@ -1,0 +1,225 @@
+"""One site on virtual time, in one thread: a management cluster, the controllers under test, and a cloud.
+
+Run it on a `virtualtime.VirtualLoop`. The seed decides everything that is random: names, jitter, how far caches lag,
+what goes wrong. `crash` kills the controllers where they are and starts them anew with empty memory; the management
+cluster and the cloud live on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import Api, NotFound, PatchType, WriteOptions
+from ironbell.api.core.secret import SECRET, Secret
+from ironbell.api.kind import Kind
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness, SeededRandomness
+from ironbell.kube.client import Client
+from ironbell.kube.controller import Controller
+from ironbell.kube.decision import Key
+from ironbell.kube.runtime import Manager
+from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.controllers import controllers as provider_controllers
+from ironbell.lab.sim.host import HostFault, HostPlan
+from ironbell.lab.sim.kinds import definitions
+from ironbell.lab.sim.links import Links
+from ironbell.lab.sim.trouble import Trouble, TroubledApi
+from ironbell.lab.sim.virtualtime import VirtualClock
+from ironbell.workload.access import Workloads
+from ironbell.workload.following import follow, kubeconfigs_from
+
+LOOK_S = 1.0
+
+
+class NotReachedError(IronbellError):
+    """What was waited for did not come about in time; the message says what there is instead."""
+
+    reason = "NotReached"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What controllers under test are made with."""
+
+    api: Api
+    """The management cluster's, with its trouble."""
+    workloads: Workloads
+    cloud: Cloud
+    clock: Clock
+    randomness: Randomness
+    trouble: Trouble
+
+
+HostFaults = Callable[[HostPlan], HostFault] | None
+BuildControllers = Callable[[Surroundings], Sequence[Controller]]
+
+
+class ReplaySite:
+    """The site; see `open_site`."""
+
+    def __init__(
+        self, server: ApiServer, build: BuildControllers, *, seed: int, clock: Clock, lag_s: float, faults: HostFaults
+    ) -> None:
+        self.server = server
+        self.clock = clock
+        self.randomness = SeededRandomness(seed)
+        self.trouble = Trouble(SeededRandomness(seed + 1))
+        self.client = Client(server.client(ADMIN))
+        self.cloud = Cloud(
+            self._secret,
+            clock=clock,
+            randomness=SeededRandomness(seed + 2),
+            endpoint=_endpoint,
+            fault_of=faults,
+        )
+        self.crashes = 0
+        self._build = build
+        self._lag_s = lag_s
+        self._product: asyncio.Task[None] | None = None
+        self._provider: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the provider's controllers and those under test. Cancellation point."""
+        provider = Manager(
+            self.server.client(ADMIN), component="simulation", clock=self.clock, randomness=SeededRandomness(3)
+        )
+        for controller in provider_controllers(self.cloud, expose=self._expose):
+            provider.add(controller)
+        self._provider = asyncio.create_task(provider.run(), name="simulated provider")
+        self._product = asyncio.create_task(self._run(), name="controllers")
+
+    async def stop(self) -> None:
+        """End all controllers. Cancellation point."""
+        for task in (self._product, self._provider):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def crash(self) -> None:
+        """Kill the controllers under test, and start them anew. Cancellation point."""
+        if self._product is not None:
+            self._product.cancel()
+            await asyncio.gather(self._product, return_exceptions=True)
+        self.crashes += 1
+        self._product = asyncio.create_task(self._run(), name="controllers")
+
+    async def _run(self) -> None:
+        api = TroubledApi(self.server.client(ADMIN), self.trouble)
+        links = Links(self.cloud, self.clock)
+        kubeconfigs = kubeconfigs_from(api)
+        async with Workloads(links, kubeconfigs, clock=self.clock, randomness=self.randomness) as workloads:
+            manager = Manager(
+                api,
+                component="ironbell",
+                clock=self.clock,
+                randomness=self.randomness,
+                lag_s=(lambda: self.randomness.fraction() * self._lag_s) if self._lag_s else None,
+            )
+            around = Surroundings(api, workloads, self.cloud, self.clock, self.randomness, self.trouble)
+            for controller in self._build(around):
+                manager.add(controller)
+            follow(workloads, manager.informers)
+            await manager.run()
+
+    async def apply(self, documents: Iterable[Mapping[str, Any]], *, manager: str = "kubectl") -> None:
+        """Apply manifests, in their order. Cancellation point."""
+        for document in documents:
+            group, _, version = document["apiVersion"].rpartition("/")
+            info = self.server.resources.by_kind(group, version, document["kind"])
+            if info is None:
+                raise NotFound(f"{document['apiVersion']} {document['kind']} is not served")
+            meta = document["metadata"]
+            await self.client.api.patch(
+                info.collection,
+                meta.get("namespace", "default") if info.namespaced else "",
+                meta["name"],
+                msgspec.json.encode(document),
+                patch_type=PatchType.APPLY,
+                options=WriteOptions(field_manager=manager, force=True),
+            )
+
+    async def until(self, is_it: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
+        """Until something holds, looked at every second. Cancellation point.
+
+        Raises:
+            NotReachedError: it does not, in that time.
+        """
+        end_s = self.clock.monotonic() + within_s
+        while not await is_it():
+            self._require_alive()
+            if self.clock.monotonic() >= end_s:
+                raise NotReachedError(say())
+            await asyncio.sleep(LOOK_S)
+
+    async def all(self, kind: Kind[Any]) -> list[Any]:
+        """All objects of a kind, as the management cluster holds them."""
+        return (await self.client.list(kind)).items
+
+    def _require_alive(self) -> None:
+        for task in (self._product, self._provider):
+            if task is not None and task.done():
+                task.result()
+                raise NotReachedError(f"{task.get_name()} ended")
+
+    async def _secret(self, key: Key) -> Secret:
+        return await self.client.get(SECRET, *key)
+
+    async def _expose(self, key: Key) -> Endpoint:
+        return self.cloud.cluster(key).endpoint
+
+
+@asynccontextmanager
+async def open_site(
+    seed: int,
+    build: BuildControllers,
+    *,
+    kinds: Iterable[Mapping[str, Any]],
+    compile_rule: CompileRule | None = None,
+    prepare: Callable[[ApiServer], None] | None = None,
+    lag_s: float = 0.05,
+    faults: HostFaults = None,
+) -> AsyncIterator[ReplaySite]:
+    """A site with controllers that run.
+
+    Args:
+        seed: of everything random.
+        build: makes the controllers under test, anew after every crash.
+        kinds: their CustomResourceDefinitions; the provider's are added.
+        compile_rule: for validation rules.
+        prepare: is given the API server first: for admission.
+        lag_s: by how much at most each change reaches a cache late.
+        faults: what is wrong with each host that is powered on.
+    """
+    clock = VirtualClock(asyncio.get_running_loop())
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(
+            ApiServer.open(
+                None,
+                clock=clock,
+                randomness=SeededRandomness(seed),
+                definitions=[*kinds, *definitions()],
+                compile_rule=compile_rule,
+            )
+        )
+        if prepare is not None:
+            prepare(server)
+        site = ReplaySite(server, build, seed=seed, clock=clock, lag_s=lag_s, faults=faults)
+        await stack.enter_async_context(site.cloud)
+        await site.start()
+        stack.push_async_callback(site.stop)
+        yield site
+
+
+def _endpoint(key: Key) -> Endpoint:
+    return Endpoint(f"{key[1]}.{key[0]}.sim", 6443)
