@@ -160,14 +160,15 @@ class RunningController:
             try:
                 if relevant is not None and not relevant(old, new):
                     return
-                keys = {key for obj in (old, new) if obj is not None for key in keys_of(obj, self._view)}
+                # Without those that are there twice, in an order that is always the same.
+                keys = dict.fromkeys(key for obj in (old, new) if obj is not None for key in keys_of(obj, self._view))
             except Exception:
                 # A defect in one mapping must not end the informer that all controllers share.
                 self._meters.panics.inc()
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add_after(key, delay_s)
+                self.queue.add_spaced(key, delay_s)
 
         return changed
 
@@ -233,7 +234,7 @@ class RunningController:
 
     def _release(self, key: Key) -> None:
         self.facts.declare(key, ())
-        self.queue.forget(key)
+        self.queue.drop(key)
         self._waiting.pop(key, None)
 
     def _failed(self, key: Key, error: IronbellError) -> str:

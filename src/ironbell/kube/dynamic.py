@@ -124,7 +124,7 @@ class DynamicReads:
         self._add = add
         # Weak, so that what an ended informer held goes with it.
         self._known: WeakValueDictionary[Collection, Informer[Unstructured]] = WeakValueDictionary()
-        self._waiting: dict[Collection, set[Key]] = {}
+        self._waiting: dict[Collection, dict[Key, None]] = {}
 
     def look_up(self, kind: Kind[Unstructured], key: Key) -> Unstructured | Unsynced | None:
         """The object; None if there is none."""
@@ -151,7 +151,7 @@ class DynamicReads:
 
     def _wait_for(self, where: Collection, informer: Informer[Unstructured]) -> Unsynced:
         if self._readers.observing is not None:
-            self._waiting.setdefault(where, set()).add(self._readers.observing)
+            self._waiting.setdefault(where, {})[self._readers.observing] = None
         return Unsynced(informer.kind, informer.problem)
 
     def _listen(self, where: Collection, informer: Informer[Unstructured]) -> None:
@@ -170,8 +170,10 @@ class DynamicReads:
         def state_changed() -> None:
             if self._known.get(where) is not informer:
                 return
-            waiting = self._waiting.pop(where, set())
-            for key in waiting if informer.has_synced else waiting.union(self._readers.of_kind(where)):
+            waiting = self._waiting.pop(where, {})
+            if not informer.has_synced:
+                waiting.update(dict.fromkeys(self._readers.of_kind(where)))
+            for key in waiting:
                 self._add(key)
 
         informer.add_handler(changed)

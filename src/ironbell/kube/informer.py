@@ -206,8 +206,9 @@ class Informer(Generic[R]):
             if not page.continue_token:
                 break
             options = ListOptions(self._selector, PAGE, page.continue_token)
-        for key in self.store.held_keys() - listed:
-            self._remove(key)
+        for key in self.store.held_keys():
+            if key not in listed:
+                self._remove(key)
         self._version = page.resource_version
         self._number = 0
         self._advance(version_number(page.resource_version))

@@ -42,6 +42,13 @@ facts_asked = Counter("ironbell_facts_asked", "Questions put to the world outsid
 facts_failed = Counter("ironbell_facts_failed", "Questions that failed.", ["controller", "question"])
 facts_held = Gauge("ironbell_facts_held", "Answers held.", ["controller"])
 
+object_phases = Gauge("ironbell_objects", "Objects of a kind by their phase.", ["kind", "phase"])
+object_conditions = Gauge(
+    "ironbell_object_conditions",
+    "Objects of a kind that have a condition with a status.",
+    ["kind", "condition", "status"],
+)
+
 informer_errors = Counter("ironbell_informer_errors", "Lists and watches that failed.", ["kind"])
 informer_undecodable = Counter("ironbell_informer_undecodable", "Objects left out for their form.", ["kind"])
 events_dropped = Counter("ironbell_events_dropped", "Events not written, for their number or a failure.", ["why"])

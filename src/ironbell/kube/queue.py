@@ -52,6 +52,7 @@ class WorkQueue:
         self._again: dict[Key, Priority] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[Key, int] = {}
+        self._taken: dict[Key, float] = {}
         self._workers: deque[asyncio.Future[None]] = deque()
         self._fresh_in_a_row = 0
         self._closed = False
@@ -103,6 +104,17 @@ class WorkQueue:
             self._delayed.pop(key)[1].cancel()
         self._delayed[key] = (due, loop.call_at(due, self._fire, key))
 
+    def add_spaced(self, key: Key, spacing_s: float) -> None:
+        """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
+
+        However many changes ask for a key, it is looked at once per spacing, and once after the last of them.
+        """
+        if spacing_s <= 0 or key in self._fresh:
+            self.add(key)
+            return
+        taken_s = self._taken.get(key)
+        self.add_after(key, 0.0 if taken_s is None else taken_s + spacing_s - self._clock.monotonic())
+
     def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
         """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""
         failures = self._failures.get(key, 0) + 1
@@ -115,6 +127,11 @@ class WorkQueue:
     def forget(self, key: Key) -> None:
         """The key succeeded: its next failure is the first."""
         self._failures.pop(key, None)
+
+    def drop(self, key: Key) -> None:
+        """The key's object is gone: nothing about it needs to be remembered."""
+        self.forget(key)
+        self._taken.pop(key, None)
 
     def failures(self, key: Key) -> int:
         """How often the key failed in a row."""
@@ -168,6 +185,7 @@ class WorkQueue:
         now_s = self._clock.monotonic()
         self._wait_time.observe(now_s - since)
         self._processing[key] = now_s
+        self._taken[key] = now_s
         if key in self._delayed:
             self._delayed.pop(key)[1].cancel()
         return key

@@ -21,7 +21,8 @@ class Readers:
 
     def __init__(self) -> None:
         self._read: dict[Key, frozenset[Read]] = {}
-        self._by_object: dict[Read, set[Key]] = {}
+        # Dicts for sets whose order is always the same.
+        self._by_object: dict[Read, dict[Key, None]] = {}
         self._observing: Key | None = None
         self._now: set[Read] = set()
 
@@ -45,7 +46,7 @@ class Readers:
             for read in before - now:
                 self._drop(read, key)
             for read in now - before:
-                self._by_object.setdefault(read, set()).add(key)
+                self._by_object.setdefault(read, {})[key] = None
             if now:
                 self._read[key] = now
             else:
@@ -61,12 +62,12 @@ class Readers:
         """The keys that read this object."""
         return self._by_object.get((where, key), ())
 
-    def of_kind(self, where: Collection) -> set[Key]:
+    def of_kind(self, where: Collection) -> Several[Key]:
         """The keys that read any object of this kind. Looks at all that is read: not for every event."""
-        return {key for (held, _name), keys in self._by_object.items() if held == where for key in keys}
+        return dict.fromkeys(key for (held, _name), keys in self._by_object.items() if held == where for key in keys)
 
     def _drop(self, read: Read, key: Key) -> None:
         keys = self._by_object[read]
-        keys.discard(key)
+        keys.pop(key, None)
         if not keys:
             del self._by_object[read]

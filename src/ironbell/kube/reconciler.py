@@ -110,7 +110,8 @@ class Watch(Generic[R]):
     reads: bool = False
     """Whether `Cache.readers` is to know who read an object of this kind."""
     delay_s: float = 0.0
-    """For how long changes are gathered before the keys are looked at: for roll-ups over many objects."""
+    """For roll-ups over many objects: a key that was looked at less than this ago waits until it is that long ago, so
+    that a thousand changes are a few looks. The first change after a quiet time is seen at once."""
 
 
 @dataclass(frozen=True)

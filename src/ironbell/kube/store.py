@@ -34,8 +34,9 @@ class Store(Generic[R]):
     def get(self, key: Key) -> R | None:
         return self._objects.get(key)
 
-    def held_keys(self) -> set[Key]:
-        return set(self._objects)
+    def held_keys(self) -> list[Key]:
+        """In the order in which they came."""
+        return list(self._objects)
 
     def list(self, namespace: str = "") -> Sequence[R]:
         keys: Iterable[Key] = self._namespaces.get(namespace, ()) if namespace else self._objects

@@ -11,6 +11,7 @@ from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.backoff import Backoff
 from ironbell.kube.queue import CONFLICTS, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.testing.clock import LoopClock
 
 A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
 
@@ -189,3 +190,46 @@ def test_no_key_is_lost_doubled_or_given_out_twice(steps: list[tuple[str, int]])
         assert {await q.get() for _ in range(len(q))} == owed
 
     asyncio.run(play())
+
+
+async def test_spaced_keys_come_at_once_then_once_per_spacing_and_once_after_the_last() -> None:
+    queue = WorkQueue("q", randomness=SeededRandomness(1), clock=LoopClock())
+    loop, taken = asyncio.get_running_loop(), []
+
+    async def work() -> None:
+        while True:
+            key = await queue.get()
+            taken.append((key[1], loop.time()))
+            queue.done(key)
+
+    worker = asyncio.create_task(work())
+    start = loop.time()
+    for _ in range(40):
+        queue.add_spaced(("n", "a"), 5.0)
+        await asyncio.sleep(0.3)
+    queue.add_spaced(("n", "b"), 5.0)
+    await asyncio.sleep(60)
+    assert [(name, round(at - start, 1)) for name, at in taken] == [
+        ("a", 0.0),
+        ("a", 5.0),
+        ("a", 10.0),
+        ("b", 12.0),
+        ("a", 15.0),
+    ]
+    assert queue.is_idle
+    queue.add_spaced(("n", "a"), 5.0)
+    queue.drop(("n", "a"))
+    await asyncio.sleep(0)
+    assert taken[-1] == ("a", loop.time())
+    worker.cancel()
+
+
+async def test_a_key_that_is_added_for_its_own_sake_does_not_wait() -> None:
+    queue = WorkQueue("q", randomness=SeededRandomness(1), clock=LoopClock())
+    queue.add(("n", "a"))
+    queue.done(await queue.get())
+    queue.add_spaced(("n", "a"), 5.0)
+    assert len(queue) == 0
+    queue.add(("n", "a"))
+    queue.done(await queue.get())
+    assert queue.is_idle

@@ -1,31 +1,37 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import generate_latest
+from prometheus_client import REGISTRY, generate_latest
 from structlog.testing import capture_logs
 
+from ironbell.api.client import PatchType
 from ironbell.api.kind import Collection
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import DONE, Decision, Effect, MergePatch, do, patch, patch_status, wait
+from ironbell.kube.decision import DONE, Decision, Effect, Key, MergePatch, do, patch, patch_status, wait
 from ironbell.kube.describe import describe
 from ironbell.kube.lag import LoopLag
+from ironbell.kube.reconciler import Cache, owned_by
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.example import (
+    RACK,
     SLOT,
     PowerState,
     RackReconciler,
+    RackState,
     Slot,
     SlotReconciler,
     SlotState,
@@ -228,3 +234,63 @@ async def test_lag_is_what_a_sleeper_oversleeps() -> None:
     assert figures.samples == 3
     assert figures.max_s == pytest.approx(0.2)
     assert figures.p50_s == pytest.approx(0.0, abs=1e-9)
+
+
+async def test_roll_ups_of_many_changes_are_few() -> None:
+    api, plugs = api_in_memory(), Plugs()
+    rack = next(controller for controller in plugs.controllers() if isinstance(controller.reconciler, RackReconciler))
+    counted: Counter[str] = Counter()
+
+    class Counting(RackReconciler):
+        watches = (replace(owned_by(RACK, SLOT), delay_s=1.0),)
+
+        def observe(self, cache: Cache, key: Key) -> RackState | None:
+            counted[key[1]] += 1
+            return super().observe(cache, key)
+
+    controller = replace(rack, reconciler=Counting())
+    await api.add_rack("r", 200)
+    async with running(api, controller) as manager:
+        await until(lambda: api.rack("r").status.slots == 200)
+        await until(lambda: manager.is_idle)
+        counted.clear()
+        started = asyncio.get_running_loop().time()
+        for number in range(200):
+            await api.patch(
+                SLOT.collection,
+                "default",
+                f"r-{number}",
+                b'{"status":{"power":"on"}}',
+                patch_type=PatchType.MERGE,
+                subresource="status",
+            )
+            await asyncio.sleep(0.01)
+        await until(lambda: api.rack("r").status.ready == 200)
+        await until(lambda: manager.is_idle)
+        assert asyncio.get_running_loop().time() - started < 5
+    # one look per second, and one at each own write
+    assert counted["r"] <= 8
+
+
+async def test_objects_are_counted_by_phase_and_conditions() -> None:
+    api, plugs = api_in_memory(), Plugs()
+    await api.add_rack("a", 1)
+
+    def held(status: str) -> float | None:
+        about = {"kind": "Rack", "condition": "Ready", "status": status}
+        return REGISTRY.get_sample_value("ironbell_object_conditions", about)
+
+    manager = Manager(api, clock=LoopClock(), randomness=SeededRandomness(1))
+    for controller in plugs.controllers():
+        manager.add(controller)
+    manager.tally(RACK)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(manager.run())
+        await until(lambda: held("True") == 1 and held("False") == 0)
+        await api.add_rack("b", 1)
+        await until(lambda: held("True") == 2)
+        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": "Rack", "phase": "None"}) == 2
+        await api.delete(RACK.collection, "default", "a")
+        await until(lambda: held("True") == 1)
+        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": "Rack", "phase": "None"}) == 1
+        manager.stop()
