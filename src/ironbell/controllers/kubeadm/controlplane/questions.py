@@ -1,0 +1,141 @@
+"""What the controller asks about the inside of a workload cluster.
+
+Nodes are asked for by `workload.questions`, from a watch. What is here costs requests each time it is asked: pods and
+objects of `kube-system` by name (pods are never listed), and etcd through a port-forward to one of its pods. The
+reconciler asks for it seldom while all is well, and anew before it acts on it.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{workload_cluster,workload_cluster_conditions}.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ironbell.kube.decision import Key, Question
+from ironbell.workload.etcd import Alarm, Member
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """What a pod's status says of one container; empty where it says nothing."""
+
+    waiting: str = ""
+    terminated: str = ""
+    last_exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """What matters of a static pod's status."""
+
+    phase: str = ""
+    conditions: tuple[tuple[str, str], ...] = ()
+    containers: tuple[ContainerView, ...] = ()
+
+    def condition(self, type_: str) -> str:
+        """The status of one of its conditions; Unknown if it has none."""
+        return next((status for name, status in self.conditions if name == type_), "Unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class PodAnswer:
+    """One static pod: what was seen of it, or why nothing was; neither means that there is none."""
+
+    node: str
+    component: str
+    pod: PodView | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentsView:
+    """Nodes with the control plane's label, and the static pods of the nodes that were asked for."""
+
+    labelled: tuple[str, ...]
+    pods: tuple[PodAnswer, ...]
+
+    def pod(self, node: str, component: str) -> PodAnswer | None:
+        """The pod of a component on a node; None if it was not asked for."""
+        return next((answer for answer in self.pods if (answer.node, answer.component) == (node, component)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Components(Question[ComponentsView]):
+    """The control plane's pods on these nodes, and which nodes carry its label."""
+
+    cluster: Key
+    nodes: tuple[str, ...]
+    etcd: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdView:
+    """An etcd cluster, as one of its members sees it."""
+
+    members: tuple[Member, ...]
+    leader_id: int
+    alarms: tuple[Alarm, ...] = ()
+
+    @property
+    def leader(self) -> Member | None:
+        """The leading member."""
+        return next((member for member in self.members if member.id == self.leader_id), None)
+
+    def named(self, name: str) -> Member | None:
+        """The member of this name, which is that of its node."""
+        return next((member for member in self.members if member.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdCluster(Question[EtcdView]):
+    """Members, leader and alarms; any of these nodes may be asked.
+
+    Fails with `EtcdUnreachableError` when none of them can be connected to, else with `EtcdError`.
+    """
+
+    cluster: Key
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KubeadmConfigMap(Question["str | None"]):
+    """`ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if there is no such ConfigMap."""
+
+    cluster: Key
+
+
+@dataclass(frozen=True, slots=True)
+class AddonsView:
+    """What runs of kube-proxy and CoreDNS; empty where there is none."""
+
+    kube_proxy_image: str = ""
+    coredns_image: str = ""
+    corefile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Addons(Question[AddonsView]):
+    """Images of kube-proxy and CoreDNS, and the Corefile."""
+
+    cluster: Key
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCertificate(Question[datetime]):
+    """When the certificate ends that the API server on a node shows."""
+
+    cluster: Key
+    node: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KubeconfigEnd(Question["datetime | None"]):
+    """When the client certificate in the Secret `<cluster>-kubeconfig` ends; None if there is no such Secret.
+
+    `version` is the Secret's resourceVersion: another content is another question.
+    """
+
+    cluster: Key
+    version: str
