@@ -1,0 +1,54 @@
+"""The deletion of a control plane, pure: after the workers, all Machines at once, and nothing about etcd.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcileDelete).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ironbell.api.cluster.machine import MACHINE
+from ironbell.controllers.kubeadm.controlplane.marks import Mark
+from ironbell.controllers.kubeadm.controlplane.model import is_deleting
+from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
+from ironbell.controllers.kubeadm.controlplane.observed import Observed
+from ironbell.controllers.kubeadm.controlplane.progress import stale_machines
+from ironbell.controllers.kubeadm.controlplane.text import listed
+from ironbell.kube.decision import Action, delete, patch
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """Where a deletion stands; `done` when the finalizer may go."""
+
+    mark: Mark
+    actions: tuple[Action, ...] = ()
+    done: bool = False
+
+
+def next_step(observed: Observed, now: datetime) -> Deletion:
+    """What to do for a control plane that is being deleted."""
+    if not observed.machines:
+        return Deletion(Mark("True", "DeletionCompleted", "Deletion completed"), done=True)
+    waits = []
+    if observed.pools:
+        waits.append(f"* MachinePools: {listed(observed.pools, _MOST_NAMES)}")
+    if observed.workers:
+        waits.append(f"* Machines: {listed(observed.workers, _MOST_NAMES)}")
+    if waits:
+        message = "KubeadmControlPlane deletion blocked because following objects still exist:"
+        return Deletion(Mark("True", "WaitingForWorkersDeletion", "\n".join([message, *waits])))
+    actions: list[Action] = []
+    for machine in observed.machines:
+        if ANNOTATION_HOOK in machine.metadata.annotations:
+            actions.append(patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_HOOK: None}}}))
+        if not is_deleting(machine):
+            actions.append(delete(MACHINE, machine))
+    count = len(observed.machines)
+    message = f"Deleting {count} Machine{'s' if count > 1 else ''}"
+    if stale := stale_machines(observed.machines, now):
+        message = f"{message} and {stale}"
+    return Deletion(Mark("True", "WaitingForMachineDeletion", message), tuple(actions))

@@ -1,0 +1,61 @@
+"""Members of etcd that no Machine stands for are taken out, one at a time: which, and whether it is safe, pure.
+
+That is what is left when a Machine went without its member: by force, or because it was never known which was its.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcileEtcdMembers).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ironbell.controllers.kubeadm.controlplane.etcdhealth import orphans_of
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node, is_deleting, moment
+from ironbell.controllers.kubeadm.controlplane.quorum import etcd_forecast
+from ironbell.workload.etcd import Member
+
+_STARTUP: Final = timedelta(seconds=20)
+"""How long the member on a new node may go without its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A member to be taken out; `blocked` says why it must not be."""
+
+    member: Member
+    blocked: str = ""
+
+
+def orphan_to_remove(plane: ControlPlane, now: datetime) -> Orphan | None:
+    """The next member to be taken out; None if there is none, or one may yet turn out to be a Machine's."""
+    view = plane.inside.etcd
+    if not plane.etcd_managed or not plane.machines or view is None or plane.inside.nodes_error:
+        return None
+    orphans = sorted(orphans_of(plane, view), key=lambda member: (member.name, member.id))
+    if not orphans or any(not has_node(machine) for machine in plane.machines):
+        return None
+    if any(not member.name for member in orphans) and _has_new_node(plane, now):
+        return None
+    member = orphans[0]
+    if not member.name:
+        # nobody will start it: its Machine is gone
+        return Orphan(member)
+    forecast = etcd_forecast(view.members, view.alarms, plane.member_health(), without=member.name)
+    if forecast.safe:
+        return Orphan(member)
+    return Orphan(
+        member,
+        f"etcd member {member.name} does not have a corresponding Machine, it must be removed from the cluster but "
+        "this operation can lead to quorum loss. Please check the etcd status",
+    )
+
+
+def _has_new_node(plane: ControlPlane, now: datetime) -> bool:
+    for machine in plane.machines:
+        node = plane.inside.nodes.get(machine.status.node_ref.name)
+        since = moment(node.creation_timestamp) if node is not None and not is_deleting(machine) else None
+        if since is not None and now - since < _STARTUP:
+            return True
+    return False

@@ -1,0 +1,167 @@
+"""A control plane as the decisions see it: one frozen value with all that was observed.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/control_plane.go, util/collections/machine_filters.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
+from ironbell.api.meta import Condition
+from ironbell.base.clock import parse_rfc3339
+from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition, pod_conditions
+from ironbell.controllers.kubeadm.controlplane.questions import ComponentsView, EtcdCluster, EtcdView
+from ironbell.kube.conditions import find_condition, is_true
+from ironbell.kube.decision import Fields
+from ironbell.workload.questions import NodeView
+
+Body = Mapping[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What is known of the workload cluster; None where it could not be asked, with the reason beside it."""
+
+    nodes: Mapping[str, NodeView] = field(default_factory=dict)
+    """By name; those of our Machines."""
+    nodes_error: str = ""
+    components: ComponentsView | None = None
+    components_error: str = ""
+    etcd: EtcdView | None = None
+    etcd_error: str = ""
+    """How it begins is the condition's message."""
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """A KubeadmControlPlane with its Machines, their parts, and the inside of its cluster."""
+
+    kcp: KubeadmControlPlane
+    cluster: Cluster
+    machines: tuple[Machine, ...] = ()
+    """Ours, by name, deleting ones included."""
+    configs: Mapping[str, Fields] = field(default_factory=dict)
+    """Specs of KubeadmConfigs by the name of their Machine, in plain data."""
+    infra: Mapping[str, Body] = field(default_factory=dict)
+    """Infrastructure machines by the name of their Machine."""
+    inside: Inside = field(default_factory=Inside)
+    outdated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Why Machines are not up to date, by their name."""
+    etcd_question: EtcdCluster | None = None
+    """What `inside.etcd` is the answer to."""
+
+    @property
+    def etcd_managed(self) -> bool:
+        """Whether etcd runs on the Machines."""
+        external = self.kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external
+        return not external.endpoints
+
+    @property
+    def initialized(self) -> bool:
+        return bool(self.kcp.status.initialization.control_plane_initialized)
+
+    @property
+    def deleting(self) -> bool:
+        return self.kcp.metadata.deletion_timestamp is not None
+
+    @property
+    def desired(self) -> int:
+        """How many Machines there shall be."""
+        return self.kcp.spec.replicas if self.kcp.spec.replicas is not None else 1
+
+    @property
+    def domains(self) -> list[str]:
+        """Failure domains for control planes."""
+        return [domain.name for domain in self.cluster.status.failure_domains if domain.control_plane]
+
+    @property
+    def needs_rollout(self) -> list[Machine]:
+        """Machines to be replaced; those that go already are not among them."""
+        return [m for m in self.machines if m.metadata.name in self.outdated and not is_deleting(m)]
+
+    @property
+    def up_to_date(self) -> list[Machine]:
+        return [m for m in self.machines if m.metadata.name not in self.outdated]
+
+    @property
+    def deleting_machines(self) -> list[Machine]:
+        return [m for m in self.machines if is_deleting(m)]
+
+    @property
+    def to_be_remediated(self) -> list[Machine]:
+        """Unhealthy Machines that this controller is to replace."""
+        return [m for m in self.machines if is_unhealthy(m) and is_false(m, MachineCondition.OWNER_REMEDIATED)]
+
+    def healthy_components(self) -> list[str]:
+        """Names of Machines on which all pods of the control plane are healthy."""
+        return [m.metadata.name for m in self.machines if all_true(m, pod_conditions(self.etcd_managed))]
+
+    def member_health(self) -> dict[str, bool]:
+        """Whether etcd members are healthy, by their name, which is the node's."""
+        hosts = [machine for machine in self.machines if has_node(machine)]
+        return {host.status.node_ref.name: condition_true(host, MachineCondition.ETCD_MEMBER) for host in hosts}
+
+    def member_name(self, machine: Machine) -> str:
+        """The name of the etcd member on a Machine, or empty."""
+        if has_node(machine):
+            return machine.status.node_ref.name
+        provider_id = machine.spec.provider_id
+        named = [node.name for node in self.inside.nodes.values() if provider_id and node.provider_id == provider_id]
+        return named[0] if len(named) == 1 else ""
+
+
+def is_deleting(machine: Machine) -> bool:
+    return machine.metadata.deletion_timestamp is not None
+
+
+def has_node(machine: Machine) -> bool:
+    return bool(machine.status.node_ref.name)
+
+
+def condition(machine: Machine, type_: str) -> Condition | None:
+    """A v1beta2 condition of a Machine."""
+    return find_condition(machine.status.conditions, type_)
+
+
+def condition_true(machine: Machine, type_: str) -> bool:
+    return is_true(machine.status.conditions, type_)
+
+
+def is_false(machine: Machine, type_: str) -> bool:
+    found = condition(machine, type_)
+    return found is not None and found.status == "False"
+
+
+def all_true(machine: Machine, types: Iterable[str]) -> bool:
+    return all(condition_true(machine, type_) for type_ in types)
+
+
+def is_unhealthy(machine: Machine) -> bool:
+    """Whether a MachineHealthCheck found it so."""
+    return is_false(machine, HEALTH_CHECK_SUCCEEDED)
+
+
+def names(machines: Iterable[Machine]) -> list[str]:
+    return sorted(machine.metadata.name for machine in machines)
+
+
+def created(machine: Machine) -> datetime:
+    """When a Machine was created."""
+    return moment(machine.metadata.creation_timestamp) or _EPOCH
+
+
+def oldest(machines: Sequence[Machine]) -> Machine:
+    """The oldest of some Machines, by name among those of one age."""
+    return min(machines, key=lambda m: (created(m), m.metadata.name))
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time as the API writes it; None for none, or for what is no time."""
+    return parse_rfc3339(text) if text else None

@@ -1,0 +1,252 @@
+"""What the reconciler of KubeadmControlPlanes gathers from the caches, and what wakes it.
+
+Secrets are watched without their contents. Machines of the cluster that are not ours matter only when they come and go:
+the deletion of a control plane waits for the workers.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane
+(initControlPlaneScope, ClusterToKubeadmControlPlane).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
+from ironbell.api.cluster.cluster import CLUSTER, Cluster
+from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.machinepool import MACHINE_POOL, MachinePool
+from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
+from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
+from ironbell.api.meta import Resource
+from ironbell.contract import external
+from ironbell.contract.cluster_secrets import Purpose, parse_secret_name, secret_name
+from ironbell.contract.external import External
+from ironbell.contract.owners import group_of
+from ironbell.controllers.kubeadm.controlplane.model import has_node, is_deleting
+from ironbell.controllers.kubeadm.controlplane.questions import (
+    Addons,
+    AddonsView,
+    Components,
+    ComponentsView,
+    EtcdCluster,
+    EtcdView,
+    KubeadmConfigMap,
+    KubeconfigEnd,
+)
+from ironbell.kube.decision import Fact, Key
+from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeView
+
+LABEL_CLUSTER: Final = "cluster.x-k8s.io/cluster-name"
+LABEL_CONTROL_PLANE: Final = "cluster.x-k8s.io/control-plane"
+KIND: Final = KUBEADM_CONTROL_PLANE.kind
+
+
+def cluster_of(kcp: Resource) -> str:
+    """The name of the Cluster that owns a control plane; empty before it does."""
+    owners = [owner for owner in kcp.metadata.owner_references if owner.kind == CLUSTER.kind]
+    return next((owner.name for owner in owners if group_of(owner.api_version) == CLUSTER.group), "")
+
+
+def _place(namespace: str, cluster: str) -> list[str]:
+    return [f"{namespace}/{cluster}"] if cluster else []
+
+
+BY_CLUSTER: Final = Index(
+    KUBEADM_CONTROL_PLANE, "kcp-cluster", lambda kcp: _place(kcp.metadata.namespace, cluster_of(kcp))
+)
+MACHINES_BY_CLUSTER: Final = Index(
+    MACHINE, "kcp-machine-cluster", lambda machine: _place(machine.metadata.namespace, machine.spec.cluster_name)
+)
+CONTROL_PLANE_MACHINES: Final = Index(
+    MACHINE,
+    "kcp-control-plane-machine",
+    lambda machine: (
+        _place(machine.metadata.namespace, machine.metadata.labels.get(LABEL_CLUSTER, ""))
+        if LABEL_CONTROL_PLANE in machine.metadata.labels
+        else []
+    ),
+)
+POOLS_BY_CLUSTER: Final = Index(
+    MACHINE_POOL, "kcp-pool-cluster", lambda pool: _place(pool.metadata.namespace, pool.spec.cluster_name)
+)
+INDEXES: Final[Sequence[Index[Any]]] = (BY_CLUSTER, MACHINES_BY_CLUSTER, CONTROL_PLANE_MACHINES, POOLS_BY_CLUSTER)
+
+
+def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    reference = cluster.spec.control_plane_ref
+    return [(cluster.metadata.namespace, reference.name)] if reference.kind == KIND else []
+
+
+def _in_cluster(namespace: str, cluster: str, cache: Cache) -> list[Key]:
+    return [kcp.key for place in _place(namespace, cluster) for kcp in cache.indexed(BY_CLUSTER, place)]
+
+
+def _of_member(member: Machine | MachinePool, cache: Cache) -> Iterable[Key]:
+    return _in_cluster(member.metadata.namespace, member.spec.cluster_name, cache)
+
+
+def _of_config(config: KubeadmConfig, cache: Cache) -> Iterable[Key]:
+    if LABEL_CONTROL_PLANE not in config.metadata.labels:
+        return []
+    return _in_cluster(config.metadata.namespace, config.metadata.labels.get(LABEL_CLUSTER, ""), cache)
+
+
+def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
+    parsed = parse_secret_name(secret.metadata.name)
+    return [] if parsed is None else _in_cluster(secret.metadata.namespace, parsed[0], cache)
+
+
+def _comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
+    return old is None or new is None
+
+
+WATCHES: Final[Sequence[Watch[Any]]] = (
+    Watch(CLUSTER, _of_cluster),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE),
+    Watch(MACHINE, _of_member, _comes_or_goes),
+    Watch(MACHINE_POOL, _of_member, _comes_or_goes),
+    Watch(KUBEADM_CONFIG, _of_config),
+    Watch(SECRET_METADATA, _of_secret),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the inside of the cluster; None was never asked."""
+
+    connection: Fact[ConnectionState] | None = None
+    nodes: Mapping[str, Fact[NodeView | None] | None] = field(default_factory=dict)
+    components: Fact[ComponentsView] | None = None
+    etcd: Fact[EtcdView] | None = None
+    kubeadm_config: Fact[str | None] | None = None
+    addons: Fact[AddonsView] | None = None
+    kubeconfig_end: Fact[datetime | None] | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions behind `Facts`."""
+
+    connection: Connection
+    nodes: Mapping[str, NodeByName]
+    components: Components
+    etcd: EtcdCluster
+    kubeadm_config: KubeadmConfigMap
+    addons: Addons
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A KubeadmControlPlane and all that it depends on."""
+
+    kcp: KubeadmControlPlane
+    cluster: Cluster | None = None
+    machines: tuple[Machine, ...] = ()
+    """Control plane Machines of the cluster that this control plane owns, by name."""
+    strays: tuple[Machine, ...] = ()
+    """Control plane Machines of the cluster that nobody, or somebody else, controls."""
+    workers: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    """Workers and pools are gathered while the control plane is being deleted only."""
+    configs: Mapping[str, KubeadmConfig] = field(default_factory=dict)
+    """KubeadmConfigs by the name of their Machine."""
+    infra: Mapping[str, External] = field(default_factory=dict)
+    template: External | None = None
+    secrets: Mapping[Purpose, SecretMetadata] = field(default_factory=dict)
+    asked: Asked | None = None
+    facts: Facts = field(default_factory=Facts)
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Gather; None if the control plane is gone."""
+    kcp = cache.get(KUBEADM_CONTROL_PLANE, *key)
+    if kcp is None:
+        return None
+    cluster = cache.get(CLUSTER, key[0], cluster_of(kcp)) if cluster_of(kcp) else None
+    if cluster is None:
+        return Observed(kcp)
+    place = _place(*cluster.key)[0]
+    everybody = cache.indexed(CONTROL_PLANE_MACHINES, place)
+    machines = tuple(machine for machine in everybody if is_controlled_by(machine, kcp))
+    goes = kcp.metadata.deletion_timestamp is not None
+    mine = {machine.key for machine in machines}
+    workers = [m.metadata.name for m in cache.indexed(MACHINES_BY_CLUSTER, place) if m.key not in mine] if goes else []
+    pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
+    asked = _asked(cluster.key, machines, kcp)
+    secrets = _secrets(cache, cluster.key)
+    return Observed(
+        kcp,
+        cluster,
+        machines,
+        strays=tuple(machine for machine in everybody if machine.key not in mine),
+        workers=tuple(sorted(workers)),
+        pools=tuple(sorted(pools)),
+        configs=_configs(cache, machines),
+        infra={
+            machine.metadata.name: external.look_up(cache, machine.spec.infrastructure_ref, key[0])
+            for machine in machines
+        },
+        template=external.look_up(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
+        secrets=secrets,
+        asked=asked,
+        facts=_facts(cache, asked, kubeconfig_question(cluster.key, secrets)),
+    )
+
+
+def is_controlled_by(obj: Resource, owner: Resource) -> bool:
+    """Whether the owner is the object's controller."""
+    return any(ref.controller and ref.uid == owner.metadata.uid for ref in obj.metadata.owner_references)
+
+
+def kubeconfig_question(cluster: Key, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
+    """The question when the kubeconfig ends; None if there is none."""
+    secret = secrets.get(Purpose.KUBECONFIG)
+    return None if secret is None else KubeconfigEnd(cluster, secret.metadata.resource_version)
+
+
+def _asked(cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
+    managed = not kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external.endpoints
+    with_node = [machine for machine in machines if has_node(machine)]
+    nodes = tuple(sorted(machine.status.node_ref.name for machine in with_node))
+    # a Machine that goes has pods that may end at any moment, and an etcd member that is no good to ask
+    lasting = tuple(sorted(machine.status.node_ref.name for machine in with_node if not is_deleting(machine)))
+    return Asked(
+        Connection(cluster),
+        {node: NodeByName(cluster, node) for node in nodes},
+        Components(cluster, lasting, managed),
+        EtcdCluster(cluster, lasting or nodes),
+        KubeadmConfigMap(cluster),
+        Addons(cluster),
+    )
+
+
+def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Facts:
+    return Facts(
+        connection=cache.fact(asked.connection),
+        nodes={name: cache.fact(question) for name, question in asked.nodes.items()},
+        components=cache.fact(asked.components),
+        etcd=cache.fact(asked.etcd),
+        kubeadm_config=cache.fact(asked.kubeadm_config),
+        addons=cache.fact(asked.addons),
+        kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig),
+    )
+
+
+def _configs(cache: Cache, machines: Iterable[Machine]) -> dict[str, KubeadmConfig]:
+    found = {}
+    for machine in machines:
+        reference = machine.spec.bootstrap.config_ref
+        if reference.kind == KUBEADM_CONFIG.kind:
+            config = cache.get(KUBEADM_CONFIG, machine.metadata.namespace, reference.name)
+            if config is not None:
+                found[machine.metadata.name] = config
+    return found
+
+
+def _secrets(cache: Cache, cluster: Key) -> dict[Purpose, SecretMetadata]:
+    found = {purpose: cache.get(SECRET_METADATA, cluster[0], secret_name(cluster[1], purpose)) for purpose in Purpose}
+    return {purpose: secret for purpose, secret in found.items() if secret is not None}

@@ -1,0 +1,329 @@
+"""The controller of KubeadmControlPlanes.
+
+A pass looks at the whole: certificates, the Machines and their parts, the inside of the cluster. It writes what it has
+found out, and then takes one step (`steps`). docs/guide tells what users see.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
+from ironbell.api.cluster.cluster import CLUSTER, Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
+from ironbell.api.meta import to_builtin
+from ironbell.contract.conditions import set_condition
+from ironbell.contract.external import State
+from ironbell.contract.name_templates import NameTemplateError
+from ironbell.contract.owners import owner_reference, owners_patch, with_owner
+from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.contract.versions import Version, find_version
+from ironbell.controllers.kubeadm.controlplane import adoption, deletion, upkeep
+from ironbell.controllers.kubeadm.controlplane.assess import Assessed, assess, machine_status_patches, with_mark
+from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
+from ironbell.controllers.kubeadm.controlplane.creating import Slot, settle, slot
+from ironbell.controllers.kubeadm.controlplane.desired import machine_sync, part_sync
+from ironbell.controllers.kubeadm.controlplane.look import Look, Sight, look, needs
+from ironbell.controllers.kubeadm.controlplane.marks import Mark
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true
+from ironbell.controllers.kubeadm.controlplane.names import (
+    FINALIZER,
+    ConditionType,
+    MachineCondition,
+    health_conditions,
+)
+from ironbell.controllers.kubeadm.controlplane.observed import INDEXES, WATCHES, Observed, observe
+from ironbell.controllers.kubeadm.controlplane.remediated import recovered
+from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
+from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
+from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, next_step
+from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, Need, Waiting, do, wait
+from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.patches import status_change
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+_NO_INFRASTRUCTURE: Final = "Waiting for Cluster status.infrastructureReady to be true"
+_HEALTH: Final = frozenset({ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY})
+_NO_ENDPOINT: Final = "Waiting for Cluster spec.controlPlaneEndpoint to be set"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was observed, with the place of the next Machine."""
+
+    observed: Observed
+    place: Slot | None = None
+    naming_problem: str = ""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What precedes the next step: actions of its own, the view of the inside, and what is to be known."""
+
+    actions: tuple[Action, ...]
+    seen: Look
+    certificates: Mark | None
+    needs: tuple[Need[Any], ...] = ()
+    ready: bool = False
+    """Whether the cluster is so far that Machines are made."""
+
+
+class ControlPlaneReconciler:
+    """Keeps the Machines of a control plane, their etcd, and what the cluster trusts."""
+
+    name = "capi-kubeadmcontrolplane"
+    kind: AnyKind = KUBEADM_CONTROL_PLANE
+    watches: Sequence[Watch[Any]] = (*WATCHES, DEFINITIONS)
+    indexes: Sequence[Index[Any]] = (*INDEXES, BY_GROUP_KIND)
+
+    def observe(self, cache: Cache, key: Key) -> Seen | None:
+        observed = observe(cache, key)
+        if observed is None or observed.cluster is None or observed.template is None:
+            return None if observed is None else Seen(observed)
+        try:
+            place = slot(cache, observed.kcp, observed.cluster.metadata.name, observed.template)
+        except NameTemplateError as error:
+            return Seen(observed, naming_problem=error.message)
+        return Seen(observed, place)
+
+    def decide(self, seen: Seen, now: datetime) -> Decision:
+        observed = seen.observed
+        kcp, cluster = observed.kcp, observed.cluster
+        if cluster is None:
+            return wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
+        if not has_finalizer(kcp, FINALIZER) and not is_deleting(kcp):
+            return do(add_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
+        if (paused := _paused(kcp, cluster, now)) is not None:
+            return paused
+        if observed.strays and not is_deleting(kcp):
+            return adoption.decide(observed)
+        version = find_version(kcp.spec.version)
+        if version is None:
+            return wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
+        if is_deleting(kcp):
+            return _deleting(observed, cluster, version, now)
+        if seen.place is None:
+            return wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
+        return _staying(observed, cluster, seen.place, version, now)
+
+
+def _paused(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> Decision | None:
+    """While paused nothing but the condition that says so is written."""
+    cluster_paused = bool(cluster.spec.paused)
+    condition = paused_condition(KUBEADM_CONTROL_PLANE.kind, kcp, cluster_paused=cluster_paused)
+    conditions = set_condition(kcp.status.conditions, condition, now=now, generation=kcp.metadata.generation)
+    pauses = is_paused(kcp, cluster_paused=cluster_paused)
+    if not pauses and any(held.type == ConditionType.PAUSED for held in kcp.status.conditions):
+        held = next(held for held in kcp.status.conditions if held.type == ConditionType.PAUSED)
+        if held.status == "False":
+            return None
+    status = msgspec.structs.replace(kcp.status, conditions=conditions)
+    change = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status)
+    return wait("Paused", condition.message, change) if pauses else do(change)
+
+
+def _plane(observed: Observed, cluster: Cluster, version: tuple[int, int, int], now: datetime) -> ControlPlane:
+    kcp = observed.kcp
+    spec: Fields = to_builtin(kcp.spec.kubeadm_config_spec)
+    configs: dict[str, Fields] = {name: to_builtin(config.spec) for name, config in observed.configs.items()}
+    infra = {name: found.obj.body for name, found in observed.infra.items() if found.obj is not None}
+    outdated = {}
+    for machine in observed.machines:
+        name = machine.metadata.name
+        why = reasons(kcp, spec, version, machine=machine, config=configs.get(name), infra=infra.get(name), now=now)
+        if why:
+            outdated[name] = why
+    asked = observed.asked
+    return ControlPlane(
+        kcp,
+        cluster,
+        observed.machines,
+        configs,
+        infra,
+        outdated=outdated,
+        etcd_question=None if asked is None else asked.etcd,
+    )
+
+
+def _core(version: Version) -> tuple[int, int, int]:
+    return version.major, version.minor, version.patch
+
+
+def _deleting(observed: Observed, cluster: Cluster, version: Version, now: datetime) -> Decision:
+    kcp = observed.kcp
+    found = deletion.next_step(observed, now)
+    plane = _plane(observed, cluster, _core(version), now)
+    assessed = assess(plane, look(observed, now), now)
+    report = Report(deleting=found.mark)
+    status = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status_of(assessed, report, now))
+    if found.done:
+        return do(status, remove_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
+    written = machine_status_patches(observed.machines, assessed.plane.machines)
+    return wait(found.mark.reason, found.mark.message, *written, status, *found.actions)
+
+
+def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version, now: datetime) -> Decision:
+    plane = _plane(observed, cluster, _core(version), now)
+    prepared = _prepare(observed, cluster, plane, now)
+    plane = _with_certificates(plane, prepared.certificates, now)
+    assessed = assess(plane, prepared.seen, now)
+    assessed = replace(assessed, plane=replace(assessed.plane, machines=recovered(assessed.plane.machines)))
+    step = _step(observed, assessed, prepared, place, _core(version), now)
+    if step.machines is not None:
+        assessed = replace(assessed, plane=replace(assessed.plane, machines=step.machines))
+    template = observed.template
+    report = Report(
+        preflight=step.preflight,
+        template_missing=template is not None and template.state is State.MISSING,
+        certificates=prepared.certificates,
+        has_kubeadm_config=_has_kubeadm_config(observed),
+        initializes=step.initializes,
+    )
+    status = status_of(assessed, report, now)
+    kcp = observed.kcp
+    looks = (step.again, prepared.seen.again, next_change(kcp, observed.machines, now))
+    wakes = [when for when in looks if when is not None]
+    return Decision(
+        actions=(
+            *_template_owner(observed, cluster),
+            *_synced(observed, cluster, plane),
+            *machine_status_patches(observed.machines, assessed.plane.machines),
+            *_optional(status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status)),
+            *prepared.actions,
+            *(() if prepared.actions else step.actions),
+        ),
+        needs=tuple(prepared.needs),
+        waiting=step.waiting,
+        requeue_after_s=min(((when - now).total_seconds() + 1 for when in wakes), default=None),
+    )
+
+
+def _optional(action: Action | None) -> tuple[Action, ...]:
+    return () if action is None else (action,)
+
+
+def _prepare(observed: Observed, cluster: Cluster, plane: ControlPlane, now: datetime) -> Preparation:
+    """Everything up to where Machines matter."""
+    kcp, asked = observed.kcp, observed.asked
+    if not cluster.status.initialization.infrastructure_provisioned:
+        return Preparation((), Look(Sight.NOT_INITIALIZED, _NO_INFRASTRUCTURE), None)
+    credentials = authorities(observed, etcd_managed=plane.etcd_managed, initialized=plane.initialized)
+    endpoint = cluster.spec.control_plane_endpoint
+    if not endpoint.host or not endpoint.port:
+        seen = Look(Sight.NOT_INITIALIZED, _NO_ENDPOINT)
+        return Preparation(credentials.actions, seen, credentials.mark)
+    server = f"https://{_bracketed(endpoint.host)}:{endpoint.port}"
+    actions, wanted = kubeconfig(observed, server, now)
+    if asked is not None:
+        busy = _is_busy(plane)
+        wanted += needs(asked, observed.facts, initialized=plane.initialized, busy=busy)
+        wanted += upkeep.needs(kcp, asked, initialized=plane.initialized, rolls=bool(plane.needs_rollout), busy=busy)
+    return Preparation(
+        (*credentials.actions, *actions), look(observed, now), credentials.mark, tuple(wanted), ready=True
+    )
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_busy(plane: ControlPlane) -> bool:
+    """Whether something happens, or is wrong, so that it is looked at often."""
+    if len(plane.machines) != plane.desired or plane.outdated or plane.deleting_machines or plane.to_be_remediated:
+        return True
+    told = [c for c in plane.kcp.status.conditions if c.type in _HEALTH]
+    types = (*health_conditions(plane.etcd_managed), MachineCondition.LABELS_AND_TAINTS)
+    return any(c.status != "True" for c in told) or not all(all_true(machine, types) for machine in plane.machines)
+
+
+def _step(
+    observed: Observed,
+    assessed: Assessed,
+    prepared: Preparation,
+    place: Slot,
+    version: tuple[int, int, int],
+    now: datetime,
+) -> Step:
+    if not prepared.ready:
+        return Step(waiting=Waiting("WaitingForCluster", prepared.seen.message))
+    if prepared.actions:
+        return Step(waiting=Waiting("Credentials", "certificates and kubeconfig are being made"))
+    template = observed.template
+    if template is None:
+        return Step(waiting=Waiting("WaitingForTemplate", "spec.machineTemplate.spec.infrastructureRef names nothing"))
+    plane = assessed.plane
+    spec: Fields = to_builtin(observed.kcp.spec.kubeadm_config_spec)
+    situation = Situation(assessed, prepared.seen, place, template, spec, version, now)
+    if plane.needs_rollout and plane.initialized and prepared.seen.sight is Sight.SEEN:
+        before = upkeep.before_rollout(observed, spec, version)
+        if before is not None and not plane.deleting_machines:
+            return before
+    step = next_step(situation)
+    if not step.done:
+        return step
+    if leftover := settle(observed.kcp, place):
+        return replace(step, actions=tuple(leftover))
+    if prepared.seen.sight is not Sight.SEEN:
+        return step
+    steady = upkeep.steady(observed, plane, spec, version)
+    return replace(steady, machines=step.machines, again=step.again, waiting=steady.waiting or step.waiting)
+
+
+def _with_certificates(plane: ControlPlane, mark: Mark | None, now: datetime) -> ControlPlane:
+    """The control plane with its condition about certificates, which decisions read."""
+    if mark is None:
+        return plane
+    kcp = plane.kcp
+    conditions = with_mark(
+        kcp.status.conditions,
+        ConditionType.CERTIFICATES_AVAILABLE,
+        mark,
+        now=now,
+        generation=kcp.metadata.generation,
+    )
+    status = msgspec.structs.replace(kcp.status, conditions=conditions)
+    return replace(plane, kcp=msgspec.structs.replace(kcp, status=status))
+
+
+def _has_kubeadm_config(observed: Observed) -> bool:
+    fact = observed.facts.kubeadm_config
+    return fact is not None and fact.value is not None
+
+
+def _template_owner(observed: Observed, cluster: Cluster) -> Iterable[Action]:
+    """The Cluster owns the template, so that it goes and moves with it."""
+    template = observed.template
+    if template is None or template.obj is None or template.kind is None or template.is_deleting:
+        return ()
+    owners = with_owner(template.obj.metadata.owner_references, owner_reference(CLUSTER, cluster))
+    return _optional(owners_patch(template.kind, template.obj, owners))
+
+
+def _synced(observed: Observed, cluster: Cluster, plane: ControlPlane) -> Iterable[Action]:
+    """What Machines and their parts take over without being replaced."""
+    kcp, name = observed.kcp, cluster.metadata.name
+    found: list[Action | None] = []
+    for machine in observed.machines:
+        found.append(machine_sync(kcp, name, machine, etcd_managed=plane.etcd_managed))
+        found += _parts(observed, machine, name)
+    return [action for action in found if action is not None]
+
+
+def _parts(observed: Observed, machine: Machine, cluster: str) -> list[Action | None]:
+    kcp, found = observed.kcp, []
+    infra = observed.infra.get(machine.metadata.name)
+    if infra is not None and infra.obj is not None and infra.kind is not None and not is_deleting(machine):
+        found.append(part_sync(infra.kind, kcp, cluster, infra.obj))
+    config = observed.configs.get(machine.metadata.name)
+    if config is not None and not is_deleting(machine):
+        found.append(part_sync(KUBEADM_CONFIG, kcp, cluster, config))
+    return list(found)

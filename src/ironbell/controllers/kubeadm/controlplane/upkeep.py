@@ -1,0 +1,82 @@
+"""What a control plane keeps in step inside its cluster: kubeadm's configuration, kube-proxy, CoreDNS. Pure.
+
+`kubeadm-config` and kubeadm's roles are brought to the version to be before the first Machine of it joins; kube-proxy
+and CoreDNS follow when all Machines are there.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane/update.go
+(updateControlPlane).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
+from ironbell.base.errors import IronbellError
+from ironbell.controllers.kubeadm.controlplane.addons import coredns_change, kube_proxy_image
+from ironbell.controllers.kubeadm.controlplane.corefile import check_migration
+from ironbell.controllers.kubeadm.controlplane.effects import prepare_upgrade, set_coredns, set_kube_proxy
+from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
+from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_SKIP_COREDNS, ANNOTATION_SKIP_KUBE_PROXY
+from ironbell.controllers.kubeadm.controlplane.observed import Asked, Observed
+from ironbell.controllers.kubeadm.controlplane.steps import Step
+from ironbell.kube.decision import Fields, Need, Waiting
+
+_ROLLOUT_S: Final = 60.0
+_STEADY_S: Final = 600.0
+
+
+def needs(kcp: KubeadmControlPlane, asked: Asked, *, initialized: bool, rolls: bool, busy: bool) -> list[Need[Any]]:
+    """What has to be known for it."""
+    if not initialized:
+        return []
+    if rolls:
+        return [Need(asked.kubeadm_config, _ROLLOUT_S)]
+    return [] if busy or _skips_all(kcp) else [Need(asked.addons, _STEADY_S)]
+
+
+def before_rollout(observed: Observed, config_spec: Fields, version: tuple[int, int, int]) -> Step | None:
+    """What comes before the next Machine of a rollout; None if nothing does."""
+    fact, cluster = observed.facts.kubeadm_config, observed.cluster
+    if cluster is None or fact is None or fact.error is not None or fact.at is None:
+        return Step(waiting=Waiting("InProgress", "kubeadm-config of the workload cluster is being read"))
+    if not fact.value:
+        return Step(waiting=Waiting("KubeadmConfigMissing", "the workload cluster has no ConfigMap kubeadm-config"))
+    configuration: Fields = config_spec.get("clusterConfiguration", {})
+    try:
+        document = upgraded(fact.value, configuration, version)
+    except IronbellError as error:
+        return Step(waiting=Waiting(error.reason, error.message))
+    if document == fact.value:
+        return None
+    effect = prepare_upgrade(cluster.key, configuration, version)
+    return Step((effect,), Waiting("InProgress", "kubeadm-config of the workload cluster is being updated"))
+
+
+def steady(observed: Observed, plane: ControlPlane, config_spec: Fields, version: tuple[int, int, int]) -> Step:
+    """What is to be done once all Machines are what they should be."""
+    fact, kcp, cluster = observed.facts.addons, observed.kcp, plane.cluster.key
+    view = fact.value if fact is not None and fact.error is None else None
+    if view is None or plane.outdated or not plane.machines:
+        return Step(done=True)
+    configuration: Fields = config_spec.get("clusterConfiguration", {})
+    annotations = kcp.metadata.annotations
+    try:
+        if view.kube_proxy_image and ANNOTATION_SKIP_KUBE_PROXY not in annotations:
+            image = kube_proxy_image(view.kube_proxy_image, kcp.spec.version, configuration)
+            if image != view.kube_proxy_image:
+                return Step((set_kube_proxy(cluster, image),), Waiting("InProgress", "kube-proxy gets another image"))
+        if view.coredns_image and view.corefile and configuration and ANNOTATION_SKIP_COREDNS not in annotations:
+            change = coredns_change(view.coredns_image, configuration)
+            if change is not None:
+                check_migration(change.from_version, change.to_version)
+                effect = set_coredns(cluster, change, configuration, version)
+                return Step((effect,), Waiting("InProgress", "CoreDNS gets another image"))
+    except IronbellError as error:
+        return Step(waiting=Waiting(error.reason, error.message), done=True)
+    return Step(done=True)
+
+
+def _skips_all(kcp: KubeadmControlPlane) -> bool:
+    return {ANNOTATION_SKIP_COREDNS, ANNOTATION_SKIP_KUBE_PROXY} <= kcp.metadata.annotations.keys()
