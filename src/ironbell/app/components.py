@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.tink import controllers as tink
 
@@ -77,9 +78,17 @@ RUFIO = Component(
     [*rufio.READS, *_written(rufio.WRITES), *_EVENTS],
     ("bmc", "pbnj"),
 )
+KUBEADM_BOOTSTRAP = Component(
+    "kubeadm-bootstrap",
+    "KubeadmConfigs: what machines run at their first boot to become nodes.",
+    Role.CONTROLLERS,
+    [*kubeadm.BOOTSTRAP_READS, *_written(kubeadm.BOOTSTRAP_WRITES), *_EVENTS],
+    ("cabpk", "capi-kubeadm-bootstrap"),
+)
 COMPONENTS = (
     TINK_CONTROLLER,
     RUFIO,
+    KUBEADM_BOOTSTRAP,
     Component(
         SMEE,
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ironbell.api.client import Api
 from ironbell.app import roles
-from ironbell.app.components import RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.components import KUBEADM_BOOTSTRAP, RUFIO, TINK_CONTROLLER, Component
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_options import ElectionOptions
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.connect import connect
@@ -28,6 +30,9 @@ from ironbell.kube.connection import POD_FILES
 from ironbell.kube.controller import Controller
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import GRACE_S, Manager
+from ironbell.workload.access import Workloads
+from ironbell.workload.following import follow, kubeconfigs_from
+from ironbell.workload.kubeconfigs import http_link
 
 HAND_BACK_S = 5.0
 """Left of the grace period for handing back the Lease and ending sessions with BMCs."""
@@ -39,6 +44,30 @@ class LeaseLostError(IronbellError):
     reason = "LeaseLost"
 
 
+class Closable(Protocol):
+    """What is held open."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass
+class Ingredients:
+    """What controllers are made of."""
+
+    manager: Manager
+    api: Api
+    clock: Clock
+    randomness: Randomness
+    held: list[Closable] = field(default_factory=list)
+
+    def workloads(self) -> Workloads:
+        """Connections to all workload clusters that have a kubeconfig."""
+        workloads = Workloads(http_link, kubeconfigs_from(self.api), clock=self.clock, randomness=self.randomness)
+        follow(workloads, self.manager.informers)
+        self.held.append(workloads)
+        return workloads
+
+
 @dataclass
 class Controllers:
     """The controllers of one component. `run` returns after `stop`."""
@@ -46,7 +75,8 @@ class Controllers:
     name: str
     manager: Manager
     election: LeaderElection | None
-    access: BmcAccess | None
+    held: Sequence[Closable]
+    """What its controllers hold open: sessions with BMCs, connections to workload clusters."""
 
     async def run(self) -> None:
         """Run until stopped or cancelled.
@@ -57,8 +87,8 @@ class Controllers:
         try:
             await self.manager.run(self.election)
         finally:
-            if self.access is not None:
-                await self.access.close()
+            for one in self.held:
+                await one.close()
         if self.election is not None and self.election.was_lost:
             raise LeaseLostError(
                 f"{self.name} lost its lease {self.election.settings.name}; another replica takes over"
@@ -93,8 +123,8 @@ def make_controllers(
         randomness=randomness,
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
-    access = BmcAccess(api, connect) if component is RUFIO else None
-    for controller in _with_workers(_CONTROLLERS[component.name](access, clock), workers):
+    with_ = Ingredients(manager, api, clock, randomness)
+    for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
     settings = LeaseSettings(
         election.namespace or own_namespace(),
@@ -108,13 +138,13 @@ def make_controllers(
         component.name,
         manager,
         LeaderElection(api, settings, clock, randomness) if election.is_on else None,
-        access,
+        with_.held,
     )
 
 
 def controller_names() -> list[str]:
     """Names of all controllers, as metrics and `--workers` have them."""
-    return [*tink.WRITES, *rufio.WRITES]
+    return [*tink.WRITES, *rufio.WRITES, *kubeadm.WRITES]
 
 
 def own_namespace() -> str:
@@ -136,17 +166,23 @@ def _nobody_else(_controller: str) -> Api | None:
     return None
 
 
-def _tink(_access: BmcAccess | None, _clock: Clock) -> list[Controller]:
+def _tink(_with: Ingredients) -> list[Controller]:
     engine = TemplateEngine()
     return tink.controllers(engine, engine.parse, _nobody_else)
 
 
-def _rufio(access: BmcAccess | None, clock: Clock) -> list[Controller]:
-    assert access is not None  # noqa: S101
-    return rufio.controllers(access, clock, _nobody_else)
+def _rufio(with_: Ingredients) -> list[Controller]:
+    access = BmcAccess(with_.api, connect)
+    with_.held.append(access)
+    return rufio.controllers(access, with_.clock, _nobody_else)
 
 
-_CONTROLLERS: Mapping[str, Callable[[BmcAccess | None, Clock], list[Controller]]] = {
+def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:
+    return kubeadm.bootstrap_controllers(with_.workloads(), with_.api, with_.clock, with_.randomness, _nobody_else)
+
+
+_CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     TINK_CONTROLLER.name: _tink,
     RUFIO.name: _rufio,
+    KUBEADM_BOOTSTRAP.name: _kubeadm_bootstrap,
 }
