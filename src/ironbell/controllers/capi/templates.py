@@ -12,13 +12,14 @@ from ironbell.contract.external import External
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.templates import SUFFIX
 from ironbell.kube.decision import MergePatch
+from ironbell.kube.finalizers import is_deleting
 
 
 def owned_template(cluster: Cluster, template: External | None) -> MergePatch | None:
-    """The patch that makes the Cluster an owner of a template; None if it is, or if there is none."""
+    """The patch that makes the Cluster an owner of a template; None if it is, if there is none, or if it goes."""
     if template is None or not template.is_found or not template.reference.kind.endswith(SUFFIX):
         return None
-    kind, obj = template.found
-    if template.is_deleting:
+    if is_deleting(cluster) or template.is_deleting:
         return None
+    kind, obj = template.found
     return owners_patch(kind, obj, with_owner(obj.metadata.owner_references, owner_reference(CLUSTER, cluster)))

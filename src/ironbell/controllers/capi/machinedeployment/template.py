@@ -17,6 +17,7 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.meta import to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hashing import stable_hash
+from ironbell.controllers.capi.machine_templates import differences
 from ironbell.kube.decision import Fields
 
 FOLLOWED_IN_PLACE = ("clusterName", "providerID", "minReadySeconds", "readinessGates", "deletion", "taints")
@@ -45,7 +46,7 @@ def template_hash(deployment: MachineDeployment) -> int:
 
 def is_of_template(machine_set: MachineSet, deployment: MachineDeployment) -> bool:
     """Whether a MachineSet's Machines are those that the template asks for."""
-    return rollout_fields(machine_set.spec.template.spec) == rollout_fields(deployment.spec.template.spec)
+    return not differences(machine_set.spec.template, deployment.spec.template)
 
 
 def rollout_after(deployment: MachineDeployment) -> datetime | None:

@@ -1,0 +1,173 @@
+"""The controller of Clusters: brings together what providers say, counts what there is, and takes everything down.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.cluster import (
+    CLUSTER,
+    CLUSTER_CLASS,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_POOL,
+    MACHINE_SET,
+)
+from ironbell.api.cluster.names import FINALIZER_CLUSTER
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.contract.cluster_secrets import Purpose, secret_name
+from ironbell.contract.owners import owner_reference
+from ironbell.contract.paused import is_paused
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.cluster import conditions, deletion, status
+from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, TIMEOUT_S, KubeconfigArguments
+from ironbell.controllers.capi.cluster.observed import (
+    TEMPLATE_KINDS,
+    Observed,
+    comes_or_goes,
+    is_first_node,
+    machine_matters,
+    observe,
+    of_member,
+)
+from ironbell.controllers.capi.cluster.references import Progress, claimed, endpoint_noted, lost, progress, told
+from ironbell.controllers.capi.indexes import (
+    MACHINE_DEPLOYMENTS_OF_CLUSTER,
+    MACHINE_POOLS_OF_CLUSTER,
+    MACHINE_SETS_OF_CLUSTER,
+    MACHINES_OF_CLUSTER,
+)
+from ironbell.controllers.capi.machines import younger_until_s
+from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
+from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Key, Need, Waiting, do
+from ironbell.kube.finalizers import add_finalizer, is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.workload.questions import Connection
+
+ROLL_UP_S: Final = 1.0
+"""How long changes of sets and Machines are gathered before they are counted."""
+CONNECTION_S: Final = 3600.0
+"""Changes of the connection are pushed; this is for what might have been missed."""
+
+
+class ClusterReconciler:
+    """Keeps a Cluster's status, and takes the cluster down in order."""
+
+    name = CLUSTER_CONTROLLER
+    kind: AnyKind = CLUSTER
+    watches: Sequence[Watch[Any]] = (
+        *(Watch(kind, of_member, comes_or_goes) for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)),
+        Watch(MACHINE, of_member, is_first_node),
+        Watch(MACHINE, of_member, machine_matters, delay_s=ROLL_UP_S),
+        *(Watch(kind, of_member, delay_s=ROLL_UP_S) for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)),
+        read_by(CLUSTER_CLASS),
+        read_by(SECRET_METADATA),
+        DEFINITIONS,
+    )
+    indexes: Sequence[Index[Any]] = (
+        MACHINES_OF_CLUSTER,
+        MACHINE_SETS_OF_CLUSTER,
+        MACHINE_DEPLOYMENTS_OF_CLUSTER,
+        MACHINE_POOLS_OF_CLUSTER,
+        BY_GROUP_KIND,
+        TEMPLATE_KINDS,
+    )
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        return observe(cache, key)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        cluster = observed.cluster
+        if added := add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER):
+            return do(added)
+        if is_paused(cluster, cluster_paused=bool(cluster.spec.paused)):
+            why = Waiting("Paused", "the Cluster is paused")
+            return do(status.pause_change(observed, now), waiting=why)
+        reached = progress(observed)
+        if is_deleting(cluster):
+            return _deleting(observed, reached, now)
+        return _normal(observed, reached, now)
+
+
+def _deleting(observed: Observed, reached: Progress, now: datetime) -> Decision:
+    step = deletion.step(observed)
+    said = conditions.deleting(observed, step.reason, step.message)
+    actions: list[Action | None] = [*status.status_change(observed, reached, said, now), *step.actions]
+    waiting = None if step.is_last else Waiting(step.reason, step.message)
+    return do(*actions, needs=[_connection(observed)], waiting=waiting)
+
+
+def _normal(observed: Observed, reached: Progress, now: datetime) -> Decision:
+    cluster = observed.cluster
+    actions: list[Action | None] = [
+        endpoint_noted(cluster, reached),
+        *status.status_change(observed, reached, conditions.deleting(observed), now),
+        *claimed(observed),
+        *told(observed, reached),
+        _kubeconfig(observed, reached),
+    ]
+    return do(
+        *actions,
+        needs=[_connection(observed)],
+        waiting=_waiting(observed, reached),
+        requeue_after_s=_look_again_s(observed, now),
+    )
+
+
+def _connection(observed: Observed) -> Need[Any]:
+    return Need(Connection(observed.cluster.key), CONNECTION_S)
+
+
+def _kubeconfig(observed: Observed, reached: Progress) -> Effect | None:
+    """Made here only where no control plane object is there to make it."""
+    cluster = observed.cluster
+    is_ours = observed.control_plane is None and not observed.has_topology
+    if not is_ours or observed.has_kubeconfig or not observed.has_authority or not reached.has_endpoint:
+        return None
+    host = reached.endpoint.host
+    server = f"https://{f'[{host}]' if ':' in host else host}:{reached.endpoint.port}"
+    return Effect(
+        KUBECONFIG,
+        KubeconfigArguments(cluster.key, server, owner_reference(CLUSTER, cluster)),
+        timeout_s=TIMEOUT_S,
+    )
+
+
+def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
+    """What the cluster waits for, the first thing first."""
+    before = observed.cluster.status.initialization
+    for external, once, how in (
+        (observed.infrastructure, bool(before.infrastructure_provisioned), "provisioned"),
+        (observed.control_plane, bool(before.control_plane_initialized), "initialized"),
+    ):
+        if why := lost(external, once=once, how=how):
+            return Waiting("ReferencedObjectDeleted", why)
+        if external is not None and not external.is_found:
+            return Waiting("ReferencedObjectMissing", str(external))
+    if observed.has_topology and observed.infrastructure is None:
+        return Waiting("WaitingForTopology", "the topology has not made the cluster's objects yet")
+    if not reached.infrastructure_provisioned:
+        return Waiting("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
+    if not reached.has_endpoint:
+        return Waiting("WaitingForEndpoint", "no provider names the cluster's endpoint yet")
+    if not reached.control_plane_initialized:
+        return Waiting("WaitingForControlPlane", "the control plane is not initialized")
+    needs_key = observed.control_plane is None and not (observed.has_kubeconfig or observed.has_authority)
+    if needs_key and not observed.has_topology:
+        name = secret_name(observed.cluster.metadata.name, Purpose.CLUSTER_CA)
+        return Waiting("WaitingForAuthority", f"Secret {name} with the cluster's authority does not exist")
+    return None
+
+
+def _look_again_s(observed: Observed, now: datetime) -> float | None:
+    there = observed.descendants
+    moments = [younger_until_s([*there.control_plane_machines, *there.counted_workers], now)]
+    state = observed.connection.value if observed.connection is not None else None
+    if state is not None and not state.healthy and state.last_probe_success is not None:
+        left = (state.last_probe_success + conditions.GRACE - now).total_seconds()
+        moments.append(left + 1.0 if left >= 0 else None)
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,138 @@
+"""What a decision about a Cluster depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.common import ConditionGate
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
+from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.meta import Resource
+from ironbell.api.unstructured import Unstructured
+from ironbell.contract.cluster_secrets import Purpose, secret_name
+from ironbell.contract.external import External, look_up
+from ironbell.contract.references import NoSuchKindError, resolve
+from ironbell.contract.templates import SUFFIX
+from ironbell.controllers.capi.cluster.descendants import Descendants, descendants
+from ironbell.controllers.capi.indexes import cluster_keys
+from ironbell.kube.decision import AnyKind, Fact, Key
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Unsynced
+from ironbell.workload.questions import Connection, ConnectionState
+
+
+def _template_keys(definition: KindDefinition) -> list[str]:
+    return ["template"] if definition.spec.names.kind.endswith(SUFFIX) else []
+
+
+TEMPLATE_KINDS: Final[Index[KindDefinition]] = Index(KIND_DEFINITION, "capi-template-kind", _template_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A Cluster with everything that it refers to, and everything that belongs to it."""
+
+    cluster: Cluster
+    descendants: Descendants
+    infrastructure: External | None = None
+    control_plane: External | None = None
+    connection: Fact[ConnectionState] | None = None
+    gates: tuple[ConditionGate, ...] = ()
+    """Further conditions that its availability depends on."""
+    has_kubeconfig: bool = False
+    has_authority: bool = False
+    templates: tuple[tuple[AnyKind, Unstructured], ...] = ()
+    """While it is being deleted: templates that it owns."""
+    unlisted_templates: str = ""
+    """While it is being deleted: a kind of templates that is not known yet, with what is wrong."""
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether a ClusterClass makes its objects."""
+        return bool(self.cluster.spec.topology.class_ref.name)
+
+
+def machine_matters(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a Machine's change is one that its Cluster counts or tells of."""
+    if old is None or new is None:
+        return True
+    return _counted(old) != _counted(new)
+
+
+def is_first_node(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a control plane Machine has just got its Node: without a control plane object that starts everything."""
+    if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
+        return False
+    return bool(new.status.node_ref.name) and (old is None or not old.status.node_ref.name)
+
+
+def comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
+    """Whether an object is new, gone, or about to go."""
+    return old is None or new is None or is_deleting(old) != is_deleting(new)
+
+
+def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:
+    """The Cluster that an object's label names."""
+    return [(obj.metadata.namespace, value.partition("/")[2]) for value in cluster_keys(obj)]
+
+
+def _counted(machine: Machine) -> tuple[Any, ...]:
+    wanted = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded")
+    told = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in wanted]
+    info = machine.status.node_info
+    return (sorted(told), machine.spec.version, info.kubelet_version if info is not None else "", is_deleting(machine))
+
+
+def observe(cache: Cache, key: Key) -> Observed | None:
+    """Gather what the decision needs."""
+    cluster = cache.get(CLUSTER, *key)
+    if cluster is None:
+        return None
+    namespace, spec = key[0], cluster.spec
+    plane, infrastructure = spec.control_plane_ref, spec.infrastructure_ref
+    alone = not plane.name
+    kubeconfig, authority = secret_name(key[1], Purpose.KUBECONFIG), secret_name(key[1], Purpose.CLUSTER_CA)
+    templates, unlisted = _templates(cache, cluster) if is_deleting(cluster) else ((), "")
+    return Observed(
+        cluster,
+        descendants(cache, cluster),
+        look_up(cache, infrastructure, namespace) if infrastructure.name else None,
+        look_up(cache, plane, namespace) if plane.name else None,
+        cache.fact(Connection(key)),
+        _gates(cache, cluster),
+        has_kubeconfig=alone and cache.get(SECRET_METADATA, namespace, kubeconfig) is not None,
+        has_authority=alone and cache.get(SECRET_METADATA, namespace, authority) is not None,
+        templates=templates,
+        unlisted_templates=unlisted,
+    )
+
+
+def _gates(cache: Cache, cluster: Cluster) -> tuple[ConditionGate, ...]:
+    """The Cluster's own gates, or those of its class."""
+    own, reference = cluster.spec.availability_gates, cluster.spec.topology.class_ref
+    if own or not reference.name:
+        return tuple(own)
+    found = cache.get(CLUSTER_CLASS, reference.namespace or cluster.metadata.namespace, reference.name)
+    return tuple(found.spec.availability_gates) if found is not None else ()
+
+
+def _templates(cache: Cache, cluster: Cluster) -> tuple[tuple[tuple[AnyKind, Unstructured], ...], str]:
+    """The templates that a Cluster owns, of whatever provider."""
+    found: list[tuple[AnyKind, Unstructured]] = []
+    definitions: Sequence[KindDefinition] = cache.indexed(TEMPLATE_KINDS, "template")
+    for definition in definitions:
+        try:
+            kind = resolve(cache, definition.spec.group, definition.spec.names.kind).kind
+        except NoSuchKindError:
+            continue
+        objects = cache.dynamic_owned(kind, cluster.metadata.uid)
+        if isinstance(objects, Unsynced):
+            return (), f"{kind.kind} cannot be read yet" + (f": {objects.problem}" if objects.problem else "")
+        found += [(kind, obj) for obj in objects]
+    return tuple(found), ""

@@ -1,0 +1,139 @@
+"""The status of a Cluster: phase, flags, counters, both sets of conditions.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller_status.go,
+cluster_controller_phases.go (conditions of version v1beta1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import ClusterPhase
+from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.conditions import conditions_of, set_condition
+from ironbell.contract.conditions.legacy import (
+    INFO,
+    legacy_conditions,
+    legacy_false,
+    legacy_mirror,
+    legacy_true,
+)
+from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.external import External
+from ironbell.contract.infrastructure import InfrastructureCluster
+from ironbell.controllers.capi.cluster import conditions as made
+from ironbell.controllers.capi.cluster import counters
+from ironbell.controllers.capi.cluster.observed import Observed
+from ironbell.controllers.capi.cluster.references import Progress
+from ironbell.controllers.capi.status import status_patch
+from ironbell.kube.decision import Action, Fields, MergePatch, emit
+from ironbell.kube.finalizers import is_deleting
+
+
+def phase_of(observed: Observed, progress: Progress) -> str:
+    """How far the cluster is, in one word."""
+    spec = observed.cluster.spec
+    if is_deleting(observed.cluster):
+        return ClusterPhase.DELETING.value
+    if progress.infrastructure_provisioned and progress.has_endpoint:
+        return ClusterPhase.PROVISIONED.value
+    if spec.infrastructure_ref.name or spec.control_plane_ref.name:
+        return ClusterPhase.PROVISIONING.value
+    return ClusterPhase.PENDING.value
+
+
+def status_change(observed: Observed, progress: Progress, step: Condition, now: datetime) -> list[Action]:
+    """The patch that brings the status up to date, if it is not, and the event of a new phase."""
+    cluster, before = observed.cluster, observed.cluster.status
+    old: Fields = to_builtin(before)
+    phase = phase_of(observed, progress)
+    found = made.conditions(observed, step, now)
+    held = list(conditions_of(cluster))
+    for condition in found:
+        held = set_condition(held, condition, now=now, generation=cluster.metadata.generation)
+    flags = {
+        "infrastructureProvisioned": progress.infrastructure_provisioned,
+        "controlPlaneInitialized": progress.control_plane_initialized,
+    }
+    change = status_patch(
+        CLUSTER,
+        cluster,
+        {
+            "phase": phase,
+            "initialization": {name: True for name, value in flags.items() if value},
+            "failureDomains": to_builtin(list(progress.failure_domains)),
+            "controlPlane": counters.control_plane(observed).fields(old.get("controlPlane")),
+            "workers": counters.workers(observed).fields(old.get("workers")),
+        },
+        [*found, made.available_condition(observed, held)],
+        legacy=list(_legacy(observed, progress)),
+        summary=("ControlPlaneReady", "InfrastructureReady"),
+        deprecated=_failure(observed),
+        now=now,
+    )
+    actions: list[Action] = [change] if change is not None else []
+    if phase != before.phase:
+        message = f"Cluster {cluster.metadata.name} is {phase}"
+        actions.append(emit(CLUSTER, cluster, reason=phase, message=message))
+    return actions
+
+
+def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
+    """The patch that says whether the Cluster is paused, and nothing else; None if that is said."""
+    return status_patch(CLUSTER, observed.cluster, {}, [made.paused(observed)], now=now, observe=False)
+
+
+def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition | None]:
+    """Conditions of version v1beta1, the summary aside."""
+    infrastructure, plane = observed.infrastructure, observed.control_plane
+    if infrastructure is None:
+        if progress.infrastructure_provisioned:
+            yield legacy_true("InfrastructureReady")
+    else:
+        provisioned = infrastructure.is_found and InfrastructureCluster.of(infrastructure).provisioned
+        yield _mirrored(observed, infrastructure, "InfrastructureReady", "WaitingForInfrastructure", fine=provisioned)
+    if plane is not None:
+        initialized = plane.is_found and ControlPlane.of(plane).initialized
+        yield _mirrored(observed, plane, "ControlPlaneReady", "WaitingForControlPlane", fine=initialized)
+    if progress.control_plane_initialized:
+        yield legacy_true("ControlPlaneInitialized")
+    elif plane is not None and plane.is_found and not plane.is_deleting:
+        message = "Waiting for control plane provider to indicate the control plane has been initialized"
+        yield legacy_false("ControlPlaneInitialized", "WaitingForControlPlaneProviderInitialized", INFO, message)
+    elif plane is None and not observed.has_topology and not is_deleting(observed.cluster):
+        message = "Waiting for the first control plane machine to have its status.nodeRef set"
+        yield legacy_false("ControlPlaneInitialized", "MissingNodeRef", INFO, message)
+
+
+def _mirrored(observed: Observed, external: External, target: str, waits: str, *, fine: bool) -> LegacyCondition | None:
+    if external.obj is None:
+        is_gone = is_deleting(observed.cluster) and external.is_missing
+        return legacy_false(target, "Deleted", INFO) if is_gone else None
+    fallback = legacy_true(target) if fine else legacy_false(target, waits, INFO)
+    if is_deleting(observed.cluster):
+        fallback = legacy_false(target, "Deleting", INFO)
+    return legacy_mirror(legacy_conditions(external.obj), target, fallback=fallback)
+
+
+def _failure(observed: Observed) -> Fields:
+    """What a provider says will never be well (v1beta1 contract)."""
+    found: Fields = {}
+    for external, reader in (
+        (observed.infrastructure, InfrastructureCluster),
+        (observed.control_plane, ControlPlane),
+    ):
+        if external is None or not external.is_found:
+            continue
+        said = reader.of(external)
+        if said.failure_reason:
+            found["failureReason"] = said.failure_reason
+        if said.failure_message:
+            kind, obj = external.found
+            found["failureMessage"] = (
+                f"Failure detected from referenced resource {kind.api_version}, Kind={kind.kind} with name"
+                f' "{obj.metadata.name}": {said.failure_message}'
+            )
+    return found
