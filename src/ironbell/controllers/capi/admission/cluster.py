@@ -1,0 +1,71 @@
+"""Clusters as they are written: what is filled in, and what is refused.
+
+What depends on a ClusterClass (variables, versions of a topology) is checked where the class is known.
+
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
+from ironbell.controllers.capi.admission import checks
+from ironbell.controllers.capi.admission.checks import at
+from ironbell.kube.decision import Fields
+
+
+def default(new: Fields, old: Fields | None) -> Fields:
+    """A Cluster whose topology's version starts with v."""
+    return checks.with_v(new, "spec", "topology", "version")
+
+
+def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
+    """What is wrong with a Cluster, its topology aside."""
+    return list(_problems(new, old))
+
+
+def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
+    yield from checks.name_problems(new)
+    spec, before = at(new, "spec") or {}, at(old, "spec") or {}
+    if not any(_refers(spec, name) for name in ("controlPlaneRef", "infrastructureRef")) and not _has_topology(spec):
+        yield forbidden("spec", "one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set")
+    for name in ("infrastructureRef", "controlPlaneRef"):
+        if _refers(before, name) and not _refers(spec, name):
+            yield forbidden(f"spec.{name}", "cannot be removed")
+    for name in ("pods", "services"):
+        blocks = at(spec, "clusterNetwork", name, "cidrBlocks")
+        yield from _block_problems(blocks, f"spec.clusterNetwork.{name}.cidrBlocks")
+    if _has_topology(before) and not _has_topology(spec):
+        yield forbidden("spec.topology", "cannot be removed from an existing Cluster")
+
+
+def _refers(spec: Fields, name: str) -> bool:
+    return bool(at(spec, name, "name"))
+
+
+def _has_topology(spec: Fields) -> bool:
+    return bool(at(spec, "topology", "classRef", "name"))
+
+
+def _block_problems(blocks: Any, path: str) -> Iterator[FieldProblem]:
+    for number, block in enumerate(blocks or ()):
+        if not _is_block(block):
+            yield invalid(f"{path}[{number}]", block, f"invalid CIDR address: {block}")
+
+
+def _is_block(text: str) -> bool:
+    address, slash, bits = text.partition("/")
+    if not slash or not (bits.isascii() and bits.isdecimal()) or bits != str(int(bits)):
+        return False
+    try:
+        ipaddress.ip_interface(f"{address}/{bits}")
+    except ValueError:
+        return False
+    return "%" not in address
+
+
+ADMISSION: Final = Admission(CLUSTER, default, validate)
