@@ -38,7 +38,7 @@ class Readers:
     def end(self) -> None:
         """What was read since `begin` is what its key reads."""
         key, self._observing = self._observing, None
-        if key is None or not (self._now or key in self._read):
+        if key is None:
             return
         before = self._read.get(key, frozenset())
         if before != self._now:

@@ -1,0 +1,1 @@
+"""The MachineHealthCheck controller."""

@@ -1,0 +1,303 @@
+"""Unhealthy Machines: marked, remediated while they are few, and left alone when nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ironbell.api.cluster.cluster import CLUSTER
+from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, MachineHealthCheck
+from ironbell.api.core.node import NodeCondition
+from ironbell.api.unstructured import dynamic_kind
+from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import (
+    MACHINES_AT_ONCE,
+    MachineHealthCheckReconciler,
+)
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Fields
+from ironbell.kube.testing import World
+from ironbell.kube.testing.crash import crash_check
+from ironbell.workload.access import NotConnected
+from ironbell.workload.questions import AllNodes, NodeView
+from support.machines import NODE_FINE
+
+REBOOT = dynamic_kind("remediation.example.io", "v1", "Reboot", "reboots")
+REBOOT_TEMPLATE = dynamic_kind("remediation.example.io", "v1", "RebootTemplate", "reboottemplates")
+TEMPLATE_REF = {"kind": "RebootTemplate", "name": "r", "apiVersion": "remediation.example.io/v1"}
+LOST = [{"type": "Ready", "status": "Unknown", "timeoutSeconds": 300}]
+
+
+@dataclass
+class Nodes:
+    """The nodes of the workload cluster."""
+
+    views: dict[str, NodeView] = field(default_factory=dict)
+    connected: bool = True
+
+
+def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
+    if not world.outside.connected:
+        raise NotConnected(("ns", "c"), last_error="timed out")
+    return tuple(world.outside.views.values())
+
+
+def since(kind: str, status: str = "True") -> Fields:
+    return {
+        "type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2025-12-01T00:00:00Z"
+    }  # fmt: skip
+
+
+def world_with(machines: int, *, spec: Fields | None = None, cluster: Fields | None = None) -> World:
+    world = World(outside=Nodes(), askers={AllNodes: all_nodes})
+    for kind in (REBOOT, REBOOT_TEMPLATE):
+        world.define(kind, {"cluster.x-k8s.io/v1beta2": "v1"})
+    status = {"conditions": [since("ControlPlaneInitialized"), since("InfrastructureReady")]}
+    world.add(CLUSTER, {"metadata": {"name": "c", "namespace": "ns"}, "spec": cluster or {}, "status": status})
+    for number in range(machines):
+        add_machine(world, f"m{number}")
+    check = {
+        "clusterName": "c",
+        "selector": {"matchLabels": {"pool": "p"}},
+        "checks": {"unhealthyNodeConditions": LOST},
+        **(spec or {}),
+    }
+    world.add(MACHINE_HEALTH_CHECK, {"metadata": {"name": "mhc", "namespace": "ns"}, "spec": check})
+    return world
+
+
+def add_machine(world: World, name: str, **metadata: Any) -> Machine:
+    labels = {"cluster.x-k8s.io/cluster-name": "c", "pool": "p", **metadata.pop("labels", {})}
+    world.outside.views[name] = NodeView(name, conditions=NODE_FINE)
+    return world.add(
+        MACHINE,
+        {
+            "metadata": {"name": name, "namespace": "ns", "labels": labels, **metadata},
+            "spec": {"clusterName": "c"},
+            "status": {"nodeRef": {"name": name}, "conditions": [since("InfrastructureReady")]},
+        },
+    )
+
+
+def lose(world: World, *names: str) -> None:
+    """Nothing has been heard of these nodes for long."""
+    for name in names:
+        lost = NodeCondition(type="Ready", status="Unknown", reason="Lost", last_transition_time="2025-12-31T00:00:00Z")
+        world.outside.views[name] = NodeView(name, conditions=(lost,))
+
+
+def settle(world: World, horizon_s: float = 0.0) -> MachineHealthCheck:
+    world.facts.clear()
+    world.settle(MachineHealthCheckReconciler(), horizon_s=horizon_s)
+    return world.require(MACHINE_HEALTH_CHECK, "ns", "mhc")
+
+
+def told(world: World, kind: str, name: str = "m0") -> tuple[str, str, str] | None:
+    found = find_condition(world.require(MACHINE, "ns", name).status.conditions, kind)
+    return None if found is None else (found.status, found.reason, found.message)
+
+
+def older(obj: Machine | MachineHealthCheck) -> Sequence[tuple[str, str, str, str]]:
+    deprecated = obj.status.deprecated
+    assert deprecated is not None
+    assert deprecated.v1beta1 is not None
+    return [(one.type, one.status, one.severity, one.reason) for one in deprecated.v1beta1.conditions]
+
+
+def test_healthy_machines_are_marked_and_counted() -> None:
+    world = world_with(3)
+    add_machine(world, "other", labels={"pool": "q"})
+    check = settle(world)
+    status = check.status
+    assert (status.expected_machines, status.current_healthy, status.remediations_allowed) == (3, 3, 3)
+    assert status.targets == ["m0", "m1", "m2"]
+    assert status.observed_generation == check.metadata.generation
+    assert told(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
+    assert told(world, "HealthCheckSucceeded", "other") is None
+    assert [(owner.kind, owner.name) for owner in check.metadata.owner_references] == [("Cluster", "c")]
+    assert check.metadata.labels == {"cluster.x-k8s.io/cluster-name": "c"}
+    allowed = find_condition(status.conditions, "RemediationAllowed")
+    assert allowed is not None
+    assert allowed.status == "True"
+    version = world.api.version
+    settle(world)
+    assert world.api.version == version
+
+
+def test_an_unhealthy_machine_is_handed_to_its_owner() -> None:
+    world = world_with(3)
+    lose(world, "m0")
+    check = settle(world)
+    cause = "Condition Ready on Node is reporting status Unknown with reason Lost for more than 5m0s"
+    assert told(world, "HealthCheckSucceeded") == ("False", "UnhealthyNode", f"Health check failed:\n  * {cause}")
+    assert told(world, "OwnerRemediated") == ("False", "WaitingForRemediation", "Waiting for remediation")
+    assert older(world.require(MACHINE, "ns", "m0")) == [
+        ("HealthCheckSucceeded", "False", "Warning", "UnhealthyNode"),
+        ("OwnerRemediated", "False", "Warning", "WaitingForRemediation"),
+    ]
+    assert check.status.current_healthy == 2
+    assert [event.reason for event in world.emitted] == ["MachineMarkedUnhealthy"]
+    assert told(world, "OwnerRemediated", "m1") is None
+
+
+def test_a_remediation_under_way_is_not_started_again() -> None:
+    world = world_with(1)
+    lose(world, "m0")
+    settle(world)
+    machine = world.require(MACHINE, "ns", "m0")
+    running = {**since("OwnerRemediated", "False"), "reason": "Remediating"}
+    world.set_status(MACHINE, machine, {"conditions": [since("InfrastructureReady"), running]})
+    settle(world)
+    found = told(world, "OwnerRemediated")
+    assert found is not None
+    assert found[1] == "Remediating"
+
+
+def test_a_machine_that_recovers_is_well_again() -> None:
+    world = world_with(1)
+    lose(world, "m0")
+    settle(world)
+    world.outside.views["m0"] = NodeView("m0", conditions=NODE_FINE)
+    settle(world)
+    assert told(world, "HealthCheckSucceeded") == ("True", "HealthCheckSucceeded", "")
+
+
+def test_too_many_are_marked_but_not_remediated() -> None:
+    world = world_with(4, spec={"remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "40%"}}})
+    lose(world, "m0", "m1")
+    check = settle(world)
+    message = (
+        "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy"
+        " (total: 4, unhealthy: 2, maxUnhealthy: 40%)"
+    )
+    found = find_condition(check.status.conditions, "RemediationAllowed")
+    assert found is not None
+    assert (found.status, found.reason, found.message) == ("False", "TooManyUnhealthy", message)
+    assert ("RemediationAllowed", "False", "Warning", "TooManyUnhealthy") in older(check)
+    assert told(world, "HealthCheckSucceeded") is not None
+    assert told(world, "OwnerRemediated") is None
+    assert check.status.remediations_allowed == 0
+    restricted = [event for event in world.emitted if event.reason == "RemediationRestricted"]
+    assert [event.message for event in restricted] == [message]
+
+
+def test_machines_that_may_become_unhealthy_count_against_the_limit() -> None:
+    world = world_with(3, spec={"remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": 1}}})
+    lose(world, "m0")
+    late = NodeCondition(type="Ready", status="Unknown", reason="Lost", last_transition_time="2026-01-01T00:00:00Z")
+    world.outside.views["m1"] = NodeView("m1", conditions=(late,))
+    check = settle(world)
+    assert check.status.current_healthy == 1
+    assert told(world, "OwnerRemediated") is None
+    settle(world, horizon_s=400)
+    assert told(world, "HealthCheckSucceeded", "m1") is not None
+
+
+def test_a_node_that_never_comes_is_found_by_time() -> None:
+    world = world_with(1, spec={"checks": {"nodeStartupTimeoutSeconds": 600}})
+    machine = world.require(MACHINE, "ns", "m0")
+    fresh = {**since("InfrastructureReady"), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    world.set_status(MACHINE, machine, {"nodeRef": None, "conditions": [fresh]})
+    settle(world)
+    assert told(world, "HealthCheckSucceeded") is None
+    settle(world, horizon_s=605)
+    found = told(world, "HealthCheckSucceeded")
+    assert found is not None
+    assert found[1:] == ("NodeStartupTimeout", "Health check failed:\n  * Node failed to report startup in 10m0s")
+
+
+def test_a_cluster_that_does_not_answer_makes_no_machine_unhealthy() -> None:
+    world = world_with(2)
+    settle(world)
+    lose(world, "m0")
+    world.outside.connected = False
+    version = world.api.version
+    settle(world)
+    assert world.api.version == version
+
+
+def test_paused_and_skipped_machines_are_no_targets() -> None:
+    world = world_with(1)
+    for name, annotation in (("p", "cluster.x-k8s.io/paused"), ("s", "cluster.x-k8s.io/skip-remediation")):
+        add_machine(world, name, annotations={annotation: ""})
+    lose(world, "p", "s")
+    check = settle(world)
+    assert check.status.targets == ["m0"]
+    assert told(world, "HealthCheckSucceeded", "p") is None
+
+
+def test_a_paused_cluster_pauses_the_check() -> None:
+    world = world_with(1, cluster={"paused": True})
+    lose(world, "m0")
+    check = settle(world)
+    assert [(one.type, one.status) for one in check.status.conditions] == [("Paused", "True")]
+    assert check.metadata.owner_references == []
+    assert told(world, "HealthCheckSucceeded") is None
+
+
+def external(world: World) -> None:
+    template = {"template": {"metadata": {"labels": {"x": "y"}}, "spec": {"strategy": {"retries": 2}}}}
+    world.add(REBOOT_TEMPLATE, {"metadata": {"name": "r", "namespace": "ns"}, "spec": template})
+
+
+def test_somebody_else_remediates_by_a_template() -> None:
+    world = world_with(3, spec={
+        "checks": {"unhealthyNodeConditions": LOST}, "remediation": {"templateRef": TEMPLATE_REF}
+    })  # fmt: skip
+    external(world)
+    lose(world, "m0", "m1")
+    settle(world)
+    for name in ("m0", "m1"):
+        request = world.require(REBOOT, "ns", name)
+        assert request.body["spec"] == {"strategy": {"retries": 2}}
+        owners = [(owner.kind, owner.name, owner.controller) for owner in request.metadata.owner_references]
+        assert owners == [("Machine", name, None)]
+        assert request.metadata.labels == {"x": "y", "cluster.x-k8s.io/cluster-name": "c"}
+        assert told(world, "ExternallyRemediated", name) == ("False", "WaitingForRemediation", "")
+        assert told(world, "OwnerRemediated", name) is None
+    assert told(world, "HealthCheckSucceeded", "m2") == ("True", "HealthCheckSucceeded", "")
+    world.outside.views["m0"] = NodeView("m0", conditions=NODE_FINE)
+    settle(world)
+    assert world.get(REBOOT, "ns", "m0") is None
+    assert world.get(REBOOT, "ns", "m1") is not None
+
+
+def test_a_missing_template_is_named() -> None:
+    world = world_with(1, spec={
+        "checks": {"unhealthyNodeConditions": LOST}, "remediation": {"templateRef": TEMPLATE_REF}
+    })  # fmt: skip
+    lose(world, "m0")
+    check = settle(world)
+    assert told(world, "ExternallyRemediated") == (
+        "False",
+        "RemediationTemplateNotFound",
+        "Error retrieving remediation template RebootTemplate ns/r does not exist",
+    )
+    missing = ("ExternalRemediationTemplateAvailable", "False", "Error", "ExternalRemediationTemplateNotFound")
+    assert missing in older(check)
+    external(world)
+    settle(world)
+    assert world.get(REBOOT, "ns", "m0") is not None
+
+
+def test_it_survives_being_killed_anywhere() -> None:
+    world = world_with(3, spec={
+        "checks": {"unhealthyNodeConditions": LOST}, "remediation": {"templateRef": TEMPLATE_REF}
+    })  # fmt: skip
+    external(world)
+    lose(world, "m0")
+    crash_check(MachineHealthCheckReconciler(), world)
+
+
+def test_many_machines_are_written_a_few_at_a_time() -> None:
+    world = world_with(MACHINES_AT_ONCE + 20)
+    reconciler = MachineHealthCheckReconciler()
+    world.facts.clear()
+    world.settle(reconciler, max_rounds=1000)
+    marked = [
+        machine
+        for machine in world.list(MACHINE, "ns")
+        if find_condition(machine.status.conditions, "HealthCheckSucceeded") is not None
+    ]
+    assert len(marked) == MACHINES_AT_ONCE + 20
