@@ -1,0 +1,45 @@
+"""Taints that Machines hand to their Nodes: which keys may be theirs.
+
+Source: kubernetes-sigs/cluster-api: internal/util/taints/taints.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ironbell.contract.admission import FieldProblem, invalid
+
+_OURS: Final = ("node.cluster.x-k8s.io/uninitialized", "node.cluster.x-k8s.io/outdated-revision")
+_NODE_PREFIX: Final = "node.kubernetes.io/"
+_NODE_ALLOWED: Final = "node.kubernetes.io/out-of-service"
+_CLOUD_PREFIX: Final = "node.cloudprovider.kubernetes.io/"
+_DEPRECATED: Final = "node-role.kubernetes.io/master"
+_KEY: Final = re.compile(
+    r"(?:(?=.{1,253}/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+
+
+def taint_problems(taints: Any, path: str) -> Iterator[FieldProblem]:
+    """What is wrong with the keys of `spec.taints` of a Machine or a template of one."""
+    for number, taint in enumerate(taints or ()):
+        key = str(taint.get("key", "")) if isinstance(taint, dict) else ""
+        if why := _reserved(key):
+            yield invalid(f"{path}[{number}].key", key, why)
+        if not _KEY.fullmatch(key):
+            rule = "must be [PREFIX/]NAME: a DNS name, and up to 63 letters, digits, '-', '_' and '.'"
+            yield invalid(f"{path}[{number}].key", key, rule)
+
+
+def _reserved(key: str) -> str:
+    if key in _OURS:
+        return "taint key is not allowed"
+    if key.startswith(_NODE_PREFIX) and key != _NODE_ALLOWED:
+        return f"taint key must not have the prefix {_NODE_PREFIX}, except for {_NODE_ALLOWED}"
+    if key.startswith(_CLOUD_PREFIX):
+        return f"taint key must not have the prefix {_CLOUD_PREFIX}"
+    if key == _DEPRECATED:
+        return "taint is deprecated since 1.24 and should not be used anymore"
+    return ""
