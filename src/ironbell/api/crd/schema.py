@@ -64,13 +64,13 @@ def place_schema(hint: Any) -> dict[str, Any]:
     Raises:
         TypeError: the type has no counterpart in a structural schema.
     """
-    bare, marker = _unwrap(hint)
+    bare, marker = unwrap(hint)
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         marker = _about(bare).merged(marker)
     return _described(_type_keywords(bare, marker), marker)
 
 
-def _unwrap(hint: Any) -> tuple[Any, Schema]:
+def unwrap(hint: Any) -> tuple[Any, Schema]:
     """The type without `Annotated` and `| None`, and the merged markers; outer markers win."""
     marker = _UNMARKED
     while True:

@@ -1,0 +1,58 @@
+"""Places in plain data."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Body = dict[str, Any]
+Path = tuple[str, ...]
+
+
+class _Missing:
+    """The type of `MISSING`."""
+
+
+MISSING: Final = _Missing()
+"""Nothing is there: None would be null."""
+
+
+def path(text: str) -> Path:
+    """`a.b` as a path."""
+    return tuple(text.split("."))
+
+
+def look(body: Any, at: Path) -> Any:
+    """The value, or `MISSING`."""
+    for name in at:
+        if not isinstance(body, dict) or name not in body:
+            return MISSING
+        body = body[name]
+    return body
+
+
+def take(body: Body, at: Path) -> Any:
+    """Take the value away and give it, or `MISSING`; an object that this leaves empty goes with it."""
+    if len(at) == 1:
+        return body.pop(at[0], MISSING)
+    inner = body.get(at[0])
+    if not isinstance(inner, dict):
+        return MISSING
+    value = take(inner, at[1:])
+    if value is not MISSING and not inner:
+        del body[at[0]]
+    return value
+
+
+def put(body: Body, at: Path, value: Any) -> None:
+    """Set the value; objects above it are made where there are none."""
+    for name in at[:-1]:
+        inner = body.get(name)
+        if not isinstance(inner, dict):
+            inner = body[name] = {}
+        body = inner
+    body[at[-1]] = value
+
+
+def objects(value: Any) -> list[Body]:
+    """The objects in a list; what is none is left out."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,0 +1,300 @@
+"""Rules that hold between two versions of an object, each good for both directions.
+
+Source: kubernetes-sigs/cluster-api: api/core/v1beta2/conversion.go, core/webhooks/conversion/common.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ironbell.api.conversion.durations import from_seconds, to_seconds
+from ironbell.api.conversion.errors import ConversionError
+from ironbell.api.conversion.paths import MISSING, Body, Path, look, objects, path, put, take
+
+ApiVersionOf = Callable[[str, str], str]
+"""Group and kind to the API version (with its group) in which references are written.
+
+Raises:
+    ConversionError: the kind is not there, or follows no contract.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a conversion to the older version needs to know besides the object."""
+
+    namespace: str
+    api_version_of: ApiVersionOf
+
+
+class Rule(Protocol):
+    """How one place differs. Both directions change `body`, which is at the rule's own place.
+
+    `kept` is what the annotation holds for this place: the object as it was stored; None if there is no annotation.
+    """
+
+    def up(self, body: Body, kept: Body | None) -> None: ...
+
+    def down(self, body: Body, target: Target) -> None: ...
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A field that is elsewhere, or is written in another way. What has no value in `new` is not there in `old`."""
+
+    old: Path
+    new: Path
+    to_new: Callable[[Any], Any] = _same
+    to_old: Callable[[Any], Any] = _same
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        value = take(body, self.old)
+        if value is not MISSING and value is not None:
+            put(body, self.new, self.to_new(value))
+
+    def down(self, body: Body, target: Target) -> None:
+        value = take(body, self.new)
+        if value is not MISSING and value is not None:
+            put(body, self.old, self.to_old(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A field that the older version has as a plain value and the stored one as an optional one: a zero comes back only
+    where it was stored."""
+
+    old: Path
+    new: Path
+    zero: bool | int = False
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        value = take(body, self.old)
+        if value is not MISSING and value:
+            put(body, self.new, value)
+        elif look(kept, self.new) == self.zero:
+            put(body, self.new, self.zero)
+
+    def down(self, body: Body, target: Target) -> None:
+        value = take(body, self.new)
+        if value is not MISSING and value:
+            put(body, self.old, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A field that the older version has as a plain value, so that the stored version always has one."""
+
+    at: Path
+    zero: bool | int = 0
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        if look(body, self.at) in (MISSING, None):
+            put(body, self.at, self.zero)
+
+    def down(self, body: Body, target: Target) -> None:
+        if look(body, self.at) == self.zero:
+            take(body, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A field that only the older version has, and that means nothing any more."""
+
+    at: Path
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        take(body, self.at)
+
+    def down(self, body: Body, target: Target) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A field that only the stored version has, or that a client of the older version cannot change."""
+
+    at: Path
+    shown: Mapping[str, str] | None = None
+    """How values show in the older version; None if the field is not there."""
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        if kept is None:
+            return
+        value = look(kept, self.at)
+        if value is MISSING:
+            take(body, self.at)
+        else:
+            put(body, self.at, value)
+
+    def down(self, body: Body, target: Target) -> None:
+        value = take(body, self.at)
+        if self.shown is not None and value is not MISSING:
+            put(body, self.at, self.shown.get(value, value))
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Rules for an object further in, where there is one."""
+
+    at: Path
+    rules: tuple[Rule, ...]
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        inner = look(body, self.at)
+        if isinstance(inner, dict):
+            apply_up(self.rules, inner, below(kept, self.at))
+
+    def down(self, body: Body, target: Target) -> None:
+        inner = look(body, self.at)
+        if isinstance(inner, dict):
+            apply_down(self.rules, inner, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Rules for the objects of a list. What the annotation holds is found by the field `key`, or by the place in a list
+    of the same length."""
+
+    at: Path
+    rules: tuple[Rule, ...]
+    key: str = ""
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        entries = objects(look(body, self.at))
+        stored = objects(look(kept, self.at))
+        for number, entry in enumerate(entries):
+            apply_up(self.rules, entry, None if kept is None else self._match(entry, number, len(entries), stored))
+
+    def _match(self, entry: Body, number: int, count: int, stored: list[Body]) -> Body:
+        if self.key:
+            return next((one for one in stored if one.get(self.key) == entry.get(self.key)), {})
+        return stored[number] if len(stored) == count else {}
+
+    def down(self, body: Body, target: Target) -> None:
+        for entry in objects(look(body, self.at)):
+            apply_down(self.rules, entry, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An object of a provider: with version and namespace in the older version, with its group in the stored one."""
+
+    old: Path
+    new: Path
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        reference = take(body, self.old)
+        if isinstance(reference, dict):
+            group = group_of(reference.get("apiVersion") or "")
+            put(body, self.new, _filled(apiGroup=group, kind=reference.get("kind"), name=reference.get("name")))
+
+    def down(self, body: Body, target: Target) -> None:
+        reference = take(body, self.new)
+        if not isinstance(reference, dict) or not reference:
+            return
+        kind = reference.get("kind", "")
+        version = target.api_version_of(reference.get("apiGroup", ""), kind)
+        shown = _filled(apiVersion=version, kind=kind, name=reference.get("name"), namespace=target.namespace)
+        put(body, self.old, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateReference:
+    """A template: with its namespace in the older version, without it in the stored one; both have its version."""
+
+    old: Path
+    new: Path
+
+    def up(self, body: Body, kept: Body | None) -> None:
+        reference = take(body, self.old)
+        if isinstance(reference, dict):
+            values = _filled(**{name: reference.get(name) for name in ("kind", "name", "apiVersion")})
+            if values:
+                put(body, self.new, values)
+
+    def down(self, body: Body, target: Target) -> None:
+        reference = take(body, self.new)
+        if isinstance(reference, dict) and reference:
+            put(body, self.old, reference | _filled(namespace=target.namespace))
+
+
+def apply_up(rules: tuple[Rule, ...], body: Body, kept: Body | None) -> None:
+    """Bring the object at a place to the stored version."""
+    for rule in rules:
+        rule.up(body, kept)
+
+
+def apply_down(rules: tuple[Rule, ...], body: Body, target: Target) -> None:
+    """Bring the object at a place to the older version: the last rule first."""
+    for rule in reversed(rules):
+        rule.down(body, target)
+
+
+def below(kept: Body | None, at: Path) -> Body | None:
+    """What the annotation holds further in."""
+    if kept is None:
+        return None
+    inner = look(kept, at)
+    return inner if isinstance(inner, dict) else {}
+
+
+def move(old: str, new: str) -> Move:
+    """A field that is elsewhere."""
+    return Move(path(old), path(new))
+
+
+def reference(at: str) -> Reference:
+    """An object of a provider, in the same place of both versions."""
+    return Reference(path(at), path(at))
+
+
+def seconds(old: str, new: str) -> Move:
+    """A duration in the older version, whole seconds in the stored one."""
+    return Move(path(old), path(new), to_seconds, from_seconds)
+
+
+def flag(at: str) -> Restored:
+    """A bool in the older version, an optional one in the same place of the stored version."""
+    return Restored(path(at), path(at))
+
+
+def within(at: str, *rules: Rule) -> Within:
+    """Rules for an object further in."""
+    return Within(path(at), rules)
+
+
+def each(at: str, *rules: Rule, key: str = "") -> Each:
+    """Rules for the objects of a list."""
+    return Each(path(at), rules, key)
+
+
+def gone(*places: str) -> tuple[Gone, ...]:
+    """Fields that only the older version has."""
+    return tuple(Gone(path(place)) for place in places)
+
+
+def group_of(api_version: str) -> str:
+    """The group of an API version.
+
+    Raises:
+        ConversionError: it has more than two parts.
+    """
+    parts = api_version.split("/")
+    if len(parts) > _PARTS:
+        raise ConversionError(
+            "failed to convert object: failed to parse apiVersion: unexpected GroupVersion string: " + api_version
+        )
+    return parts[0] if len(parts) == _PARTS else ""
+
+
+_PARTS: Final = 2
+
+
+def _filled(**values: Any) -> Body:
+    return {name: value for name, value in values.items() if value}
