@@ -30,13 +30,14 @@ class Informers:
         self._namespace = namespace
         self._randomness = randomness or SystemRandomness()
         self._lag_s = lag_s
-        self._informers: dict[Collection, Informer[Any]] = {}
+        self._informers: dict[Collection, dict[type[Resource], Informer[Any]]] = {}
 
     def of(self, kind: Kind[R]) -> Informer[R]:
-        """The informer of a kind."""
-        informer = self._informers.get(kind.collection)
+        """The informer of a kind; one for each model, where some read all of its objects and others their metadata."""
+        by_model = self._informers.setdefault(kind.collection, {})
+        informer = by_model.get(kind.model)
         if informer is None:
-            informer = self._informers[kind.collection] = self.make(kind)
+            informer = by_model[kind.model] = self.make(kind)
         return cast(Informer[R], informer)
 
     def make(self, kind: Kind[R]) -> Informer[R]:
@@ -49,9 +50,9 @@ class Informers:
             lag_s=self._lag_s,
         )
 
-    def find(self, where: Collection) -> Informer[Any] | None:
-        """The informer of a collection, if there is one."""
-        return self._informers.get(where)
+    def find(self, where: Collection) -> list[Informer[Any]]:
+        """The informers of a collection."""
+        return list(self._informers.get(where, {}).values())
 
     def __iter__(self) -> Iterator[Informer[Any]]:
-        return iter(list(self._informers.values()))
+        return iter([informer for by_model in self._informers.values() for informer in by_model.values()])

@@ -315,8 +315,7 @@ class RunningController:
 
     def _caches_of(self, where: Collection) -> list[Informer[Any]]:
         """What will show writes to a collection; not one that cannot be read, which shows nothing anyhow."""
-        declared, looked_up = self._around.informers.find(where), self._around.dynamic.find(where)
-        found: list[Informer[Any]] = [] if declared is None else [declared]
+        found, looked_up = self._around.informers.find(where), self._around.dynamic.find(where)
         if looked_up is not None and not looked_up.problem:
             found.append(looked_up)
         return found

@@ -140,8 +140,7 @@ class Manager:
             tasks.append(background.create_task(self._events.run(), name="events"))
             tasks.append(background.create_task(self._resync(), name="resync"))
             tasks.append(background.create_task(self._sweep(), name="sweep"))
-            definitions = self.informers.find(KIND_DEFINITION.collection)
-            if definitions is not None:
+            for definitions in self.informers.find(KIND_DEFINITION.collection):
                 definitions.add_handler(self._defined)
             self._dynamic.run(
                 lambda informer: background.create_task(informer.run(), name=f"informer {informer.kind}, looked up")

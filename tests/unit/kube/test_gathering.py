@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 
-from ironbell.api.core import CONFIG_MAP, SECRET, ConfigMap
+from ironbell.api.core import CONFIG_MAP, SECRET, ConfigMap, Secret
 from ironbell.api.core.event import EVENT
+from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
@@ -13,6 +15,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key
 from ironbell.kube.reconciler import Cache, Unsynced, Watch
+from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
 
@@ -72,3 +75,16 @@ async def test_objects_of_a_looked_up_kind_are_found_by_their_owner() -> None:
     async with testing.running(api, Controller(counter), clock=LoopClock(), randomness=SeededRandomness(1)):
         await until(lambda: counter.parts[-1:] == [["mine"]])
     assert counter.parts[0] == "unknown"
+
+
+async def test_a_kind_that_is_read_with_two_models_is_each_as_it_was_asked_for() -> None:
+    api = api_in_memory()
+    body = {"metadata": {"name": "s", "namespace": "default"}, "data": {"password": "c2VjcmV0"}}
+    await Client(api).create(SECRET, body)
+    manager = Manager(api, clock=LoopClock(), randomness=SeededRandomness(1))
+    whole, slim = manager.informers.of(SECRET), manager.informers.of(SECRET_METADATA)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(manager.run())
+        await manager.wait_ready()
+        assert {type(held) for held in (*whole.store.list(), *slim.store.list())} == {Secret, SECRET_METADATA.model}
+        manager.stop()
