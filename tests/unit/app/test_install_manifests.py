@@ -151,3 +151,14 @@ def test_workers_can_be_set_for_every_controller() -> None:
     names = controller_names()
     assert len(names) == len(set(names))
     assert {"tink-workflow", "rufio-machine", "kubeadm-config", "capi-kubeadmcontrolplane"} <= set(names)
+
+
+def test_who_looks_up_objects_of_providers_has_what_providers_offer() -> None:
+    objects = list(manifests(InstallOptions(words=("kubeadm-bootstrap", "rufio"))))
+    gathering = of_kind(objects, "ClusterRole")["ironbell-providers"]
+    (selector,) = gathering["aggregationRule"]["clusterRoleSelectors"]
+    assert selector == {"matchLabels": {"cluster.x-k8s.io/aggregate-to-manager": "true"}}
+    assert "rules" not in gathering
+    binding = of_kind(objects, "ClusterRoleBinding")["ironbell-providers"]
+    assert [subject["name"] for subject in binding["subjects"]] == ["ironbell-kubeadm-bootstrap"]
+    assert "ironbell-providers" not in of_kind(list(manifests(InstallOptions(words=("rufio",)))), "ClusterRole")

@@ -1,6 +1,8 @@
 """Accounts and roles: for each Deployment what its components may do, and nothing more.
 
-The rules are those that the controllers and servers state themselves and that the embedded API enforces.
+The rules are those that the controllers and servers state themselves and that the embedded API enforces. Those of
+infrastructure and other providers are theirs to state: one role gathers what their ClusterRoles offer under Cluster
+API's label, and whoever reads providers' objects has it.
 """
 
 from __future__ import annotations
@@ -8,16 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ironbell.api.cluster.names import LABEL_AGGREGATE_TO_MANAGER
 from ironbell.app.components import Role, rules_of
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.webhooks import configuration_rules, secret_rules
 
 _GROUP = "rbac.authorization.k8s.io"
 _API = f"{_GROUP}/v1"
+PROVIDERS = "ironbell-providers"
 
 
 def access(options: InstallOptions) -> Iterator[Object]:
     """ServiceAccounts, roles and bindings of all Deployments."""
+    readers = [unit for unit in options.units if reads_providers(unit)]
+    if readers:
+        yield from _providers([subject for unit in readers for subject in _subjects(unit, options)])
     for unit in options.units:
         where = {"namespace": options.namespace, "component": unit.word}
         yield made("v1", "ServiceAccount", unit.name, **where)
@@ -42,6 +49,21 @@ def access(options: InstallOptions) -> Iterator[Object]:
                 subjects=_subjects(unit, options),
                 **where,
             )
+
+
+def reads_providers(unit: Unit) -> bool:
+    """Whether its components look up objects of kinds that only the objects of users name."""
+    return any(
+        "*" in rule["resources"] and "infrastructure.cluster.x-k8s.io" in rule["apiGroups"]
+        for rule in rules_of(unit.components)
+    )
+
+
+def _providers(subjects: list[Object]) -> Iterator[Object]:
+    labelled = {"clusterRoleSelectors": [{"matchLabels": {LABEL_AGGREGATE_TO_MANAGER: "true"}}]}
+    yield made(_API, "ClusterRole", PROVIDERS, aggregationRule=labelled)
+    role = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": PROVIDERS}
+    yield made(_API, "ClusterRoleBinding", PROVIDERS, roleRef=role, subjects=subjects)
 
 
 def lease_rules(unit: Unit) -> list[Object]:
