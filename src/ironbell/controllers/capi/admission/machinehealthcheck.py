@@ -1,0 +1,65 @@
+"""MachineHealthChecks as they are written: what is filled in, and what is refused.
+
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinehealthcheck.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ironbell.api.cluster import MACHINE_HEALTH_CHECK
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.base.labels import SelectorError
+from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required
+from ironbell.contract.selectors import PlainSelector, compiled
+from ironbell.controllers.capi.admission.checks import at, put
+from ironbell.controllers.capi.machinehealthcheck.checks import DEFAULT_NODE_STARTUP_TIMEOUT_S
+from ironbell.controllers.capi.machinehealthcheck.limits import scaled
+from ironbell.kube.decision import Fields
+
+LEAST_STARTUP_S: Final = 30
+"""Of a time limit; 0 is none."""
+_STARTUP: Final = ("spec", "checks", "nodeStartupTimeoutSeconds")
+_MOST: Final = ("spec", "remediation", "triggerIf", "unhealthyLessThanOrEqualTo")
+
+
+def default(new: Fields, old: Fields | None) -> Fields:
+    """A MachineHealthCheck with everything that may be left out."""
+    new = put(new, at(new, "spec", "clusterName"), "metadata", "labels", LABEL_CLUSTER_NAME)
+    return put(new, DEFAULT_NODE_STARTUP_TIMEOUT_S, *_STARTUP) if at(new, *_STARTUP) is None else new
+
+
+def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
+    """What is wrong with a MachineHealthCheck."""
+    return list(_problems(new, old))
+
+
+def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
+    yield from _selector_problems(new)
+    if old is not None and at(old, "spec", "clusterName") != at(new, "spec", "clusterName"):
+        yield forbidden("spec.clusterName", "field is immutable")
+    startup_s = at(new, *_STARTUP)
+    if startup_s is not None and 0 != startup_s < LEAST_STARTUP_S:
+        yield invalid(".".join(_STARTUP), startup_s, f"must be at least {LEAST_STARTUP_S}s")
+    most = at(new, *_MOST)
+    if most is not None and scaled(most, 0) is None:
+        yield invalid(".".join(_MOST), most, "must be either an int or a percentage")
+
+
+def _selector_problems(new: Fields) -> Iterator[FieldProblem]:
+    plain = at(new, "spec", "selector") or {}
+    try:
+        selector = compiled(PlainSelector.of(plain))
+    except SelectorError as error:
+        yield invalid("spec.selector", plain, error.message)
+    else:
+        if not selector.requirements:
+            yield required("spec.selector", "selector must not be empty")
+    named = at(plain, "matchLabels", LABEL_CLUSTER_NAME)
+    if named is not None and named != at(new, "spec", "clusterName"):
+        other = "cannot specify a cluster selector other than the one specified by ClusterName"
+        yield invalid("spec.selector", plain, other)
+
+
+ADMISSION: Final = Admission(MACHINE_HEALTH_CHECK, default, validate)
