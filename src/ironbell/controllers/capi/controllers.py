@@ -1,0 +1,109 @@
+"""The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
+
+Reading is the manager's identity's business: the objects of clusters, whatever they refer to, and of Secrets that one
+is there. What is in a Secret a controller reads under its own identity when it uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ironbell.api.client import Api
+from ironbell.base.clock import Clock
+from ironbell.contract.pki import KeyAlgorithm
+from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
+from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
+from ironbell.controllers.capi.machine import performers as machine_performers
+from ironbell.controllers.capi.machine import questions as machine_questions
+from ironbell.controllers.capi.machine.evictions import Ledger
+from ironbell.controllers.capi.machine.machine import MachineReconciler
+from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
+from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.kube.controller import Controller
+from ironbell.workload.access import Workloads
+from ironbell.workload.askers import askers
+
+_CORE, _CLUSTER = [""], ["cluster.x-k8s.io"]
+_PROVIDERS: Final = ["infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"]
+_ANY: Final = ["*"]
+
+WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
+    ClusterReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
+        {
+            "apiGroups": _CLUSTER,
+            "resources": ["machinedeployments", "machinepools", "machines", "machinesets"],
+            "verbs": ["delete"],
+        },
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
+        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "get"]},
+    ],
+    MachineReconciler().name: [
+        {"apiGroups": _CLUSTER, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
+    ],
+    MachineSetReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["machinesets", "machinesets/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinesets/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["create", "delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete", "patch"]},
+    ],
+    MachineDeploymentReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["machinedeployments", "machinedeployments/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinedeployments/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["create", "delete", "patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
+    ],
+}
+"""PolicyRules by the controller's name. `.../finalizers` is for owner references that block deletion."""
+
+_READ: Final = ["get", "list", "watch"]
+READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": _CLUSTER, "resources": _ANY, "verbs": _READ},
+    {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": _READ},
+    {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
+    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
+]
+"""PolicyRules for what all of them watch: of Secrets, that one is there."""
+
+
+def controllers(
+    workloads: Workloads,
+    api: Api,
+    clock: Clock,
+    api_of: Callable[[str], Api | None],
+    *,
+    algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048,
+) -> list[Controller]:
+    """The controllers.
+
+    Args:
+        workloads: the connections to workload clusters.
+        api: the manager's API, for those without an identity of their own.
+        clock: for how long certificates are good, and when something was done.
+        api_of: the API under the identity of a controller, by its name; None for the manager's.
+        algorithm: of the keys in kubeconfigs that are made here.
+    """
+    cluster, machine, ledger = ClusterReconciler(), MachineReconciler(), Ledger()
+    return [
+        Controller(
+            cluster,
+            performers={KUBECONFIG: KubeconfigMaker(api_of(cluster.name) or api, clock, algorithm)},
+            askers=askers(workloads),
+            api=api_of(cluster.name),
+            feeds=(workloads.feed,),
+        ),
+        Controller(
+            machine,
+            performers=machine_performers.performers(workloads.api, ledger, clock),
+            askers={**askers(workloads), **machine_questions.askers(workloads.api, ledger)},
+            api=api_of(machine.name),
+            feeds=(workloads.feed,),
+        ),
+        Controller(MachineSetReconciler(), api=api_of(MachineSetReconciler.name)),
+        Controller(MachineDeploymentReconciler(), api=api_of(MachineDeploymentReconciler.name)),
+    ]
