@@ -8,7 +8,7 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -46,7 +46,19 @@ from ironbell.controllers.kubeadm.controlplane.remediated import recovered
 from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
 from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, next_step
-from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, Need, Waiting, do, wait
+from ironbell.kube.decision import (
+    Action,
+    AnyKind,
+    Decision,
+    Delete,
+    Fields,
+    Key,
+    MergePatch,
+    Need,
+    Waiting,
+    do,
+    wait,
+)
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Index, Watch
@@ -192,14 +204,18 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
     kcp = observed.kcp
     looks = (step.again, prepared.seen.again, next_change(kcp, observed.machines, now))
     wakes = [when for when in looks if when is not None]
+    next_actions = prepared.actions or step.actions
+    written = machine_status_patches(observed.machines, assessed.plane.machines)
+    touched = {action.name for action in next_actions if isinstance(action, MergePatch | Delete)}
     return Decision(
         actions=(
-            *_template_owner(observed, cluster),
-            *_synced(observed, cluster, plane),
-            *machine_status_patches(observed.machines, assessed.plane.machines),
             *_optional(status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status)),
-            *prepared.actions,
-            *(() if prepared.actions else step.actions),
+            *(patch for patch in written if patch.name in touched),
+            *next_actions,
+            # Machines have many writers: that one of them was quicker must not hold up what comes before
+            *_template_owner(observed, cluster),
+            *(patch for patch in written if patch.name not in touched),
+            *_synced(observed, cluster, plane, {patch.name for patch in written} | touched),
         ),
         needs=tuple(prepared.needs),
         waiting=step.waiting,
@@ -308,12 +324,13 @@ def _template_owner(observed: Observed, cluster: Cluster) -> Iterable[Action]:
     return _optional(owners_patch(template.kind, template.obj, owners))
 
 
-def _synced(observed: Observed, cluster: Cluster, plane: ControlPlane) -> Iterable[Action]:
-    """What Machines and their parts take over without being replaced."""
+def _synced(observed: Observed, cluster: Cluster, plane: ControlPlane, busy: Container[str]) -> Iterable[Action]:
+    """What Machines and their parts take over without being replaced; those that are being written come next time."""
     kcp, name = observed.kcp, cluster.metadata.name
     found: list[Action | None] = []
     for machine in observed.machines:
-        found.append(machine_sync(kcp, name, machine, etcd_managed=plane.etcd_managed))
+        if machine.metadata.name not in busy:
+            found.append(machine_sync(kcp, name, machine, etcd_managed=plane.etcd_managed))
         found += _parts(observed, machine, name)
     return [action for action in found if action is not None]
 
