@@ -166,6 +166,14 @@ class ApiServer:
             except* ApiError as errors:
                 structlog.get_logger().warning("events not expired", cause=str(errors.exceptions[0]))
 
+    async def define(self, definitions: Iterable[Mapping[str, Any]]) -> None:
+        """Create or update further CustomResourceDefinitions, so that they are as given.
+
+        Raises:
+            Invalid: a definition has faults.
+        """
+        await install(self._context, definitions)
+
     def client(self, identity: Identity) -> ServerApi:
         """The API as an identity sees it, by direct call."""
         return DirectApi(self._context, identity)

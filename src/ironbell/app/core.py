@@ -26,6 +26,7 @@ from ironbell.apiserver.store import guards
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
+from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.controllers import all_controllers, grant_controllers
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
@@ -65,6 +66,7 @@ async def serve_core(configuration: CoreConfig) -> None:
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
     grant_controllers(authorizer)
+    cluster_kinds = ClusterKinds()
     await _predecessor_gone(folder / DATABASE)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
@@ -76,6 +78,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                 definitions=[crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS)],
                 authorizer=authorizer,
                 compile_rule=compile_rule,
+                conversions=cluster_kinds.conversions,
             )
         )
         limit_wire(server.admission)
@@ -85,6 +88,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
+        await cluster_kinds.serve(server)
         manager = Manager(server.client(roles.READER), component="ironbell", clock=steady, randomness=randomness)
         await stack.enter_async_context(all_controllers(manager, server, steady))
         async with asyncio.TaskGroup() as group:

@@ -11,6 +11,7 @@ Source: kubernetes-sigs/cluster-api: internal/contract/version.go.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -87,15 +88,23 @@ def resolve(cache: Cache, group: str, kind: str) -> Contracted:
         NoSuchKindError: it has no definition, or none of the contracts.
     """
     definition = _definition(cache, group, kind)
-    labels = definition.metadata.labels
-    for contract in CONTRACTS:
-        versions = [version for version in labels.get(LABEL_CONTRACT_PREFIX + contract, "").split("_") if version]
-        if versions:
-            return Contracted(_kind(definition, max(versions, key=api_version_key)), contract)
+    found = contracted_version(definition.metadata.labels)
+    if found is not None:
+        contract, version = found
+        return Contracted(_kind(definition, version), contract)
     raise NoSuchKindError(
         f"CustomResourceDefinition {definition.metadata.name} has no label"
         f" {' or '.join(LABEL_CONTRACT_PREFIX + contract for contract in CONTRACTS)} that names an API version"
     )
+
+
+def contracted_version(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """The newest contract that a definition's labels name, and the newest API version that keeps it."""
+    for contract in CONTRACTS:
+        versions = [version for version in labels.get(LABEL_CONTRACT_PREFIX + contract, "").split("_") if version]
+        if versions:
+            return contract, max(versions, key=api_version_key)
+    return None
 
 
 def resolve_version(cache: Cache, group: str, version: str, kind: str) -> Contracted:

@@ -9,11 +9,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.store.keys import KeyFile
+from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.logs import configure_logging
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
@@ -28,8 +29,9 @@ async def main(folder: Path) -> None:
             keys=KeyFile(folder / "storage.keys"),
             clock=SystemClock(),
             randomness=SystemRandomness(),
-            definitions=[crd_document(kind) for kind in KINDS],
+            definitions=[crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS)],
             compile_rule=compile_rule,
+            conversions=ClusterKinds().conversions,
         ) as server,
         serve(server, data_dir=folder, tls_address=("127.0.0.1", 0)),
     ):

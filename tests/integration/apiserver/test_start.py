@@ -11,6 +11,8 @@ NOT_NEEDED = {
     "aiohttp": "the API speaks HTTP itself",
     "google.protobuf": "few clients ask for it",
     "grpclib": "services are in other processes",
+    "ironbell.api.cluster": "its kinds are defined when the API answers",
+    "ironbell.api.conversion.convert": "for the first object in an older version",
     "ironbell.controllers": "they start when the API answers",
     "ironbell.kube.runtime": "so does what runs them",
     "ironbell.apiserver.openapi": "for the first client that asks for a document",

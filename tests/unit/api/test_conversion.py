@@ -4,9 +4,13 @@ import msgspec
 import pytest
 
 from ironbell.api.cluster.names import ANNOTATION_CONVERSION_DATA
-from ironbell.api.conversion.convert import convert, converted_names
+from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.durations import MOST_SECONDS, from_seconds, to_seconds
 from ironbell.api.conversion.errors import ConversionError
+from ironbell.api.conversion.kinds import VERSIONS
+from ironbell.api.conversion.names import CONVERTED
+from ironbell.api.crd.older_versions import older_versions
+from ironbell.api.registry import KINDS
 
 OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
 
@@ -172,6 +176,8 @@ def test_durations_are_cut_to_seconds_and_capped() -> None:
 
 
 def test_all_kinds_with_older_versions_are_converted() -> None:
-    from ironbell.api.registry import KINDS
-
-    assert set(converted_names()) == {f"{kind.plural}.{kind.group}" for kind in KINDS if kind.older_versions}
+    assert {f"{known.kind.plural}.{known.kind.group}" for known in VERSIONS} == CONVERTED
+    assert {f"{kind.plural}.{kind.group}" for kind in KINDS if kind.older_versions} == CONVERTED
+    for known in VERSIONS:
+        older = {version["name"] for version in older_versions(known.kind)}
+        assert older == set(known.rules)

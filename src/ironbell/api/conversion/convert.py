@@ -51,11 +51,6 @@ def convert(body: Body, api_version: str, api_version_of: ApiVersionOf) -> Body:
     return stored if wanted == known.kind.version else _down(stored, known, wanted, api_version_of)
 
 
-def converted_names() -> tuple[str, ...]:
-    """Names of the definitions whose objects are converted here, such as `clusters.cluster.x-k8s.io`."""
-    return tuple(f"{known.kind.plural}.{known.kind.group}" for known in _by_kind().values())
-
-
 def _up(body: Body, known: Versions, version: str) -> Body:
     found = _copy(body)
     kept = _take_annotation(found)

@@ -1,0 +1,81 @@
+"""Cluster API's kinds in the embedded API: defined when it answers already, and converted in its own process.
+
+Their definitions take longer than all others together, and nobody needs them in the first second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import ApiError
+from ironbell.api.conversion.names import CONVERTED
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.resources import Convert
+
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
+    labels: dict[str, str] = {}
+
+
+class _Definition(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Metadata = _Metadata()
+
+
+class ClusterKinds:
+    """What converts objects of these kinds. `serve` says where the definitions of providers are looked up."""
+
+    def __init__(self) -> None:
+        self._server: ApiServer | None = None
+        self._versions: dict[str, tuple[int, str]] = {}
+
+    @property
+    def conversions(self) -> Mapping[str, Convert]:
+        """For `ApiServer.open`."""
+        return dict.fromkeys(CONVERTED, self._convert)
+
+    async def serve(self, server: ApiServer) -> None:
+        """Define the kinds."""
+        self._server = server
+        await server.define(await asyncio.to_thread(_documents))
+
+    def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
+        from ironbell.api.conversion.convert import convert
+        from ironbell.api.conversion.errors import ConversionError
+
+        try:
+            return convert(value, api_version, self._api_version_of)
+        except ConversionError as error:
+            raise ApiError(
+                f"conversion for {value.get('apiVersion')}, Kind={value.get('kind')} failed: {error}"
+            ) from error
+
+    def _api_version_of(self, group: str, kind: str) -> str:
+        """The version of the newest contract that the kind's definition names. A kind that is not there, or names none,
+        is taken to follow the older contract: one missing provider must not make whole lists unreadable."""
+        from ironbell.contract.plurals import plural_of
+        from ironbell.contract.references import V1BETA1, contracted_version
+
+        name = f"{plural_of(kind.lower())}.{group}"
+        entry = self._server.context.store.latest(_DEFINITIONS, ("", name)) if self._server is not None else None
+        if entry is None:
+            return f"{group}/{V1BETA1}"
+        known = self._versions.get(name)
+        if known is None or known[0] != entry.version:
+            labels = msgspec.json.decode(entry.body, type=_Definition).metadata.labels
+            found = contracted_version(labels)
+            known = self._versions[name] = (entry.version, found[1] if found else V1BETA1)
+        return f"{group}/{known[1]}"
+
+
+def _documents() -> list[dict[str, Any]]:
+    from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, clusterruntime, controlplane
+    from ironbell.api.crd.document import crd_document
+
+    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
+    return [crd_document(kind) for package in packages for kind in package.KINDS]

@@ -1,0 +1,123 @@
+"""Cluster API's kinds in the embedded API: both versions of them, converted in its own process."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.client import NO_OPTIONS, PatchType, WriteOptions
+from ironbell.api.conversion.names import CONVERTED
+from ironbell.api.kind import Collection
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.direct import DirectApi
+from ironbell.apiserver.identity import ADMIN
+from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.base.clock import ManualClock
+from ironbell.base.randomness import SeededRandomness
+from ironbell.codec.cel import compile_rule
+
+CRDS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+OLD = Collection("cluster.x-k8s.io", "v1beta1", "clusters", namespaced=True)
+NEW = Collection("cluster.x-k8s.io", "v1beta2", "clusters", namespaced=True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    kinds = ClusterKinds()
+    opened = ApiServer.open(
+        None,
+        clock=ManualClock(),
+        randomness=SeededRandomness(1),
+        compile_rule=compile_rule,
+        conversions=kinds.conversions,
+    )
+    async with opened as server:
+        await kinds.serve(server)
+        yield server
+
+
+@pytest.fixture
+def api(server: ApiServer) -> DirectApi:
+    return DirectApi(server.context, ADMIN)
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(body)
+
+
+async def _get(api: DirectApi, collection: Collection, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(await api.get(collection, "default", name))
+    return found
+
+
+def _cluster(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": OLD.api_version, "kind": "Cluster", "metadata": {"name": "c"}, "spec": spec}
+
+
+async def _provider(api: DirectApi, *, labels: dict[str, str]) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"plural": "hostclusters", "kind": "HostCluster"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "hostclusters.hosts.test", "labels": labels},
+        "spec": {
+            "group": "hosts.test",
+            "names": names,
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    await api.create(CRDS, "", _encoded(body), NO_OPTIONS)
+
+
+REFERENCE = {"apiVersion": "hosts.test/v1alpha1", "kind": "HostCluster", "name": "h"}
+
+
+async def test_objects_of_the_older_version_are_stored_in_the_newer_one(api: DirectApi) -> None:
+    await _provider(api, labels={"cluster.x-k8s.io/v1beta1": "v1alpha1_v1beta1", "cluster.x-k8s.io/v1beta2": "v2_v10"})
+    await api.create(OLD, "default", _encoded(_cluster(paused=True, infrastructureRef=REFERENCE)), NO_OPTIONS)
+    assert (await _get(api, NEW, "c"))["spec"] == {
+        "paused": True,
+        "infrastructureRef": {"apiGroup": "hosts.test", "kind": "HostCluster", "name": "h"},
+    }
+    shown = (await _get(api, OLD, "c"))["spec"]["infrastructureRef"]
+    assert shown == {"apiVersion": "hosts.test/v10", "kind": "HostCluster", "name": "h", "namespace": "default"}
+
+
+async def test_a_new_label_of_the_provider_counts_at_once(api: DirectApi) -> None:
+    await _provider(api, labels={})
+    await api.create(OLD, "default", _encoded(_cluster(infrastructureRef=REFERENCE)), NO_OPTIONS)
+    assert (await _get(api, OLD, "c"))["spec"]["infrastructureRef"]["apiVersion"] == "hosts.test/v1beta1"
+    patch = _encoded({"metadata": {"labels": {"cluster.x-k8s.io/v1beta2": "v1"}}})
+    await api.patch(CRDS, "", "hostclusters.hosts.test", patch, patch_type=PatchType.MERGE)
+    assert (await _get(api, OLD, "c"))["spec"]["infrastructureRef"]["apiVersion"] == "hosts.test/v1"
+
+
+async def test_a_client_of_the_older_version_keeps_what_it_does_not_know(api: DirectApi) -> None:
+    body = {**_cluster(availabilityGates=[{"conditionType": "A"}], paused=False), "apiVersion": NEW.api_version}
+    await api.create(NEW, "default", _encoded(body), NO_OPTIONS)
+    old = await _get(api, OLD, "c")
+    old["spec"]["controlPlaneEndpoint"] = {"host": "10.0.0.1", "port": 6443}
+    await api.replace(OLD, "default", "c", _encoded(old))
+    new = await _get(api, NEW, "c")
+    assert new["spec"] == {**body["spec"], "controlPlaneEndpoint": {"host": "10.0.0.1", "port": 6443}}
+    assert "annotations" not in new["metadata"]
+
+
+async def test_a_patch_in_the_older_version_changes_the_stored_object(api: DirectApi) -> None:
+    await api.create(OLD, "default", _encoded(_cluster(paused=True)), NO_OPTIONS)
+    apply = _encoded(_cluster(topology={"class": "k", "version": "v1.36.0"}))
+    await api.apply(OLD, "default", "c", apply, options=WriteOptions(field_manager="me"))
+    spec = (await _get(api, NEW, "c"))["spec"]
+    assert spec == {"paused": True, "topology": {"classRef": {"name": "k"}, "version": "v1.36.0"}}
+
+
+async def test_all_definitions_are_served_and_defining_again_writes_nothing(server: ApiServer, api: DirectApi) -> None:
+    for name in CONVERTED:
+        conditions = msgspec.json.decode(await api.get(CRDS, "", name))["status"]["conditions"]
+        assert {one["type"]: one["status"] for one in conditions} == {"NamesAccepted": "True", "Established": "True"}
+    before = server.resource_version
+    await ClusterKinds().serve(server)
+    assert server.resource_version == before
