@@ -11,6 +11,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
@@ -115,8 +116,13 @@ def _type_keywords(bare: Any, marker: Schema) -> dict[str, Any]:
     raise TypeError(f"{bare!r} has no counterpart in a structural schema")
 
 
+@cache
+def _places(model: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(model)
+
+
 def _object(model: type[msgspec.Struct], nullable: tuple[str, ...]) -> dict[str, Any]:
-    places = msgspec.structs.fields(model)
+    places = _places(model)
     schema: dict[str, Any] = {"type": "object"}
     if places:
         schema["properties"] = {place.encode_name: place_schema(place.type) for place in places}
