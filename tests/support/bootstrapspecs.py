@@ -15,6 +15,46 @@ CERTIFICATES = {
 }
 
 
+ADDITIONAL = (
+    """\
+systemd:
+  units:
+  - name: kubeadm.service
+    enabled: false
+    dropins:
+    - {name: 10.conf, contents: "[Unit]\\nAfter=a.service\\n"}
+""",
+    """\
+ignition:
+  config: {append: [{source: "https://example.org/a.ign", verification: {hash: {function: sha512, sum: @SUM@}}}]}
+  timeouts: {http_total: 30}
+  security: {tls: {certificate_authorities: [{source: "https://example.org/ca.pem"}]}}
+storage:
+  files:
+  - {path: /etc/a, mode: 0600, user: {id: 1}, contents: {inline: "a b/ü+"}}
+  - {path: /etc/b, filesystem: root, overwrite: false, contents: {remote: {url: "https://example.org/b"}}}
+  - {path: /etc/c, mode: 0644, append: true, contents: {inline: "more"}}
+  directories: [{path: /etc/d, group: {name: wheel}, mode: 0700}]
+  links: [{path: /etc/l, target: /etc/a, hard: true}]
+  disks:
+  - device: /dev/sdy
+    wipe_table: true
+    partitions: [{label: ROOT, number: 1, size: 1GiB, start: 512MiB, type_guid: linux_filesystem_data}]
+  raid: [{name: md, level: raid1, devices: [/dev/sdx, /dev/sdw], spares: 0}]
+  filesystems:
+  - {name: other, path: /mnt}
+  - name: d
+    mount: {device: /dev/sdv, format: ext4, create: {force: true, options: [-q]}}
+systemd: {units: [{name: a.service, enable: true, mask: true, contents: "[Unit]\\nDescription=a\\n"}]}
+networkd:
+  units: [{name: a.network, contents: "[Match]\\nName=e*\\n", dropins: [{name: b.conf, contents: "[Match]\\n"}]}]
+passwd:
+  users: [{name: u, uid: 7, no_create_home: true, system: true}, {name: v, create: {uid: 8, groups: [a]}}]
+  groups: [{name: g, gid: 9, system: true}]
+""".replace("@SUM@", "ab" * 64),
+)
+
+
 def request(seed: int, *, role: str, format: str = "cloud-config") -> dict[str, Any]:  # noqa: A002
     """One request to render bootstrap data."""
     rng = random.Random(seed)
@@ -30,7 +70,11 @@ def request(seed: int, *, role: str, format: str = "cloud-config") -> dict[str, 
     made = spec(rng, is_control_plane=role != "worker")
     if format == "ignition":
         made = for_ignition(made, rng)
-    return {"role": role, "version": version, "spec": made, "facts": facts, "certificates": CERTIFICATES}
+    certificates = CERTIFICATES
+    if made.get("clusterConfiguration", {}).get("etcd", {}).get("external"):
+        # with the key of an external authority upstream writes a file without a path
+        certificates = {**CERTIFICATES, "etcd": {**CERTIFICATES["etcd"], "key": ""}}
+    return {"role": role, "version": version, "spec": made, "facts": facts, "certificates": certificates}
 
 
 def spec(rng: random.Random, *, is_control_plane: bool) -> dict[str, Any]:
@@ -59,6 +103,10 @@ def for_ignition(made: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         one.pop("inactive", None)
     for one in made.get("files", []):
         one.pop("append", None)
+        one.setdefault("permissions", "0640")
+        # upstream puts contents into a YAML block, which cannot begin with a tab
+        if "content" in one:
+            one["content"] = one["content"].lstrip("\t")
         if one.get("encoding") not in (None, "base64"):
             del one["encoding"]
         if one.get("encoding") == "base64":
@@ -70,8 +118,11 @@ def for_ignition(made: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         one |= {"label": f"label{number}", "overwrite": rng.random() < 0.5, "filesystem": "ext4"}
         one["device"] = f"/dev/sdz{number}"
     for number, one in enumerate(setup.get("partitions", [])):
-        one |= {"device": f"/dev/sd{'abcdefgh'[number]}"}
+        one |= {"device": f"/dev/sd{'abcdefgh'[number]}", "layout": True}
+    if "enabled" in made.get("ntp", {}):
+        made["ntp"]["enabled"] = True
     labels = [one["label"] for one in setup.get("filesystems", [])]
+    made["ignition"] = {"containerLinuxConfig": {"additionalConfig": rng.choice(ADDITIONAL)}}
     made["mounts"] = [
         [label, f"/var/lib/{label}/data", *(["ro", "noatime"] if number else [])] for number, label in enumerate(labels)
     ]

@@ -155,3 +155,13 @@ def test_too_old_versions_are_refused() -> None:
 )
 def test_durations(seconds: int, text: str) -> None:
     assert go_duration(seconds) == text
+
+
+def test_the_key_of_an_external_etcds_authority_stays_here() -> None:
+    """Upstream writes it as a file without a path, with which cloud-init can do nothing."""
+    external = {"endpoints": ["https://192.0.2.5:2379"], "caFile": "/e/ca", "certFile": "/e/crt", "keyFile": "/e/key"}
+    spec = {"clusterConfiguration": {"etcd": {"external": external}}}
+    pairs = {Purpose.ETCD_CA: KeyPair(b"crt\n", b"key\n"), Purpose.API_SERVER_ETCD_CLIENT: KeyPair(b"c\n", b"k\n")}
+    data = goyaml.load(bootstrap_data(Inputs(Role.INIT, spec, (1, 36, 2), FACTS, pairs=pairs)))
+    paths = [file["path"] for file in data["write_files"] if not file["path"].startswith("/run")]
+    assert paths == ["/e/ca", "/e/crt", "/e/key"]

@@ -62,5 +62,6 @@ def certificate_files(places: Sequence[Place], pairs: Mapping[Purpose, KeyPair])
             continue
         if pair.certificate:
             yield WriteFile(place.certificate, pair.certificate.decode(), owner=_OWNER, permissions="0640")
-        if pair.key:
+        # the key of an external etcd's authority has no place there; upstream writes a file without a path
+        if pair.key and place.key:
             yield WriteFile(place.key, pair.key.decode(), owner=_OWNER, permissions="0600")

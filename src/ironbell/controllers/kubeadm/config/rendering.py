@@ -17,6 +17,7 @@ from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.config import kubeadm
 from ironbell.controllers.kubeadm.config.certificates import certificate_files, places
 from ironbell.controllers.kubeadm.config.cloudinit import cloud_config
+from ironbell.controllers.kubeadm.config.ignition import ignition_config
 from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, Spec
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile, user_data
 
@@ -53,7 +54,7 @@ def bootstrap_data(inputs: Inputs) -> str:
         IgnitionError: what the spec says has no place in Ignition.
     """
     data = host(inputs)
-    return cloud_config(data)
+    return ignition_config(data) if inputs.spec.get("format") == IGNITION else cloud_config(data)
 
 
 def with_taint(spec: Spec) -> Spec:

@@ -20,6 +20,7 @@ from ironbell.contract.versions import VersionError, parse_version
 from ironbell.controllers.kubeadm.config import files, lock, rendering, status
 from ironbell.controllers.kubeadm.config.effects import Render
 from ironbell.controllers.kubeadm.config.files import Contents, FileError
+from ironbell.controllers.kubeadm.config.ignition import IgnitionError
 from ironbell.controllers.kubeadm.config.kubeadm import UnsupportedVersionError
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
 from ironbell.controllers.kubeadm.config.reading import Read
@@ -29,7 +30,7 @@ from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Action, Fields, create, patch
 
-UNUSABLE: Final = (FileError, UnsupportedVersionError, VersionError)
+UNUSABLE: Final = (FileError, IgnitionError, UnsupportedVersionError, VersionError)
 """What a user has to put right."""
 
 
