@@ -19,8 +19,11 @@ from ironbell.controllers.capi.machine import questions as machine_questions
 from ironbell.controllers.capi.machine.evictions import Ledger
 from ironbell.controllers.capi.machine.machine import MachineReconciler
 from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
+from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import MachineHealthCheckReconciler
+from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
 from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
 from ironbell.kube.controller import Controller
+from ironbell.kube.feeds import spaced
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 
@@ -44,6 +47,14 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _CLUSTER, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machines/finalizers"], "verbs": ["update"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
+    ],
+    MachineHealthCheckReconciler.name: [
+        {
+            "apiGroups": _CLUSTER,
+            "resources": ["machinehealthchecks", "machinehealthchecks/status", "machines/status"],
+            "verbs": ["patch"],
+        },
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete"]},
     ],
     MachineSetReconciler.name: [
         {"apiGroups": _CLUSTER, "resources": ["machinesets", "machinesets/status"], "verbs": ["patch"]},
@@ -103,6 +114,12 @@ def controllers(
             askers={**askers(workloads), **machine_questions.askers(workloads.api, ledger)},
             api=api_of(machine.name),
             feeds=(workloads.feed,),
+        ),
+        Controller(
+            MachineHealthCheckReconciler(),
+            askers=askers(workloads),
+            api=api_of(MachineHealthCheckReconciler.name),
+            feeds=(spaced(workloads.feed, SPACING_S),),
         ),
         Controller(MachineSetReconciler(), api=api_of(MachineSetReconciler.name)),
         Controller(MachineDeploymentReconciler(), api=api_of(MachineDeploymentReconciler.name)),
