@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.tink import controllers as tink
@@ -78,6 +79,13 @@ RUFIO = Component(
     [*rufio.READS, *_written(rufio.WRITES), *_EVENTS],
     ("bmc", "pbnj"),
 )
+CLUSTER_API = Component(
+    "cluster-api",
+    "Clusters, Machines, MachineSets, MachineDeployments: from a manifest to nodes that run.",
+    Role.CONTROLLERS,
+    [*capi.READS, *_written(capi.WRITES), *_EVENTS],
+    ("capi", "core"),
+)
 KUBEADM_BOOTSTRAP = Component(
     "kubeadm-bootstrap",
     "KubeadmConfigs: what machines run at their first boot to become nodes.",
@@ -88,6 +96,7 @@ KUBEADM_BOOTSTRAP = Component(
 COMPONENTS = (
     TINK_CONTROLLER,
     RUFIO,
+    CLUSTER_API,
     KUBEADM_BOOTSTRAP,
     Component(
         SMEE,

@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from ironbell.api.client import Api
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
+from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import Clock
+from ironbell.base.randomness import Randomness
+from ironbell.controllers.capi import controllers as capi
+from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.runtime import Manager
-
-if TYPE_CHECKING:
-    from ironbell.app.rendering import TemplateEngine
-    from ironbell.controllers.rufio.bmc_access import Connect
+from ironbell.workload.access import Workloads
+from ironbell.workload.following import follow, kubeconfigs_from
+from ironbell.workload.kubeconfigs import http_link
 
 BMC_ACCESS = "rufio-access"
+WORKLOAD_ACCESS = "workload-access"
 
 PolicyRules = Sequence[Mapping[str, Sequence[str]]]
 
 
 def rules_by_controller() -> dict[str, PolicyRules]:
-    """What each controller may write, and what opens BMC sessions may read."""
-    return {**tink.WRITES, **rufio.WRITES, BMC_ACCESS: rufio.ACCESS_READS}
+    """What each controller may write, and what opens sessions with BMCs and workload clusters may read."""
+    return {
+        **tink.WRITES,
+        **rufio.WRITES,
+        **capi.WRITES,
+        **kubeadm.WRITES,
+        BMC_ACCESS: rufio.ACCESS_READS,
+        WORKLOAD_ACCESS: [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+    }
 
 
 def identity(controller: str) -> Identity:
@@ -44,33 +56,56 @@ def grant_controllers(authorizer: RoleAuthorizer) -> None:
         authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])
 
 
+async def run_controllers(
+    server: ApiServer, authorizer: RoleAuthorizer, clock: Clock, randomness: Randomness, ready: Callable[[], None]
+) -> None:
+    """Run the controllers until cancelled; `ready` is called when all of them work."""
+    grant_controllers(authorizer)
+    manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
+    async with _all_controllers(manager, server, clock, randomness), asyncio.TaskGroup() as group:
+        announce = group.create_task(_announce(manager, ready), name="announce")
+        try:
+            await manager.run()
+        finally:
+            announce.cancel()
+
+
+RunControllers: TypeAlias = Callable[
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None]], Coroutine[Any, Any, None]
+]
+
+
+async def _announce(manager: Manager, ready: Callable[[], None]) -> None:
+    await manager.wait_ready()
+    ready()
+
+
 @asynccontextmanager
-async def all_controllers(manager: Manager, server: ApiServer, clock: Clock) -> AsyncIterator[None]:
+async def _all_controllers(
+    manager: Manager, server: ApiServer, clock: Clock, randomness: Randomness
+) -> AsyncIterator[None]:
     """Add all controllers to the manager; what they hold open is closed when the block is left."""
-    engine, connect = await asyncio.to_thread(_engines)
+    engine = await asyncio.to_thread(TemplateEngine)
 
     def api_of(controller: str) -> Api:
         return server.client(identity(controller))
 
+    reader = server.client(roles.READER)
     access = BmcAccess(api_of(BMC_ACCESS), connect)
+    workloads = Workloads(http_link, kubeconfigs_from(api_of(WORKLOAD_ACCESS)), clock=clock, randomness=randomness)
+    follow(workloads, manager.informers)
     for controller in (
         *tink.controllers(engine, engine.parse, api_of),
         *rufio.controllers(access, clock, api_of),
+        *capi.controllers(workloads, reader, clock, api_of),
+        *kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
     ):
         manager.add(controller)
     try:
         yield
     finally:
+        await workloads.close()
         await access.close()
-
-
-def _engines() -> tuple[TemplateEngine, Connect]:
-    """The template engine and the BMC drivers: a good part of what there is to import, and nothing that the API needs
-    before it can answer."""
-    from ironbell.app.rendering import TemplateEngine
-    from ironbell.controllers.rufio.connect import connect
-
-    return TemplateEngine(), connect
 
 
 def _rule(rule: Mapping[str, Sequence[str]]) -> Rule:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -27,7 +28,6 @@ from ironbell.apiserver.store.keys import KeyFile
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.controllers import all_controllers, grant_controllers
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.privileges import named_account
@@ -39,7 +39,9 @@ from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
-from ironbell.kube.runtime import Manager
+
+if TYPE_CHECKING:
+    from ironbell.app.controllers import RunControllers
 
 _log = structlog.get_logger()
 
@@ -65,7 +67,6 @@ async def serve_core(configuration: CoreConfig) -> None:
     clock, steady, randomness = SystemClock(), SteadyClock(), SystemRandomness()
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
-    grant_controllers(authorizer)
     cluster_kinds = ClusterKinds()
     await _predecessor_gone(folder / DATABASE)
     async with AsyncExitStack() as stack:
@@ -89,16 +90,20 @@ async def serve_core(configuration: CoreConfig) -> None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
         await cluster_kinds.serve(server)
-        manager = Manager(server.client(roles.READER), component="ironbell", clock=steady, randomness=randomness)
-        await stack.enter_async_context(all_controllers(manager, server, steady))
+        run_controllers = await asyncio.to_thread(_controllers)
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
-            announce = group.create_task(_announce(manager), name="announce")
             try:
-                await manager.run()
+                await run_controllers(server, authorizer, steady, randomness, _announce)
             finally:
                 lag.cancel()
-                announce.cancel()
+
+
+def _controllers() -> RunControllers:
+    """What runs the controllers: a good part of what there is to import, and nothing that the API needs to answer."""
+    from ironbell.app.controllers import run_controllers
+
+    return run_controllers
 
 
 async def _predecessor_gone(database: Path) -> None:
@@ -139,8 +144,7 @@ async def _serve(stack: AsyncExitStack, server: ApiServer, configuration: CoreCo
             _log.warning("the earlier port is taken; clients need the new kubeconfig", port=port)
 
 
-async def _announce(manager: Manager) -> None:
-    await manager.wait_ready()
+def _announce() -> None:
     freeze_gc()
     report("controllers ready")
 

@@ -34,15 +34,26 @@ WIRE_ROLE = Role(
 WIRE_BINDING = Binding(WIRE_ROLE.name, users=(WIRE,))
 
 BMC = ("bmc.tinkerbell.org",)
+CLUSTER_API = (
+    "cluster.x-k8s.io",
+    "addons.cluster.x-k8s.io",
+    "bootstrap.cluster.x-k8s.io",
+    "controlplane.cluster.x-k8s.io",
+    "infrastructure.cluster.x-k8s.io",
+    "ipam.cluster.x-k8s.io",
+)
+"""Groups of Cluster API: its own, and those in which providers have their kinds."""
 
 READER = Identity(service_account_user("ironbell-controllers"), WIRE_GROUPS)
 """Reads for all controllers; each writes under its own name."""
 READER_ROLE = Role(
     "ironbell:controllers",
     (
-        Rule(READ, ("*",), (*TINKERBELL, *BMC)),
-        # that a Secret has changed; its contents are read by rufio alone, when it opens a session
-        Rule(READ, ("secrets",), ("",)),
+        Rule(READ, ("*",), (*TINKERBELL, *BMC, *CLUSTER_API)),
+        # which version of a provider's kinds keeps which contract
+        Rule(READ, ("customresourcedefinitions",), ("apiextensions.k8s.io",)),
+        # that they have changed; contents of Secrets are read when they are used, under the name of who uses them
+        Rule(READ, ("secrets", "configmaps"), ("",)),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
 )

@@ -15,12 +15,13 @@ from typing import Protocol
 
 from ironbell.api.client import Api
 from ironbell.app import roles
-from ironbell.app.components import KUBEADM_BOOTSTRAP, RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.components import CLUSTER_API, KUBEADM_BOOTSTRAP, RUFIO, TINK_CONTROLLER, Component
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_options import ElectionOptions
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
@@ -144,7 +145,7 @@ def make_controllers(
 
 def controller_names() -> list[str]:
     """Names of all controllers, as metrics and `--workers` have them."""
-    return [*tink.WRITES, *rufio.WRITES, *kubeadm.WRITES]
+    return [*tink.WRITES, *rufio.WRITES, *capi.WRITES, *kubeadm.WRITES]
 
 
 def own_namespace() -> str:
@@ -177,6 +178,10 @@ def _rufio(with_: Ingredients) -> list[Controller]:
     return rufio.controllers(access, with_.clock, _nobody_else)
 
 
+def _cluster_api(with_: Ingredients) -> list[Controller]:
+    return capi.controllers(with_.workloads(), with_.api, with_.clock, _nobody_else)
+
+
 def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:
     return kubeadm.bootstrap_controllers(with_.workloads(), with_.api, with_.clock, with_.randomness, _nobody_else)
 
@@ -184,5 +189,6 @@ def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:
 _CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     TINK_CONTROLLER.name: _tink,
     RUFIO.name: _rufio,
+    CLUSTER_API.name: _cluster_api,
     KUBEADM_BOOTSTRAP.name: _kubeadm_bootstrap,
 }
