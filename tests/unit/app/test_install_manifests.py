@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ironbell.app.components import (
+    CLUSTER_API,
     COMPONENTS,
     KUBEADM_BOOTSTRAP,
     UnknownComponentError,
@@ -24,7 +25,11 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi
 
-OF_PROVIDERS = {("infrastructure.cluster.x-k8s.io", "*"), ("controlplane.cluster.x-k8s.io", "*")}
+OF_PROVIDERS = {
+    ("infrastructure.cluster.x-k8s.io", "*"),
+    ("bootstrap.cluster.x-k8s.io", "*"),
+    ("controlplane.cluster.x-k8s.io", "*"),
+}
 """Objects of kinds that only a user knows."""
 
 
@@ -59,8 +64,9 @@ def test_no_rule_is_wider_than_names() -> None:
     for component in COMPONENTS:
         for group, resource, verb in allowed(component.rules):
             assert "*" not in {group, verb}
-            assert resource != "*" or ((group, resource) in OF_PROVIDERS and verb in {"get", "list", "watch"})
-            makes_secrets = component is KUBEADM_BOOTSTRAP
+            assert resource != "*" or (group, resource) in OF_PROVIDERS
+            assert resource != "*" or component is CLUSTER_API or verb in {"get", "list", "watch"}
+            makes_secrets = component in (CLUSTER_API, KUBEADM_BOOTSTRAP)
             assert (resource, verb) not in {("secrets", "update"), ("secrets", "delete")}
             assert (resource, verb) != ("secrets", "create") or makes_secrets
     assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}

@@ -74,9 +74,21 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
 
 _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _CLUSTER, "resources": _ANY, "verbs": _READ},
+    {
+        "apiGroups": _CLUSTER,
+        "resources": [
+            "clusters",
+            "clusterclasses",
+            "machinedeployments",
+            "machinedrainrules",
+            "machinepools",
+            "machines",
+            "machinesets",
+        ],
+        "verbs": _READ,
+    },
     {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
+    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch: of Secrets, that one is there."""
