@@ -15,6 +15,7 @@ from ironbell.api.client import ApiError
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.resources import Convert
+from ironbell.app.cluster_admission import ClusterAdmission
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -28,7 +29,7 @@ class _Definition(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterKinds:
-    """What converts objects of these kinds. `serve` says where the definitions of providers are looked up."""
+    """What converts, completes and checks objects of these kinds; `join` comes right after the server's start."""
 
     def __init__(self) -> None:
         self._server: ApiServer | None = None
@@ -39,9 +40,13 @@ class ClusterKinds:
         """For `ApiServer.open`."""
         return dict.fromkeys(CONVERTED, self._convert)
 
-    async def serve(self, server: ApiServer) -> None:
-        """Define the kinds."""
+    def join(self, server: ApiServer) -> None:
+        """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
+        ClusterAdmission(self._convert).register(server.admission)
+
+    async def define(self, server: ApiServer) -> None:
+        """Define the kinds."""
         await server.define(await asyncio.to_thread(_documents))
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:

@@ -83,13 +83,14 @@ async def serve_core(configuration: CoreConfig) -> None:
             )
         )
         limit_wire(server.admission)
+        cluster_kinds.join(server)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
-        await cluster_kinds.serve(server)
+        await cluster_kinds.define(server)
         run_controllers = await asyncio.to_thread(_controllers)
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")

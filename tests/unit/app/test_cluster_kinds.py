@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import NO_OPTIONS, PatchType, WriteOptions
+from ironbell.api.client import NO_OPTIONS, Invalid, PatchType, WriteOptions
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
@@ -33,7 +33,8 @@ async def server() -> AsyncIterator[ApiServer]:
         conversions=kinds.conversions,
     )
     async with opened as server:
-        await kinds.serve(server)
+        kinds.join(server)
+        await kinds.define(server)
         yield server
 
 
@@ -96,7 +97,9 @@ async def test_a_new_label_of_the_provider_counts_at_once(api: DirectApi) -> Non
 
 
 async def test_a_client_of_the_older_version_keeps_what_it_does_not_know(api: DirectApi) -> None:
-    body = {**_cluster(availabilityGates=[{"conditionType": "A"}], paused=False), "apiVersion": NEW.api_version}
+    reference = {"apiGroup": "hosts.test", "kind": "HostCluster", "name": "h"}
+    spec = _cluster(availabilityGates=[{"conditionType": "A"}], paused=False, infrastructureRef=reference)
+    body = {**spec, "apiVersion": NEW.api_version}
     await api.create(NEW, "default", _encoded(body), NO_OPTIONS)
     old = await _get(api, OLD, "c")
     old["spec"]["controlPlaneEndpoint"] = {"host": "10.0.0.1", "port": 6443}
@@ -107,11 +110,11 @@ async def test_a_client_of_the_older_version_keeps_what_it_does_not_know(api: Di
 
 
 async def test_a_patch_in_the_older_version_changes_the_stored_object(api: DirectApi) -> None:
-    await api.create(OLD, "default", _encoded(_cluster(paused=True)), NO_OPTIONS)
-    apply = _encoded(_cluster(topology={"class": "k", "version": "v1.36.0"}))
+    await api.create(OLD, "default", _encoded(_cluster(paused=True, infrastructureRef=REFERENCE)), NO_OPTIONS)
+    apply = _encoded(_cluster(clusterNetwork={"services": {"cidrBlocks": ["10.0.0.0/16"]}}))
     await api.apply(OLD, "default", "c", apply, options=WriteOptions(field_manager="me"))
     spec = (await _get(api, NEW, "c"))["spec"]
-    assert spec == {"paused": True, "topology": {"classRef": {"name": "k"}, "version": "v1.36.0"}}
+    assert (spec["paused"], spec["clusterNetwork"]) == (True, {"services": {"cidrBlocks": ["10.0.0.0/16"]}})
 
 
 async def test_all_definitions_are_served_and_defining_again_writes_nothing(server: ApiServer, api: DirectApi) -> None:
@@ -119,5 +122,41 @@ async def test_all_definitions_are_served_and_defining_again_writes_nothing(serv
         conditions = msgspec.json.decode(await api.get(CRDS, "", name))["status"]["conditions"]
         assert {one["type"]: one["status"] for one in conditions} == {"NamesAccepted": "True", "Established": "True"}
     before = server.resource_version
-    await ClusterKinds().serve(server)
+    await ClusterKinds().define(server)
     assert server.resource_version == before
+
+
+async def test_writes_are_completed_in_either_version(api: DirectApi) -> None:
+    for collection, name in ((OLD, "old"), (NEW, "new")):
+        body = {"apiVersion": collection.api_version, "kind": "MachineDeployment", "metadata": {"name": name}}
+        spec = {"clusterName": "c", "selector": {}, "template": {"spec": {"clusterName": "c", "bootstrap": BOOTSTRAP}}}
+        reference = "apiVersion" if collection is OLD else "apiGroup"
+        group = "hosts.test/v1" if collection is OLD else "hosts.test"
+        spec["template"]["spec"]["infrastructureRef"] = {reference: group, "kind": "Host", "name": "h"}
+        where = Collection(collection.group, collection.version, "machinedeployments", namespaced=True)
+        await api.create(where, "default", _encoded({**body, "spec": spec}), NO_OPTIONS)
+        stored = await _get(api, Collection(NEW.group, NEW.version, "machinedeployments", namespaced=True), name)
+        assert stored["spec"]["replicas"] == 1
+        assert stored["spec"]["rollout"]["strategy"]["type"] == "RollingUpdate"
+        assert stored["spec"]["selector"]["matchLabels"]["cluster.x-k8s.io/deployment-name"] == name
+        assert "cluster.x-k8s.io/conversion-data" not in (stored["metadata"].get("annotations") or {})
+
+
+BOOTSTRAP = {"dataSecretName": "s"}
+
+
+@pytest.mark.parametrize("collection", [OLD, NEW], ids=["older", "stored"])
+async def test_what_breaks_the_rules_is_refused_with_the_fields_name(api: DirectApi, collection: Collection) -> None:
+    machines = Collection(collection.group, collection.version, "machines", namespaced=True)
+    reference = "apiVersion" if collection is OLD else "apiGroup"
+    group = "hosts.test/v1" if collection is OLD else "hosts.test"
+    spec = {
+        "clusterName": "c",
+        "version": "one",
+        "bootstrap": BOOTSTRAP,
+        "infrastructureRef": {reference: group, "kind": "Host", "name": "h"},
+    }
+    body = {"apiVersion": collection.api_version, "kind": "Machine", "metadata": {"name": "m"}, "spec": spec}
+    with pytest.raises(Invalid) as refusal:
+        await api.create(machines, "default", _encoded(body), NO_OPTIONS)
+    assert 'Machine.cluster.x-k8s.io "m" is invalid: spec.version: Invalid value' in str(refusal.value)
