@@ -29,6 +29,7 @@ from ironbell.api.client import (
     Unavailable,
     WatchEvent,
     WriteOptions,
+    api_error,
 )
 from ironbell.api.kind import Collection
 from ironbell.base.randomness import Randomness, SystemRandomness
@@ -190,6 +191,30 @@ class HttpApi:
         async with self._request("GET", path, query=query, timeout=timeout) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
+
+    async def websocket(self, path: str, *, query: dict[str, str], protocol: str) -> aiohttp.ClientWebSocketResponse:
+        """An open WebSocket; the caller closes it. Cancellation point.
+
+        Raises:
+            ApiError: the server refuses, or cannot be reached.
+        """
+        connection = self._connection
+        try:
+            socket: aiohttp.ClientWebSocketResponse = await self._open().ws_connect(
+                self._base.with_path(self._base.path.rstrip("/") + path),
+                protocols=(protocol,),
+                params=query,
+                headers=await connection.headers(),
+                ssl=await connection.tls_context() or True,
+                server_hostname=connection.tls_server_name or None,
+                max_msg_size=0,
+                **self._proxied,
+            )
+            return socket
+        except aiohttp.WSServerHandshakeError as error:
+            raise api_error(code=error.status, reason="", message=f"{path}: {error.message}") from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
 
     async def _call(
         self,

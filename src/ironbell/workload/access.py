@@ -25,7 +25,7 @@ from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key, Question
 from ironbell.kube.store import Store
 from ironbell.workload import metrics
-from ironbell.workload.link import Connect, ReadKubeconfig
+from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.questions import (
     AllNodes,
     Connection,
@@ -136,6 +136,18 @@ class Workloads:
         if api is None:
             raise self._not_connected(cluster)
         return api
+
+    def link(self, cluster: Key) -> Link:
+        """The way to a cluster itself, for what is no request: ports of pods.
+
+        Raises:
+            NotConnected: there is no connection.
+        """
+        entry = self._sessions.get(cluster)
+        link = entry[0].link if entry is not None else None
+        if link is None:
+            raise self._not_connected(cluster)
+        return link
 
     def state(self, cluster: Key) -> ConnectionState:
         """How the connection stands."""

@@ -8,12 +8,16 @@ Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_accessor_c
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
 from ironbell.api.client import Api
 from ironbell.kube.connection import from_content
 from ironbell.kube.decision import Key
+from ironbell.kube.forward import forwarded
 from ironbell.kube.http import HttpApi
 from ironbell.kube.kubeconfig import Chosen, choose_from
 from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.workload.link import Tunnel
 
 _PROGRAMS = ("exec", "auth-provider")
 _FILES = ("tokenFile", "client-certificate", "client-key", "certificate-authority")
@@ -31,6 +35,9 @@ class HttpLink:
 
     async def probe(self) -> None:
         await self._api.raw("GET", "/", accept="*/*")
+
+    def forward(self, namespace: str, pod: str, port: int) -> AbstractAsyncContextManager[Tunnel]:
+        return forwarded(self._api, namespace, pod, port)
 
     async def close(self) -> None:
         await self._api.close()

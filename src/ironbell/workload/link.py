@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeAlias
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ironbell.api.client import Api
 from ironbell.kube.decision import Key
+
+
+class Tunnel(Protocol):
+    """Bytes to and from a port of a pod."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; empty when the other side has ended."""
+        ...
+
+    async def send(self, data: bytes) -> None: ...
+
+
+@runtime_checkable
+class Forwards(Protocol):
+    """A link through which ports of pods can be reached."""
+
+    def forward(self, namespace: str, pod: str, port: int) -> AbstractAsyncContextManager[Tunnel]:
+        """The way to a port, for as long as the block runs. Entering it raises an `ApiError` where there is none."""
+        ...
 
 
 class Link(Protocol):

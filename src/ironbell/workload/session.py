@@ -76,6 +76,7 @@ class Session:
         self.nodes: Store[Node] | None = None
         """The cluster's nodes; None while there is no connection, or they have not all been read."""
         self.api: Api | None = None
+        self.link: Link | None = None
         self._cluster = cluster
         self._connect = connect
         self._settings = settings
@@ -149,6 +150,7 @@ class Session:
     @contextmanager
     def _open(self, link: Link) -> Iterator[Informer[Node]]:
         now = self._clock.now()
+        self.link = link
         self.api = BoundedApi(link.api, self._settings.bounds, name="/".join(self._cluster), refused=self._refused)
         self.state = ConnectionState(connected=True, since=now, last_probe_success=now)
         informer = Informer(self.api, NODE, randomness=self._randomness)
@@ -161,7 +163,7 @@ class Session:
             yield informer
         finally:
             metrics.connected.dec()
-            self.api = self.nodes = None
+            self.api = self.nodes = self.link = None
             self._nodes_changed(self._cluster)
 
     async def _read(self, informer: Informer[Node]) -> None:

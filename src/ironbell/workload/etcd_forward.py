@@ -1,0 +1,113 @@
+"""The etcd of workload clusters, through their API servers: to port 2379 of a member's static pod.
+
+We show a certificate that the cluster's etcd authority signs for us, and hold the member's to that authority; its name
+is not compared, for pods have no name that a certificate could hold. Ours is made once per authority and day.
+Where etcd is external there is nothing to be done for its members, and nobody asks.
+
+Failure modes: `EtcdUnreachableError` names what is in the way: no connection to the cluster, no such pod, an authority
+that cannot sign, TLS.
+
+Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/pkg/{cluster,etcd_client_generator}.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from ironbell.api.client import Api, NotFound
+from ironbell.api.core.secret import SECRET
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.contract.cluster_secrets import Purpose, key_pair_of, secret_name
+from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
+from ironbell.kube.decision import Key
+from ironbell.kube.tls_sources import make_context
+from ironbell.workload.access import Workloads
+from ironbell.workload.etcd import EtcdUnreachableError
+from ironbell.workload.etcd_client import EtcdClient, etcd_over
+from ironbell.workload.link import Forwards
+
+PORT: Final = 2379
+DIAL_S: Final = 10.0
+_NAMESPACE: Final = "kube-system"
+_CLIENT: Final = Subject("cluster-api.x-k8s.io")
+_LIFETIME: Final = timedelta(days=3650)
+_KEPT: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    version: str
+    until: datetime
+    tls: ssl.SSLContext
+
+
+class ForwardedEtcd:
+    """Connects to members; `connect` is an `EtcdConnect`."""
+
+    def __init__(self, workloads: Workloads, api: Api, clock: Clock) -> None:
+        """`api` is the management cluster's, where the authorities are."""
+        self._workloads = workloads
+        self._api = api
+        self._clock = clock
+        self._contexts: dict[Key, _Kept] = {}
+
+    @asynccontextmanager
+    async def connect(self, cluster: Key, node: str) -> AsyncIterator[EtcdClient]:
+        """The member on a node, which has answered once.
+
+        Raises:
+            EtcdUnreachableError: it cannot be reached.
+        """
+        pod = f"etcd-{node}"
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(DIAL_S):
+                    tls = await self._context(cluster)
+                    link = self._workloads.link(cluster)
+                    if not isinstance(link, Forwards):
+                        raise EtcdUnreachableError("the connection to the cluster cannot reach ports of pods")
+                    tunnel = await stack.enter_async_context(link.forward(_NAMESPACE, pod, PORT))
+                    client = await stack.enter_async_context(etcd_over(tunnel, tls, pod))
+                    await client.status()
+            except TimeoutError as error:
+                raise EtcdUnreachableError(f"pod {_NAMESPACE}/{pod}: no answer within {DIAL_S:g} s") from error
+            except EtcdUnreachableError:
+                raise
+            except IronbellError as error:
+                raise EtcdUnreachableError(f"pod {_NAMESPACE}/{pod}: {error.message}") from error
+            yield client
+
+    async def _context(self, cluster: Key) -> ssl.SSLContext:
+        name = secret_name(cluster[1], Purpose.ETCD_CA)
+        try:
+            secret = SECRET.decode(await self._api.get(SECRET.collection, cluster[0], name))
+        except NotFound:
+            raise EtcdUnreachableError(f"Secret {cluster[0]}/{name} with the authority of etcd is gone") from None
+        version, now = secret.metadata.resource_version, self._clock.now()
+        kept = self._contexts.get(cluster)
+        if kept is None or kept.version != version or kept.until < now:
+            self._contexts = {key: one for key, one in self._contexts.items() if one.until >= now}
+            tls = await asyncio.to_thread(_make_context, key_pair_of(secret), now)
+            kept = self._contexts[cluster] = _Kept(version, now + _KEPT, tls)
+        return kept.tls
+
+
+def _make_context(authority: KeyPair, now: datetime) -> ssl.SSLContext:
+    pair = make_signed(authority, _CLIENT, KeyAlgorithm.ECDSA_P256, now, lifetime=_LIFETIME)
+    tls = make_context(
+        authority=authority.certificate, certificate=pair.certificate, key=pair.key, where="etcd's authority"
+    )
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    # authorities of users need not be as RFC 5280 wants them, only what kubeadm and etcd take
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    tls.set_alpn_protocols(["h2"])
+    return tls
