@@ -14,6 +14,10 @@ from ironbell.base.clock import Clock
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
+from ironbell.controllers.capi.clusterresourceset.applier import APPLY, Applier, Reader
+from ironbell.controllers.capi.clusterresourceset.applying import ResourceApplyingReconciler
+from ironbell.controllers.capi.clusterresourceset.clusterresourceset import ClusterResourceSetReconciler
+from ironbell.controllers.capi.clusterresourceset.sources import ContentHash
 from ironbell.controllers.capi.machine import performers as machine_performers
 from ironbell.controllers.capi.machine import questions as machine_questions
 from ironbell.controllers.capi.machine.evictions import Ledger
@@ -27,7 +31,7 @@ from ironbell.kube.feeds import spaced
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 
-_CORE, _CLUSTER = [""], ["cluster.x-k8s.io"]
+_CORE, _CLUSTER, _ADDONS = [""], ["cluster.x-k8s.io"], ["addons.cluster.x-k8s.io"]
 _PROVIDERS: Final = ["infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"]
 _ANY: Final = ["*"]
 
@@ -69,6 +73,15 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["create", "delete", "patch"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
     ],
+    ResourceApplyingReconciler.name: [
+        {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["create", "delete", "patch"]},
+        {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": ["get"]},
+    ],
+    ClusterResourceSetReconciler.name: [
+        {"apiGroups": _ADDONS, "resources": ["clusterresourcesets", "clusterresourcesets/status"], "verbs": ["patch"]},
+        {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": ["get", "patch"]},
+    ],
 }
 """PolicyRules by the controller's name. `.../finalizers` is for owner references that block deletion."""
 
@@ -81,6 +94,7 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
             "clusterclasses",
             "machinedeployments",
             "machinedrainrules",
+            "machinehealthchecks",
             "machinepools",
             "machines",
             "machinesets",
@@ -88,7 +102,8 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
         "verbs": _READ,
     },
     {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
+    {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings", "clusterresourcesets"], "verbs": _READ},
+    {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch: of Secrets, that one is there."""
@@ -135,4 +150,22 @@ def controllers(
         ),
         Controller(MachineSetReconciler(), api=api_of(MachineSetReconciler.name)),
         Controller(MachineDeploymentReconciler(), api=api_of(MachineDeploymentReconciler.name)),
+        *_resource_sets(workloads, api, clock, api_of),
+    ]
+
+
+def _resource_sets(
+    workloads: Workloads, api: Api, clock: Clock, api_of: Callable[[str], Api | None]
+) -> list[Controller]:
+    applying, sets = ResourceApplyingReconciler(), ClusterResourceSetReconciler()
+    reader = Reader(api_of(applying.name) or api)
+    return [
+        Controller(
+            applying,
+            performers={APPLY: Applier(reader, workloads.api, clock)},
+            askers={**askers(workloads), ContentHash: reader.hash},
+            api=api_of(applying.name),
+            feeds=(workloads.feed,),
+        ),
+        Controller(sets, askers={ContentHash: Reader(api_of(sets.name) or api).hash}, workers=4, api=api_of(sets.name)),
     ]

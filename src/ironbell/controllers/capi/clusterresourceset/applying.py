@@ -1,0 +1,183 @@
+"""What ClusterResourceSets ask for in one cluster: the controller that applies it and keeps the binding.
+
+Its keys are Clusters, not ClusterResourceSets: a set for a thousand clusters is a thousand small decisions, and nobody
+else writes a cluster's binding.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_controller.go
+(ApplyClusterResourceSet), core/reconcilers/clusterresourcesetbinding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from ironbell.api.addons import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
+from ironbell.api.addons.clusterresourceset import ClusterResourceSet
+from ironbell.api.addons.clusterresourcesetbinding import ClusterResourceSetBinding
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.core import CONFIG_MAP
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.meta import to_builtin
+from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.owners import is_owned_by, owner_reference, owners_patch, with_owner
+from ironbell.controllers.capi.clusterresourceset.applier import (
+    APPLY,
+    TIMEOUT_S,
+    ApplyArguments,
+    Pending,
+    encoded,
+)
+from ironbell.controllers.capi.clusterresourceset.sources import (
+    SETS_OF_NAMESPACE,
+    Source,
+    binding_of,
+    is_active,
+    needs_apply,
+    selects,
+    sources_of,
+)
+from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
+from ironbell.kube.decision import AnyKind, Decision, Effect, Fact, Key, Need, create, delete, do, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.workload.questions import Connection, ConnectionState
+
+AGAIN: Final = timedelta(seconds=15)
+"""After this time what failed is tried again: a kind may have been defined in the meantime."""
+PUSHED_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A Cluster with the ClusterResourceSets that select it."""
+
+    key: Key
+    cluster: Cluster | None
+    binding: ClusterResourceSetBinding | None = None
+    sets: tuple[ClusterResourceSet, ...] = ()
+    sources: tuple[Source, ...] = ()
+    connection: Fact[ConnectionState] | None = None
+
+
+def set_matters(old: ClusterResourceSet | None, new: ClusterResourceSet | None) -> bool:
+    """Whether a ClusterResourceSet's change bears on what is applied."""
+    if old is None or new is None:
+        return True
+    return (old.spec, old.metadata.annotations, is_deleting(old)) != (
+        new.spec,
+        new.metadata.annotations,
+        is_deleting(new),
+    )
+
+
+def cluster_of(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Key]:
+    """The Cluster of a binding, which has its name."""
+    return [binding.key]
+
+
+class ResourceApplyingReconciler:
+    """Applies in each cluster what ClusterResourceSets ask for."""
+
+    name = RESOURCE_APPLYING_CONTROLLER
+    kind: AnyKind = CLUSTER
+    watches: Sequence[Watch[Any]] = (
+        Watch(CLUSTER_RESOURCE_SET_BINDING, cluster_of),
+        read_by(CLUSTER_RESOURCE_SET, SETS_OF_NAMESPACE, relevant=set_matters),
+        read_by(CONFIG_MAP),
+        read_by(SECRET_METADATA),
+    )
+    indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE,)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        cluster = cache.get(CLUSTER, *key)
+        binding = cache.get(CLUSTER_RESOURCE_SET_BINDING, *key)
+        if cluster is None or is_deleting(cluster):
+            return Observed(key, cluster, binding) if binding is not None else None
+        candidates = cache.indexed(SETS_OF_NAMESPACE, key[0])
+        sets = tuple(one for one in candidates if is_active(one) and selects(one, cluster))
+        if not sets:
+            return None
+        sources = tuple(source for one in sets for source in sources_of(cache, one))
+        return Observed(key, cluster, binding, sets, sources, cache.fact(Connection(key)))
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        cluster, binding = observed.cluster, observed.binding
+        if cluster is None or is_deleting(cluster):
+            gone = binding is not None and not is_deleting(binding)
+            return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and gone else None)
+        needs = _needs(observed)
+        state = observed.connection.value if observed.connection is not None else None
+        if not cluster.status.initialization.control_plane_initialized or state is None or not state.connected:
+            return wait("ClusterNotReachable", "the cluster has no reachable API server yet", needs=needs)
+        if binding is None:
+            return do(create(CLUSTER_RESOURCE_SET_BINDING, _new_binding(observed)), needs=needs)
+        owners = binding.metadata.owner_references
+        for one in observed.sets:
+            owners = with_owner(owners, owner_reference(CLUSTER_RESOURCE_SET, one))
+        if changed := owners_patch(CLUSTER_RESOURCE_SET_BINDING, binding, owners):
+            return do(changed, needs=needs)
+        return _applied(observed, cluster, binding, needs, now)
+
+
+def _needs(observed: Observed) -> list[Need[Any]]:
+    asked = {source.question for source in observed.sources if source.question is not None}
+    return [Need(Connection(observed.key), PUSHED_S), *(Need(one, 24 * PUSHED_S) for one in sorted(asked, key=repr))]
+
+
+def _new_binding(observed: Observed) -> dict[str, Any]:
+    namespace, name = observed.key
+    owners = [to_builtin(owner_reference(CLUSTER_RESOURCE_SET, one)) for one in observed.sets]
+    metadata = {"name": name, "namespace": namespace, "ownerReferences": owners}
+    return {"metadata": metadata, "spec": {"clusterName": name}}
+
+
+def _applied(
+    observed: Observed, cluster: Cluster, binding: ClusterResourceSetBinding, needs: Sequence[Need[Any]], now: datetime
+) -> Decision:
+    pending: list[Pending] = []
+    later: list[timedelta] = []
+    missing: list[str] = []
+    for source in observed.sources:
+        if source.obj is None or source.has_wrong_type:
+            missing.append(f"{source.reference.kind} {source.reference.name}")
+            continue
+        held = binding_of(binding, source.set_name, source.reference)
+        if not needs_apply(source, held):
+            continue
+        failed_at = held.last_applied_time if held is not None and not held.applied else None
+        left = parse_rfc3339(failed_at) + AGAIN - now if failed_at else timedelta(0)
+        # A failure is not repeated at once; other content may be tried at once.
+        is_other = source.hash != "" and held is not None and held.hash not in ("", source.hash)
+        if left > timedelta(0) and not is_other:
+            later.append(left)
+            continue
+        pending.append(Pending(source.set_name, source.strategy, source.reference.kind, source.reference.name))
+    again_s = min(later).total_seconds() + 0.1 if later else None
+    if pending:
+        arguments = ApplyArguments(
+            cluster.key,
+            cluster.metadata.uid,
+            binding.metadata.resource_version,
+            encoded(binding.spec.bindings),
+            tuple(pending),
+        )
+        return do(Effect(APPLY, arguments, timeout_s=TIMEOUT_S), needs=needs)
+    if missing:
+        message = f"missing or of a wrong type: {', '.join(missing)}"
+        return wait("ResourceMissing", message, needs=needs, requeue_after_s=again_s)
+    if later:
+        return wait(
+            "ResourcesNotApplied", "what could not be applied is tried again", needs=needs, requeue_after_s=again_s
+        )
+    return do(needs=needs)
+
+
+def is_bound(binding: ClusterResourceSetBinding, one: ClusterResourceSet) -> bool:
+    """Whether a binding remembers something of a ClusterResourceSet."""
+    entries = binding.spec.bindings
+    named = any(entry.cluster_resource_set_name == one.metadata.name for entry in entries)
+    return named or is_owned_by(binding, CLUSTER_RESOURCE_SET, one)

@@ -1,0 +1,180 @@
+"""The controller of ClusterResourceSets: says how far each is in its clusters, and takes it out of bindings at its end.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset/clusterresourceset_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.addons import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
+from ironbell.api.addons.clusterresourceset import ClusterResourceSet
+from ironbell.api.addons.clusterresourcesetbinding import ClusterResourceSetBinding
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import FINALIZER_CLUSTER_RESOURCE_SET
+from ironbell.api.core import CONFIG_MAP
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.conditions.legacy import ERROR, WARNING, LegacyCondition, legacy_false, legacy_true
+from ironbell.contract.owners import owner_reference, owners_patch, with_owner, without_owner
+from ironbell.contract.paused import has_paused_annotation, paused_condition
+from ironbell.controllers.capi.clusterresourceset.applying import is_bound
+from ironbell.controllers.capi.clusterresourceset.sources import (
+    SETS_OF_NAMESPACE,
+    Source,
+    binding_of,
+    needs_apply,
+    selects,
+    sources_of,
+)
+from ironbell.controllers.capi.machines import named
+from ironbell.controllers.capi.names import RESOURCE_SET_CONTROLLER
+from ironbell.controllers.capi.status import status_patch
+from ironbell.kube.decision import Action, AnyKind, Decision, Key, Need, Waiting, delete, do, patch
+from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+
+APPLIED: Final = "ResourcesApplied"
+ROLL_UP_S: Final = 1.0
+_DAY_S: Final = 86400.0
+CLUSTERS_OF_NAMESPACE: Final = Index(CLUSTER, "capi-namespace", lambda cluster: [cluster.metadata.namespace])
+BINDINGS_OF_NAMESPACE: Final = Index(
+    CLUSTER_RESOURCE_SET_BINDING, "capi-namespace", lambda binding: [binding.metadata.namespace]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A ClusterResourceSet with what it names, the clusters it selects, and the bindings that remember it."""
+
+    one: ClusterResourceSet
+    sources: tuple[Source, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    bindings: tuple[ClusterResourceSetBinding, ...] = ()
+
+
+def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """Whether a Cluster comes, goes, or is selected by others."""
+    if old is None or new is None:
+        return True
+    return (old.metadata.labels, is_deleting(old)) != (new.metadata.labels, is_deleting(new))
+
+
+def _sets_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    namespace = cluster.metadata.namespace
+    return [one.key for one in cache.indexed(SETS_OF_NAMESPACE, namespace) if selects(one, cluster)]
+
+
+def _sets_of_binding(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Key]:
+    names = {entry.cluster_resource_set_name for entry in binding.spec.bindings}
+    names |= {owner.name for owner in binding.metadata.owner_references if owner.kind == CLUSTER_RESOURCE_SET.kind}
+    return [(binding.metadata.namespace, name) for name in names]
+
+
+class ClusterResourceSetReconciler:
+    """Keeps the status of ClusterResourceSets."""
+
+    name = RESOURCE_SET_CONTROLLER
+    kind: AnyKind = CLUSTER_RESOURCE_SET
+    watches: Sequence[Watch[Any]] = (
+        Watch(CLUSTER, _sets_of_cluster, cluster_matters, delay_s=ROLL_UP_S),
+        Watch(CLUSTER_RESOURCE_SET_BINDING, _sets_of_binding, delay_s=ROLL_UP_S),
+        read_by(CONFIG_MAP),
+        read_by(SECRET_METADATA),
+    )
+    indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE, CLUSTERS_OF_NAMESPACE, BINDINGS_OF_NAMESPACE)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        one = cache.get(CLUSTER_RESOURCE_SET, *key)
+        if one is None:
+            return None
+        bindings = tuple(b for b in cache.indexed(BINDINGS_OF_NAMESPACE, key[0]) if is_bound(b, one))
+        if is_deleting(one):
+            return Observed(one, bindings=bindings)
+        clusters = cache.indexed(CLUSTERS_OF_NAMESPACE, key[0])
+        selected = tuple(cluster for cluster in clusters if not is_deleting(cluster) and selects(one, cluster))
+        return Observed(one, sources_of(cache, one), selected, bindings)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        one = observed.one
+        if added := add_finalizer(CLUSTER_RESOURCE_SET, one, FINALIZER_CLUSTER_RESOURCE_SET):
+            return do(added)
+        paused = paused_condition(CLUSTER_RESOURCE_SET.kind, one)
+        if has_paused_annotation(one):
+            change = status_patch(CLUSTER_RESOURCE_SET, one, {}, [paused], now=now, observe=False)
+            return do(change, waiting=Waiting("Paused", paused.message))
+        if is_deleting(one):
+            last = remove_finalizer(CLUSTER_RESOURCE_SET, one, FINALIZER_CLUSTER_RESOURCE_SET)
+            return do(*_unbound(observed), last)
+        condition, older = _result(observed)
+        change = status_patch(CLUSTER_RESOURCE_SET, one, {}, [paused, condition], legacy=[older], now=now)
+        asked = {s.question for s in observed.sources if s.question is not None}
+        needs = [Need(question, _DAY_S) for question in sorted(asked, key=repr)]
+        waiting = None if condition.status == "True" else Waiting(condition.reason, condition.message)
+        return do(change, *_claimed(observed), needs=needs, waiting=waiting)
+
+
+def _claimed(observed: Observed) -> Iterator[Action | None]:
+    """The set as an owner of what it names, so that it moves along."""
+    reference = owner_reference(CLUSTER_RESOURCE_SET, observed.one)
+    for source in observed.sources:
+        if source.obj is not None and not source.has_wrong_type:
+            yield owners_patch(source.kind, source.obj, with_owner(source.obj.metadata.owner_references, reference))
+
+
+def _unbound(observed: Observed) -> Iterator[Action]:
+    """Every binding without this set; those with nothing left go. What was applied stays."""
+    name = observed.one.metadata.name
+    for binding in observed.bindings:
+        kept = [entry for entry in binding.spec.bindings if entry.cluster_resource_set_name != name]
+        owners = without_owner(binding.metadata.owner_references, CLUSTER_RESOURCE_SET, name)
+        if not kept:
+            yield delete(CLUSTER_RESOURCE_SET_BINDING, binding)
+            continue
+        body = {
+            "metadata": {"ownerReferences": to_builtin(owners) or None},
+            "spec": {"bindings": to_builtin(kept)},
+        }
+        yield patch(CLUSTER_RESOURCE_SET_BINDING, binding, body, locked=True)
+
+
+def _result(observed: Observed) -> tuple[Condition, LegacyCondition]:
+    """Whether everything is applied everywhere, in both forms."""
+    wrong = [source.reference.name for source in observed.sources if source.has_wrong_type]
+    if wrong:
+        return _not_applied("WrongSecretType", f"Secret type of resource {wrong[0]} is not supported")
+    absent = [f"{s.reference.kind} {s.reference.name}" for s in observed.sources if s.obj is None]
+    if absent:
+        message = f"{', '.join(absent)} not found"
+        return _not_applied("InternalError", message, older="RetrievingResourceFailed")
+    bound = {binding.metadata.name: binding for binding in observed.bindings}
+    failed, unreached = [], []
+    for cluster in observed.clusters:
+        binding = bound.get(cluster.metadata.name)
+        held = [(source, binding_of(binding, source.set_name, source.reference)) for source in observed.sources]
+        if any(one is not None and not one.applied for _, one in held):
+            failed.append(cluster.metadata.name)
+        elif any(needs_apply(source, one) for source, one in held):
+            unreached.append(cluster.metadata.name)
+    if failed:
+        message = f"Failed to apply ClusterResourceSet resources to {_clusters(failed)}"
+        return _not_applied("NotApplied", message, older="ApplyFailed")
+    if unreached:
+        message = f"ClusterResourceSet resources are not applied to {_clusters(unreached)} yet"
+        return _not_applied("NotApplied", message, older="RemoteClusterClientFailed", severity=ERROR)
+    return Condition(type=APPLIED, status="True", reason="Applied", message=""), legacy_true(APPLIED)
+
+
+def _clusters(names: Sequence[str]) -> str:
+    return f"Cluster{'' if len(names) == 1 else 's'} {named(names)}"
+
+
+def _not_applied(
+    reason: str, message: str, *, older: str = "", severity: str = WARNING
+) -> tuple[Condition, LegacyCondition]:
+    condition = Condition(type=APPLIED, status="False", reason=reason, message=message)
+    return condition, legacy_false(APPLIED, older or reason, severity, message)
