@@ -120,7 +120,8 @@ async def serving(lifetime: Lifetime | None = None) -> AsyncIterator[Site]:
         ) as server,
         ApiServer.open(None, clock=clock, randomness=randomness) as other,
     ):
-        await kinds.serve(server)
+        kinds.join(server)
+        await kinds.define(server)
         identities = {WRITER: grant(authorizer, WRITER, BOOTSTRAP_WRITES[WRITER])}
         reader = server.client(grant(authorizer, READER, [*BOOTSTRAP_READS, *EVENTS]))
         manager = Manager(reader, clock=clock, randomness=randomness)
@@ -143,7 +144,8 @@ async def serving(lifetime: Lifetime | None = None) -> AsyncIterator[Site]:
 
 
 async def add_cluster(site: Site) -> None:
-    spec = {"controlPlaneEndpoint": {"host": "192.0.2.10", "port": 6443}}
+    infrastructure = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevCluster", "name": "one"}
+    spec = {"controlPlaneEndpoint": {"host": "192.0.2.10", "port": 6443}, "infrastructureRef": infrastructure}
     await site.client.create(CLUSTER, {"metadata": {"namespace": "default", "name": "one"}, "spec": spec})
     status = {"status": {"initialization": {"infrastructureProvisioned": True}}}
     await site.client.merge_patch(CLUSTER, "default", "one", body=status, subresource="status")
