@@ -81,6 +81,8 @@ class Written:
     """The last resourceVersion written, per kind."""
     removed: list[tuple[Collection, Key, str]] = field(default_factory=list)
     """Objects (kind, key, uid or empty) that were removed at once, which has no version."""
+    outdated: list[tuple[Collection, Key, str]] = field(default_factory=list)
+    """Objects (kind, key) of which the cache showed this version, empty for not at all, and the API has another."""
     count: int = 0
     _after: dict[tuple[Collection, str, str, str], str] = field(default_factory=dict)
 
@@ -138,6 +140,8 @@ class Executor:
         try:
             body = await self._send(write, precondition)
         except (Conflict, AlreadyExists) as error:
+            if precondition or isinstance(write, Create):
+                written.outdated.append((write.kind.collection, (write.namespace, _name(write)), precondition))
             raise OutOfDate(error.message) from error
         except NotFound as error:
             if isinstance(write, Delete):

@@ -190,6 +190,7 @@ class RunningController:
             self._meters.active.dec()
             if written.count:
                 self._meters.writes.inc(written.count)
+            if written.count or written.outdated:
                 self._behind[key] = written
         self._meters.finished(result, self._around.clock.monotonic() - started_s)
 
@@ -294,7 +295,8 @@ class RunningController:
             tell("waiting", **about, reason=waiting.reason, message=waiting.message)
 
     def _caught_up(self, key: Key) -> bool:
-        """Whether the caches show what was last written for a key; if not, the key is parked until they do."""
+        """Whether the caches show what was last written for a key, and no more what was found to be out of date; if
+        not, the key is parked until they do."""
         if key in self._parked:
             return False
         written = self._behind[key]
@@ -309,6 +311,12 @@ class RunningController:
                 if not informer.is_gone(removed, uid):
                     self._park(key)
                     informer.when_gone(removed, uid, lambda: self._unpark(key))
+                    return False
+        for where, stale, version in written.outdated:
+            for informer in self._caches_of(where):
+                if informer.shows(stale, version):
+                    self._park(key)
+                    informer.when_changed(stale, lambda: self._unpark(key))
                     return False
         del self._behind[key]
         return True
@@ -330,7 +338,7 @@ class RunningController:
             self.queue.add(key)
 
     def _give_up(self, key: Key) -> None:
-        log.warning("caches do not show own writes", controller=self.name, namespace=key[0], name=key[1])
+        log.warning("caches stay behind", controller=self.name, namespace=key[0], name=key[1])
         self._behind.pop(key, None)
         self._unpark(key)
 

@@ -110,6 +110,7 @@ class Informer(Generic[R]):
         self._waiting: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self._gone: dict[Key, list[tuple[str, Callable[[], None]]]] = {}
+        self._changes: dict[Key, list[Callable[[], None]]] = {}
 
     def add_handler(self, handler: Handler[R]) -> None:
         """Tell this handler of every change from now on; what is held already it can read from the store."""
@@ -149,6 +150,15 @@ class Informer(Generic[R]):
             callback()
         else:
             self._gone.setdefault(key, []).append((uid, callback))
+
+    def shows(self, key: Key, resource_version: str) -> bool:
+        """Whether what is held of an object is this version; empty means that nothing is held."""
+        held = self.store.get(key)
+        return (held.metadata.resource_version if held is not None else "") == resource_version
+
+    def when_changed(self, key: Key, callback: Callable[[], None]) -> None:
+        """Call back once with the next change of an object."""
+        self._changes.setdefault(key, []).append(callback)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -266,19 +276,22 @@ class Informer(Generic[R]):
 
     def _put(self, key: Key, obj: R) -> None:
         old = self.store.put(key, obj)
-        if key in self._gone:
-            self._check_gone(key)
-        for handler in self._handlers:
-            handler(old, obj)
+        self._tell(key, old, obj)
 
     def _remove(self, key: Key) -> None:
         old = self.store.remove(key)
         if old is None:
             return
+        self._tell(key, old, None)
+
+    def _tell(self, key: Key, old: R | None, new: R | None) -> None:
         if key in self._gone:
             self._check_gone(key)
+        if key in self._changes:
+            for callback in self._changes.pop(key):
+                callback()
         for handler in self._handlers:
-            handler(old, None)
+            handler(old, new)
 
     def _check_gone(self, key: Key) -> None:
         waiting = self._gone.pop(key)

@@ -233,7 +233,7 @@ async def test_caches_that_never_show_our_writes_hold_a_key_for_a_bounded_time()
         async with running(api, Controller(reconciler), lag_s=lambda: 1000.0 if stuck else 0.0):
             await until(lambda: len(reconciler.calls) == 2)
             assert asyncio.get_running_loop().time() > CATCH_UP_S
-    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["caches do not show own writes"]
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["caches stay behind"]
 
 
 async def test_many_conflicts_are_said_aloud() -> None:
