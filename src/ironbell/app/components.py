@@ -93,11 +93,19 @@ KUBEADM_BOOTSTRAP = Component(
     [*kubeadm.BOOTSTRAP_READS, *_written(kubeadm.BOOTSTRAP_WRITES), *_EVENTS],
     ("cabpk", "capi-kubeadm-bootstrap"),
 )
+KUBEADM_CONTROL_PLANE = Component(
+    "kubeadm-control-plane",
+    "KubeadmControlPlanes: the Machines of control planes, their etcd, upgrades and certificates.",
+    Role.CONTROLLERS,
+    [*kubeadm.CONTROL_PLANE_READS, *_written(kubeadm.CONTROL_PLANE_WRITES), *_EVENTS],
+    ("cacpk", "kcp", "capi-kubeadm-control-plane"),
+)
 COMPONENTS = (
     TINK_CONTROLLER,
     RUFIO,
     CLUSTER_API,
     KUBEADM_BOOTSTRAP,
+    KUBEADM_CONTROL_PLANE,
     Component(
         SMEE,
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",

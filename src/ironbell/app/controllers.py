@@ -23,6 +23,7 @@ from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.runtime import Manager
 from ironbell.workload.access import Workloads
+from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.following import follow, kubeconfigs_from
 from ironbell.workload.kubeconfigs import http_link
 
@@ -93,12 +94,14 @@ async def _all_controllers(
     reader = server.client(roles.READER)
     access = BmcAccess(api_of(BMC_ACCESS), connect)
     workloads = Workloads(http_link, kubeconfigs_from(api_of(WORKLOAD_ACCESS)), clock=clock, randomness=randomness)
+    etcd = ForwardedEtcd(workloads, api_of(WORKLOAD_ACCESS), clock)
     follow(workloads, manager.informers)
     for controller in (
         *tink.controllers(engine, engine.parse, api_of),
         *rufio.controllers(access, clock, api_of),
         *capi.controllers(workloads, reader, clock, api_of),
         *kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
+        *kubeadm.control_plane_controllers(workloads, etcd.connect, reader, clock, api_of),
     ):
         manager.add(controller)
     try:

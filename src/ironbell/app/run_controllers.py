@@ -15,7 +15,14 @@ from typing import Protocol
 
 from ironbell.api.client import Api
 from ironbell.app import roles
-from ironbell.app.components import CLUSTER_API, KUBEADM_BOOTSTRAP, RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.components import (
+    CLUSTER_API,
+    KUBEADM_BOOTSTRAP,
+    KUBEADM_CONTROL_PLANE,
+    RUFIO,
+    TINK_CONTROLLER,
+    Component,
+)
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_options import ElectionOptions
 from ironbell.base.clock import Clock
@@ -32,6 +39,7 @@ from ironbell.kube.controller import Controller
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import GRACE_S, Manager
 from ironbell.workload.access import Workloads
+from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.following import follow, kubeconfigs_from
 from ironbell.workload.kubeconfigs import http_link
 
@@ -186,9 +194,16 @@ def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:
     return kubeadm.bootstrap_controllers(with_.workloads(), with_.api, with_.clock, with_.randomness, _nobody_else)
 
 
+def _kubeadm_control_plane(with_: Ingredients) -> list[Controller]:
+    workloads = with_.workloads()
+    etcd = ForwardedEtcd(workloads, with_.api, with_.clock)
+    return kubeadm.control_plane_controllers(workloads, etcd.connect, with_.api, with_.clock, _nobody_else)
+
+
 _CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     TINK_CONTROLLER.name: _tink,
     RUFIO.name: _rufio,
     CLUSTER_API.name: _cluster_api,
     KUBEADM_BOOTSTRAP.name: _kubeadm_bootstrap,
+    KUBEADM_CONTROL_PLANE.name: _kubeadm_control_plane,
 }

@@ -10,6 +10,7 @@ from ironbell.app.components import (
     CLUSTER_API,
     COMPONENTS,
     KUBEADM_BOOTSTRAP,
+    KUBEADM_CONTROL_PLANE,
     UnknownComponentError,
     components_named,
     members,
@@ -65,8 +66,9 @@ def test_no_rule_is_wider_than_names() -> None:
         for group, resource, verb in allowed(component.rules):
             assert "*" not in {group, verb}
             assert resource != "*" or (group, resource) in OF_PROVIDERS
-            assert resource != "*" or component is CLUSTER_API or verb in {"get", "list", "watch"}
-            makes_secrets = component in (CLUSTER_API, KUBEADM_BOOTSTRAP)
+            makes_any = component in (CLUSTER_API, KUBEADM_CONTROL_PLANE)
+            assert resource != "*" or makes_any or verb in {"get", "list", "watch"}
+            makes_secrets = component in (CLUSTER_API, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE)
             assert (resource, verb) not in {("secrets", "update"), ("secrets", "delete")}
             assert (resource, verb) != ("secrets", "create") or makes_secrets
     assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}
