@@ -9,6 +9,7 @@ Source: kubernetes/kubernetes: pkg/registry/*/rest/storage_*.go (what is served 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -84,8 +85,14 @@ _NOT_SIGNED = "this API signs no certificates: use `kubectl create token`, or a 
 
 
 def builtin_resources(crd_rules: CrdRules) -> list[list[ResourceInfo]]:
-    """All built-in resources, each with its versions."""
-    return [[_info(found)] for found in builtin_facts()] + [[_definitions(crd_rules)]]
+    """All built-in resources, each with its versions. All servers of a process share those that never change, and
+    with them what is made of their schemas when one is first used."""
+    return [*([info] for info in _plain()), [_definitions(crd_rules)]]
+
+
+@cache
+def _plain() -> tuple[ResourceInfo, ...]:
+    return tuple(_info(found) for found in builtin_facts())
 
 
 def _creation_warning(plural: str) -> str:
@@ -153,16 +160,21 @@ def _compile_definition(schema: dict[str, Any]) -> CompiledSchema:
     )
 
 
+@cache
+def _definition_schema() -> dict[str, Any]:
+    kind = CUSTOM_RESOURCE_DEFINITION
+    return root_schema(kind.model, description=kind.description)
+
+
 def _definitions(rules: CrdRules) -> ResourceInfo:
     kind = CUSTOM_RESOURCE_DEFINITION
-    schema: dict[str, Any] = root_schema(kind.model, description=kind.description)
     return ResourceInfo(
         group=kind.group,
         version=kind.version,
         plural=kind.plural,
         kind=kind.kind,
         namespaced=False,
-        shape=Shape(lambda: schema, _compile_definition),
+        shape=Shape(_definition_schema, _compile_definition),
         singular=kind.singular,
         list_kind=kind.list_kind,
         short_names=kind.short_names,

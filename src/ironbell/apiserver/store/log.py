@@ -97,13 +97,16 @@ class MemoryLog:
 
     keeps_history = False
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Sequence[Row] = ()) -> None:
+        """`contents` are there from the start, in order of revision: what `Store.contents` of another one gave."""
+        self._contents = contents
         self._queued: list[Row] = []
         self._done: Done | None = None
 
     def open(self, done: Done) -> Loaded:
         self._done = done
-        return Loaded(live=(), marks=[], horizon=0, revision=0)
+        revision = self._contents[-1].revision if self._contents else 0
+        return Loaded(live=self._contents, marks=[], horizon=revision, revision=revision)
 
     def append(self, row: Row) -> None:
         self._queued.append(row)

@@ -163,6 +163,15 @@ class Store:
         self._log.append(Row(entry.version, entry.resource, *entry.key, before, change.deleted, body))
         return written
 
+    def contents(self) -> tuple[Row, ...]:
+        """All visible objects in order of revision: for another store in memory that is to begin with them."""
+        rows = [
+            Row(entry.version, resource, *entry.key, 0, False, entry.body)
+            for resource, objects in self._objects.items()
+            for entry in objects.entries()
+        ]
+        return tuple(sorted(rows, key=lambda row: row.revision))
+
     def listen(self, listener: Listener) -> None:
         """Hear of every change from now on."""
         self._listeners.append(listener)
