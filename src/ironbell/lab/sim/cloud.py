@@ -52,6 +52,8 @@ class Cloud:
         self._endpoint = endpoint
         self._fault_of = fault_of
         self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
+        self._release_watchers: list[Callable[[Host], None]] = []
+        self._cluster_watchers: list[Callable[[SimCluster], None]] = []
         self._tasks: dict[Key, set[asyncio.Task[None]]] = {}
 
     async def __aenter__(self) -> Cloud:
@@ -78,12 +80,21 @@ class Cloud:
 
         return unsubscribe
 
+    def watch_releases(self, watcher: Callable[[Host], None]) -> None:
+        """Tell this of every host that is released, at the moment before."""
+        self._release_watchers.append(watcher)
+
+    def watch_clusters(self, watcher: Callable[[SimCluster], None]) -> None:
+        """Tell this of every cluster that may answer now, or may not any more. Clusters made from now on."""
+        self._cluster_watchers.append(watcher)
+
     def cluster(self, key: Key) -> SimCluster:
         """The cluster with this key, made known if it is not."""
         found = self.clusters.get(key)
         if found is None:
             found = SimCluster(key, self._endpoint(key), clock=self._clock, randomness=self._randomness)
             self.clusters[key] = found
+            found.watchers.extend(self._cluster_watchers)
             self._spawn(key, collect_pods(found))
         return found
 
@@ -123,10 +134,13 @@ class Cloud:
 
     async def release(self, uid: str) -> None:
         """Power a machine off and wipe it; one that is not on is let be. Cancellation point."""
-        host = self.hosts.pop(uid, None)
+        host = self.hosts.get(uid)
         if host is None:
             return
+        for watcher in self._release_watchers:
+            watcher(host)
         await host.stop()
+        self.hosts.pop(uid, None)
         if host.state.node:
             self._spawn(host.plan.cluster, host.silence())
         self._tell(uid)

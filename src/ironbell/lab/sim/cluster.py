@@ -7,7 +7,7 @@ kubeadm write through `inside`, which waits for that; clients come through `clie
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 from ironbell.contract.pki import KeyPair
 from ironbell.kube.decision import Key
+from ironbell.lab.sim.blank import blank_contents
 from ironbell.lab.sim.etcd import EtcdCluster
 from ironbell.lab.sim.eviction import eviction
 from ironbell.lab.sim.gate import GatedApi
@@ -51,6 +52,8 @@ class SimCluster:
         """A fault: nobody reaches the API."""
         self.slow_s = 0.0
         """A fault: how long each request takes."""
+        self.watchers: list[Callable[[SimCluster], None]] = []
+        """Told whenever the API may answer now, or may not any more."""
         self._clock = clock
         self._randomness = randomness
         self._server: ApiServer | None = None
@@ -93,7 +96,8 @@ class SimCluster:
             self._serving = None
 
     async def _serve(self) -> None:
-        async with ApiServer.open(None, clock=self._clock, randomness=self._randomness) as server:
+        contents = await blank_contents(self._clock)
+        async with ApiServer.open(None, clock=self._clock, randomness=self._randomness, contents=contents) as server:
             server.context.actions.register("", "pods", subresource="eviction", action=eviction(server.client(ADMIN)))
             self._server = server
             self._started.set()
@@ -124,6 +128,8 @@ class SimCluster:
         """Whether the API answers may have changed: whoever waits for that looks again."""
         self._changed.set()
         self._changed = asyncio.Event()
+        for watcher in self.watchers:
+            watcher(self)
 
     def client(self, identity: Identity) -> Api:
         """The API as somebody outside reaches it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from ironbell.api.kind import Kind
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.schema.rules import CompileRule
+from ironbell.apiserver.store.log import Row
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness, SeededRandomness
@@ -39,7 +40,9 @@ from ironbell.lab.sim.virtualtime import VirtualClock
 from ironbell.workload.access import Workloads
 from ironbell.workload.following import follow, kubeconfigs_from
 
-LOOK_S = 1.0
+LOOK_S = 60.0
+GATHER_S = 0.5
+"""After a change, so that those which come together are looked at together."""
 
 
 class NotReachedError(IronbellError):
@@ -84,6 +87,8 @@ class ReplaySite:
             fault_of=faults,
         )
         self.crashes = 0
+        self._written = asyncio.Event()
+        server.context.store.listen(lambda _change: self._written.set())
         self._build = build
         self._lag_s = lag_s
         self._product: asyncio.Task[None] | None = None
@@ -150,17 +155,23 @@ class ReplaySite:
             )
 
     async def until(self, is_it: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]) -> None:
-        """Until something holds, looked at every second. Cancellation point.
+        """Until something holds, looked at after changes and every minute. Cancellation point.
 
         Raises:
             NotReachedError: it does not, in that time.
         """
         end_s = self.clock.monotonic() + within_s
-        while not await is_it():
+        while True:
+            self._written.clear()
+            if await is_it():
+                return
             self._require_alive()
             if self.clock.monotonic() >= end_s:
                 raise NotReachedError(say())
-            await asyncio.sleep(LOOK_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._written.wait()
+            await asyncio.sleep(GATHER_S)
 
     async def all(self, kind: Kind[Any]) -> list[Any]:
         """All objects of a kind, as the management cluster holds them."""
@@ -186,6 +197,7 @@ async def open_site(
     *,
     kinds: Iterable[Mapping[str, Any]],
     compile_rule: CompileRule | None = None,
+    contents: Sequence[Row] = (),
     prepare: Callable[[ApiServer], None] | None = None,
     lag_s: float = 0.05,
     faults: HostFaults = None,
@@ -197,6 +209,7 @@ async def open_site(
         build: makes the controllers under test, anew after every crash.
         kinds: their CustomResourceDefinitions; the provider's are added.
         compile_rule: for validation rules.
+        contents: of a site that was opened before with the same kinds, in place of installing them again.
         prepare: is given the API server first: for admission.
         lag_s: by how much at most each change reaches a cache late.
         faults: what is wrong with each host that is powered on.
@@ -208,8 +221,9 @@ async def open_site(
                 None,
                 clock=clock,
                 randomness=SeededRandomness(seed),
-                definitions=[*kinds, *definitions()],
+                definitions=() if contents else [*kinds, *definitions()],
                 compile_rule=compile_rule,
+                contents=contents,
             )
         )
         if prepare is not None:

@@ -1,0 +1,127 @@
+"""Whole clusters on simulated machines, in virtual time: with the real controllers and real bootstrap data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from ironbell.api.bootstrap import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
+from ironbell.api.core.secret import SECRET
+from ironbell.apiserver.store.entry import Change
+from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
+from ironbell.lab.sim.replay import ReplaySite
+from ironbell.lab.sim.virtualtime import VirtualLoop
+from support.capisite import cluster_documents, site
+from support.scenario import Scenario
+
+SEEDS = 50
+MANY_SEEDS = 1000
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main)
+
+
+def running(opened: ReplaySite, count: int, version: str = "v1.34.0") -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        machines = await opened.all(MACHINE)
+        good = [one for one in machines if one.status.phase == "Running" and one.spec.version == version]
+        return len(good) == len(machines) == count
+
+    return look
+
+
+async def reached(opened: ReplaySite, is_it: Callable[[], Awaitable[bool]], what: str, within_s: float = 1800) -> None:
+    await opened.until(is_it, within_s=within_s, say=lambda: f"not {what}")
+
+
+def test_a_cluster_is_made_scaled_upgraded_and_leaves_only_templates() -> None:
+    async def main() -> None:
+        async with site() as opened:
+            await opened.apply(cluster_documents(control_planes=1, workers=2))
+            await reached(opened, running(opened, 3), "running")
+
+            (cluster,) = await opened.all(CLUSTER)
+            assert cluster.status.phase == "Provisioned"
+            (control_plane,) = await opened.all(KUBEADM_CONTROL_PLANE)
+            conditions = {one.type: one.status for one in control_plane.status.conditions}
+            assert conditions["Available"] == conditions["EtcdClusterHealthy"] == "True"
+
+            await opened.apply(cluster_documents(control_planes=3, workers=4))
+            await reached(opened, running(opened, 7), "scaled up")
+            assert len(opened.cloud.clusters["default", "one"].etcd.members) == 3
+            await opened.apply(cluster_documents(control_planes=1, workers=1))
+            await reached(opened, running(opened, 2), "scaled down")
+            assert len(opened.cloud.clusters["default", "one"].etcd.members) == 1
+
+            await opened.apply(cluster_documents(control_planes=1, workers=1, version="v1.35.1"))
+            await reached(opened, running(opened, 2, "v1.35.1"), "upgraded")
+
+            await opened.client.delete(CLUSTER, "default", "one")
+
+            async def gone() -> bool:
+                return not await opened.all(CLUSTER)
+
+            await reached(opened, gone, "gone")
+            await asyncio.sleep(5)
+            kinds = (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, KUBEADM_CONTROL_PLANE, KUBEADM_CONFIG)
+            for kind in (*kinds, DEV_CLUSTER, DEV_MACHINE):
+                assert await opened.all(kind) == [], kind.kind
+            assert [one for one in await opened.all(SECRET) if one.metadata.namespace == "default"] == []
+            assert len(await opened.all(DEV_MACHINE_TEMPLATE)) == 2
+            assert len(await opened.all(KUBEADM_CONFIG_TEMPLATE)) == 1
+            assert not opened.cloud.hosts
+            assert not opened.cloud.clusters
+
+    run(main())
+
+
+def test_three_control_planes_and_ten_workers() -> None:
+    async def main() -> None:
+        async with site() as opened:
+            await opened.apply(cluster_documents(control_planes=3, workers=10))
+            await reached(opened, running(opened, 13), "running")
+            assert opened.clock.monotonic() < 120
+
+    run(main())
+
+
+def test_a_seed_gives_the_same_run_again() -> None:
+    def journal() -> list[tuple[float, str, str, int]]:
+        written: list[tuple[float, str, str, int]] = []
+
+        async def main() -> None:
+            async with site(7) as opened:
+
+                def note(change: Change) -> None:
+                    entry = change.entry
+                    written.append((opened.clock.monotonic(), entry.resource, entry.name, entry.version))
+
+                opened.server.context.store.listen(note)
+                await opened.apply(cluster_documents(control_planes=1, workers=2))
+                await reached(opened, running(opened, 3), "running")
+
+        run(main())
+        return written
+
+    journal()  # the first run of a process also makes what later ones share
+    first, second = journal(), journal()
+    assert first == second
+    assert len(first) > 50
+
+
+def test_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
+    for seed in range(SEEDS):
+        Scenario(seed).run()
+
+
+@pytest.mark.soak
+def test_many_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
+    for seed in range(MANY_SEEDS):
+        Scenario(seed, changes=4).run()
