@@ -48,15 +48,17 @@ class MachineReconciler:
         if cluster is None and not draft.is_deleting:
             return _without_cluster(draft)
         paused = cluster is not None and cluster.spec.paused is True
-        draft.put(paused_condition(MACHINE.kind, observed.machine, cluster_paused=paused))
+        pause = paused_condition(MACHINE.kind, observed.machine, cluster_paused=paused)
         if is_paused(observed.machine, cluster_paused=paused):
-            draft.wait(PAUSED, "the Machine or its Cluster is paused")
+            draft.put(pause)
+            draft.wait(PAUSED, pause.message)
             return draft.decision()
         upkeep.belong(draft, cluster)
         if cluster is not None:
             self._reconcile(draft, observed, cluster)
         if draft.is_deleting:
             steps.reconcile(draft, observed, cluster)
+        draft.put(pause)
         _conclude(draft, observed)
         return draft.decision()
 

@@ -7,10 +7,12 @@ import pytest
 
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE
-from ironbell.controllers.capi.machine.node_metadata import UNINITIALIZED
+from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT
+from ironbell.api.cluster.machineset import MACHINE_SET
+from ironbell.controllers.capi.machine.node_metadata import OUTDATED, UNINITIALIZED
 from ironbell.kube.testing.crash import crash_check
-from ironbell.workload.questions import NodeView
-from support.machines import CONFIG, HOST, NAMESPACE, PROVIDER_ID, node, running, scene
+from ironbell.workload.questions import ConnectionState, NodeView
+from support.machines import CONFIG, HOST, NAMESPACE, OLD_HOST, PROVIDER_ID, Scene, node, reference, running, scene
 
 
 def test_without_anything_it_is_pending_and_says_what_it_waits_for() -> None:
@@ -291,3 +293,108 @@ def test_a_machine_that_runs_is_not_written_again() -> None:
     found.settle()
     assert found.machine.metadata.resource_version == before
     assert found.there.log == []
+
+
+def silent(found: Scene, *, failures: int = 3) -> None:
+    """The cluster has just stopped answering."""
+    now = found.world.now()
+    found.there.state = ConnectionState(
+        connected=False, since=now, last_probe_success=now, consecutive_failures=failures, error="timed out"
+    )
+
+
+def test_what_was_last_heard_of_a_node_stands_for_five_minutes() -> None:
+    found = running()
+    silent(found)
+    version = found.machine.metadata.resource_version
+    found.settle()
+    assert found.machine.metadata.resource_version == version
+    found.world.settle(found.reconciler, horizon_s=302, max_rounds=1000)
+    told = ("Unknown", "ConnectionDown", "Last successful probe at 2026-01-01T00:00:00Z")
+    assert found.told("NodeReady") == told
+    assert found.told("NodeHealthy") == told
+    assert found.told("Ready") == ("Unknown", "ReadyUnknown", f"* NodeHealthy: {told[2]}")
+    found.there.state = ConnectionState(connected=True)
+    found.settle()
+    assert found.told("Ready") == ("True", "Ready", "")
+
+
+@pytest.mark.parametrize(
+    ("failures", "told"), [(0, "Remote connection not established yet"), (5, "x509: certificate has expired")]
+)
+def test_a_cluster_that_never_answered_is_told(failures: int, told: str) -> None:
+    found = scene()
+    found.add_host()
+    found.add_config()
+    found.data_is_there()
+    found.host_is_made()
+    found.there.state = ConnectionState(
+        connected=False, consecutive_failures=failures, error="x509: certificate has expired"
+    )
+    found.settle()
+    assert found.told("NodeHealthy") == ("Unknown", "ConnectionDown", told)
+
+
+def test_an_outdated_revision_is_a_taint_on_the_node_and_a_condition() -> None:
+    label, revision = "cluster.x-k8s.io/deployment-name", "machinedeployment.clusters.x-k8s.io/revision"
+    found = running(owners=[owner("MachineSet", "s")])
+    template = {"spec": {"clusterName": "c1", "version": "v1.33.0"}}
+    spec = {"clusterName": "c1", "selector": {}, "template": template}
+    found.world.add(MACHINE_SET, {
+        "metadata": {"name": "s", "namespace": NAMESPACE, "labels": {label: "d"}, "annotations": {revision: "1"}},
+        "spec": spec,
+    })  # fmt: skip
+    newer = {**spec, "template": {"spec": {"clusterName": "c1", "version": "v1.34.0"}}}
+    deployment = found.world.add(MACHINE_DEPLOYMENT, {
+        "metadata": {"name": "d", "namespace": NAMESPACE, "annotations": {revision: "2"}}, "spec": newer
+    })  # fmt: skip
+    found.settle()
+    assert found.told("UpToDate") == ("False", "NotUpToDate", "* Version v1.33.0, v1.34.0 required")
+    assert found.there.nodes["m1"].taints == (OUTDATED,)
+    found.world.change(MACHINE_DEPLOYMENT, deployment, {"metadata": {"annotations": {revision: "1"}}, "spec": spec})
+    found.settle()
+    assert found.told("UpToDate") == ("True", "UpToDate", "")
+    assert found.there.nodes["m1"].taints == ()
+
+
+def test_a_rollout_that_is_due_makes_machines_outdated() -> None:
+    found = running(owners=[owner("MachineSet", "s")])
+    spec = {"clusterName": "c1", "selector": {}, "template": {"spec": {"clusterName": "c1"}}}
+    labels = {"cluster.x-k8s.io/deployment-name": "d"}
+    found.world.add(MACHINE_SET, {"metadata": {"name": "s", "namespace": NAMESPACE, "labels": labels}, "spec": spec})
+    rollout = {"rollout": {"after": "2026-01-01T00:10:00Z"}}
+    found.world.add(
+        MACHINE_DEPLOYMENT, {"metadata": {"name": "d", "namespace": NAMESPACE}, "spec": {**spec, **rollout}}
+    )
+    found.settle()
+    assert found.told("UpToDate")[0] == "True"
+    found.settle(horizon_s=602)
+    assert found.told("UpToDate") == ("False", "NotUpToDate", "* MachineDeployment spec.rolloutAfter expired")
+
+
+def test_the_parts_of_a_control_plane_that_say_the_same_are_one_line() -> None:
+    parts = ("APIServerPodHealthy", "ControllerManagerPodHealthy", "SchedulerPodHealthy", "EtcdPodHealthy")
+    found = running(readinessGates=[{"conditionType": kind} for kind in parts])
+    found.settle()
+    lines = found.told("Ready")[2].splitlines()
+    assert lines == ["* Control plane components: Condition not yet reported"]
+    known = msgspec.to_builtins(found.machine.status.conditions)
+    sick = {"type": parts[0], "status": "False", "reason": "Failed", "message": "crashes"}
+    found.world.set_status(MACHINE, found.machine, {"conditions": [*known, sick]})
+    found.settle()
+    assert len(found.told("Ready")[2].splitlines()) == 4
+
+
+def test_failures_of_a_provider_of_the_older_contract_are_copied() -> None:
+    found = scene(infrastructureRef=reference(OLD_HOST, "old"))
+    status = {"ready": True, "failureReason": "CreateError", "failureMessage": "no such disk"}
+    found.add_host("old", kind=OLD_HOST, spec={"providerID": PROVIDER_ID, "failureDomain": "r2"}, status=status)
+    found.settle()
+    deprecated = found.machine.status.deprecated
+    assert deprecated is not None
+    assert deprecated.v1beta1 is not None
+    assert deprecated.v1beta1.failure_reason == "CreateError"
+    assert deprecated.v1beta1.failure_message is not None
+    assert deprecated.v1beta1.failure_message.endswith('with name "old": no such disk')
+    assert found.machine.spec.failure_domain == "r2"
+    assert found.told("InfrastructureReady") == ("True", "Ready", "")
