@@ -1,6 +1,7 @@
 """Reading plain data of objects whose kinds are not ours: a field of another type than agreed counts as missing.
 
-What is stored has passed the provider's own schema; a contract that it does not keep must not stop a controller.
+Plain data is dicts, lists and scalars, as JSON gives them. What is stored has passed the provider's own schema; a
+contract that it does not keep must not stop a controller.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 def at(data: Any, *path: str) -> Any:
     """What is at a path; None where there is nothing."""
     for name in path:
-        if not isinstance(data, Mapping):
+        if not isinstance(data, dict):
             return None
         data = data.get(name)
     return data
@@ -39,13 +40,13 @@ def flag_at(data: Any, *path: str) -> bool | None:
 def map_at(data: Any, *path: str) -> Mapping[str, Any]:
     """The object at a path; empty if there is none."""
     value = at(data, *path)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def maps_at(data: Any, *path: str) -> Sequence[Mapping[str, Any]]:
     """The objects in the list at a path."""
     value = at(data, *path)
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts_at(data: Any, *path: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ Source: kubernetes-sigs/cluster-api: internal/topology/names/names.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
@@ -39,7 +40,15 @@ def render_name(template: str, cluster: str, random: str, variables: Mapping[str
     Raises:
         NameTemplateError: it does not parse, or reads what is not there.
     """
-    data = {"cluster": {"name": cluster}, "random": random, **variables}
+    return _rendered(template, cluster, random, tuple((name, tuple(each.items())) for name, each in variables.items()))
+
+
+@lru_cache(maxsize=1024)
+def _rendered(
+    template: str, cluster: str, random: str, variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+) -> str:
+    """Kept for a while: a name is asked for in every look at an owner that might need one more object."""
+    data = {"cluster": {"name": cluster}, "random": random, **{name: dict(each) for name, each in variables}}
     try:
         return shortened(render(template, data, functions=BUILTINS), random)
     except TemplateError as error:

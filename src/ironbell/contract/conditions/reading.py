@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from ironbell.api.meta import Condition, Resource
 from ironbell.api.unstructured import Unstructured
-from ironbell.contract.fields import at, maps_at, number_at, text_at
+from ironbell.contract.fields import at, number_at, text_at
 
 NO_REASON: Final = "NoReasonReported"
 _STATUSES: Final = ("True", "False", "Unknown")
@@ -32,15 +34,28 @@ def plain_conditions(body: Mapping[str, Any]) -> list[Condition]:
     """The conditions in plain data of an object."""
     newer = ("status", "v1beta2", "conditions")
     path = newer if isinstance(at(body, *newer), list) else ("status", "conditions")
-    return [
-        Condition(
-            type=text_at(item, "type"),
-            status=text_at(item, "status"),
+    found = at(body, *path)
+    return [_condition(item) for item in found if _is_condition(item)] if isinstance(found, list) else []
+
+
+def _is_condition(item: Any) -> bool:
+    return (
+        isinstance(item, dict)
+        and isinstance(item.get("type"), str)
+        and item["type"] != ""
+        and item.get("status") in _STATUSES
+    )
+
+
+def _condition(item: dict[str, Any]) -> Condition:
+    try:
+        return msgspec.convert(item if item.get("reason") else {**item, "reason": NO_REASON}, Condition)
+    except msgspec.ValidationError:  # a field has another type than agreed: that field counts as missing
+        return Condition(
+            type=item["type"],
+            status=item["status"],
             reason=text_at(item, "reason") or NO_REASON,
             message=text_at(item, "message"),
             last_transition_time=text_at(item, "lastTransitionTime") or None,
             observed_generation=number_at(item, "observedGeneration") or 0,
         )
-        for item in maps_at(body, *path)
-        if text_at(item, "type") and text_at(item, "status") in _STATUSES
-    ]
