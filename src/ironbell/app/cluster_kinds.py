@@ -61,21 +61,16 @@ class ClusterKinds:
             ) from error
 
     def _api_version_of(self, group: str, kind: str) -> str:
-        """The version of the newest contract that the kind's definition names. A kind that is not there, or names none,
-        is taken to follow the older contract: one missing provider must not make whole lists unreadable."""
-        from ironbell.contract.plurals import plural_of
-        from ironbell.contract.references import V1BETA1, contracted_version
+        from ironbell.contract.references import contract_api_version, definition_name
 
-        name = f"{plural_of(kind.lower())}.{group}"
+        name = definition_name(group, kind)
         entry = self._server.context.store.latest(_DEFINITIONS, ("", name)) if self._server is not None else None
-        if entry is None:
-            return f"{group}/{V1BETA1}"
+        version = 0 if entry is None else entry.version
         known = self._versions.get(name)
-        if known is None or known[0] != entry.version:
-            labels = msgspec.json.decode(entry.body, type=_Definition).metadata.labels
-            found = contracted_version(labels)
-            known = self._versions[name] = (entry.version, found[1] if found else V1BETA1)
-        return f"{group}/{known[1]}"
+        if known is None or known[0] != version:
+            labels = {} if entry is None else msgspec.json.decode(entry.body, type=_Definition).metadata.labels
+            known = self._versions[name] = (version, contract_api_version(labels, group))
+        return known[1]
 
 
 def _documents() -> list[dict[str, Any]]:

@@ -11,33 +11,26 @@ import asyncio
 import gc
 import os
 import signal
-import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import structlog
 import uvloop
 
-from ironbell.api.tinkerbell import HARDWARE
 from ironbell.app.child import leaves, raise_file_limit
-from ironbell.app.components import TINK_CONTROLLER, Role
+from ironbell.app.components import Role
 from ironbell.app.health import ApiReachable, serving_health
-from ironbell.app.install.webhooks import PATHS
-from ironbell.app.rendering import TemplateEngine
-from ironbell.app.run_controllers import Controllers, make_controllers, own_namespace
+from ironbell.app.run_controllers import Controllers, make_controllers
 from ironbell.app.run_options import RunOptions
+from ironbell.app.run_webhooks import webhooks_beside
 from ironbell.app.run_wire import Servers
-from ironbell.app.webhook_reviews import hardware_review, template_review
-from ironbell.app.webhook_tls import WebhookTls
-from ironbell.app.webhooks import Webhooks
 from ironbell.app.wire_sockets import WireSockets
-from ironbell.base.clock import SteadyClock, SystemClock
+from ironbell.base.clock import SteadyClock
 from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SystemRandomness
-from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.connection import Connection, from_kubeconfig, in_cluster
 from ironbell.kube.http import HttpApi
 from ironbell.kube.lag import LoopLag
@@ -138,26 +131,11 @@ def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> li
         if component.role is Role.CONTROLLERS
     ]
     if options.webhook_address:
-        parts += [_webhooks(options, part, api) for part in parts if _is_tink(part)]
+        running = {part.name: part for part in parts if isinstance(part, Controllers)}
+        parts += webhooks_beside(running, options, api)
     if options.wire is not None and sockets is not None:
         parts.append(Servers(options.wire, sockets, api))
     return parts
-
-
-def _is_tink(part: Part) -> TypeGuard[Controllers]:
-    return isinstance(part, Controllers) and part.name == TINK_CONTROLLER.name
-
-
-def _webhooks(options: RunOptions, controllers: Controllers, api: HttpApi) -> Webhooks:
-    """The webhooks, which look at the caches of the controllers beside them."""
-    directory = HardwareDirectory()
-    controllers.manager.informers.of(HARDWARE).add_handler(directory.follow)
-    tls = WebhookTls(api, own_namespace(), options.webhook_hosts or (socket.gethostname(),), SystemClock())
-    reviews = {
-        PATHS["templates"]: template_review(TemplateEngine().parse),
-        PATHS["hardware"]: hardware_review(directory),
-    }
-    return Webhooks(options.webhook_address, tls, reviews)
 
 
 def _signals() -> asyncio.Event:

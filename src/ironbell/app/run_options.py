@@ -61,9 +61,9 @@ class RunOptions:
     health_address: str = ""
     grace_s: float = 20.0
     webhook_address: str = ""
-    """Where `tink-controller` answers admission requests; empty: nowhere."""
+    """Where `tink-controller` and `cluster-api` answer webhooks; empty: nowhere."""
     webhook_hosts: tuple[str, ...] = ()
-    """Names by which the API server calls it."""
+    """Names by which the API server calls them."""
     wire: WireConfig | None = None
 
 

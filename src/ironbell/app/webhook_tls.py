@@ -1,5 +1,5 @@
-"""The webhooks' certificates where they are needed: in a Secret that all replicas share, in the webhook configuration
-so that the API server trusts them, and in this process's TLS context.
+"""The webhooks' certificates where they are needed: in a Secret that all replicas share, in the webhook
+configurations and definitions so that the API server trusts them, and in this process's TLS context.
 
 Whichever replica first finds that something must be renewed does it; the Secret's resourceVersion decides between
 several. The API server is told of a new authority before anything signed by it is served.
@@ -24,15 +24,12 @@ import structlog
 
 from ironbell.api.client import AlreadyExists, Api, ApiError, Conflict, NotFound
 from ironbell.api.core import SECRET
-from ironbell.api.kind import Collection
+from ironbell.app.webhook_places import SECRET_NAME, TINK_PLACES, Place, client_configs
 from ironbell.base.clock import Clock
 from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, KEY, renewed
 
 _log = structlog.get_logger()
 
-SECRET_NAME = "ironbell-webhook-tls"  # noqa: S105 - an object's name
-CONFIGURATION = "ironbell-validate"
-CONFIGURATIONS = Collection("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False)
 LOOK_S = 300.0
 AGAIN_S = 5.0
 
@@ -45,6 +42,8 @@ class WebhookTls:
     namespace: str
     names: Sequence[str]
     clock: Clock
+    secret: str = SECRET_NAME
+    places: Sequence[Place] = TINK_PLACES
     context: ssl.SSLContext = field(default_factory=lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     is_loaded: bool = False
     _serving: bytes = b""
@@ -85,13 +84,13 @@ class WebhookTls:
                 await self._write(found, data)
             except (Conflict, AlreadyExists):
                 continue  # another replica was first
-            _log.info("webhook certificates renewed", secret=SECRET_NAME)
+            _log.info("webhook certificates renewed", secret=self.secret)
             return data
 
     async def _read(self) -> dict[str, Any] | None:
         try:
             found: dict[str, Any] = msgspec.json.decode(
-                await self.api.get(SECRET.collection, self.namespace, SECRET_NAME)
+                await self.api.get(SECRET.collection, self.namespace, self.secret)
             )
         except NotFound:
             return None
@@ -104,7 +103,7 @@ class WebhookTls:
             await self.api.replace(SECRET.collection, self.namespace, SECRET_NAME, body)
             return
         metadata = {
-            "name": SECRET_NAME,
+            "name": self.secret,
             "namespace": self.namespace,
             "labels": {"app.kubernetes.io/name": "ironbell", "app.kubernetes.io/part-of": "ironbell"},
         }
@@ -112,17 +111,21 @@ class WebhookTls:
         await self.api.create(SECRET.collection, self.namespace, msgspec.json.encode({**secret, "data": encoded}))
 
     async def _announce(self, authority: bytes) -> None:
-        """Have the API server trust the authority."""
+        """Have the API server trust the authority, wherever it reads that."""
         bundle = base64.b64encode(authority).decode()
+        for place in self.places:
+            await self._announce_at(place, bundle)
+
+    async def _announce_at(self, place: Place, bundle: str) -> None:
         while True:
-            found = msgspec.json.decode(await self.api.get(CONFIGURATIONS, "", CONFIGURATION))
-            webhooks = found.get("webhooks") or []
-            if all(webhook["clientConfig"].get("caBundle") == bundle for webhook in webhooks):
+            found = msgspec.json.decode(await self.api.get(place.where, "", place.name))
+            configs = client_configs(found)
+            if all(config.get("caBundle") == bundle for config in configs):
                 return
-            for webhook in webhooks:
-                webhook["clientConfig"]["caBundle"] = bundle
+            for config in configs:
+                config["caBundle"] = bundle
             try:
-                await self.api.replace(CONFIGURATIONS, "", CONFIGURATION, msgspec.json.encode(found))
+                await self.api.replace(place.where, "", place.name, msgspec.json.encode(found))
             except Conflict:
                 continue
             return

@@ -1,7 +1,7 @@
-"""The admission webhooks of Tinkerbell kinds: a TLS server that the API server asks about Templates and Hardware.
+"""A TLS server for webhooks: those of Tinkerbell's kinds, which warn, and those of Cluster API's kinds.
 
-Every replica serves; none needs the Lease. The webhooks only warn, so that their absence (failurePolicy Ignore) loses
-a hint and nothing else.
+Every replica serves; none needs the Lease. Where webhooks only warn, their absence (failurePolicy Ignore) loses a hint
+and nothing else.
 
 Source: admission.k8s.io/v1 AdmissionReview; kubernetes-sigs/controller-runtime: pkg/webhook (metrics).
 """
@@ -18,6 +18,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import Counter, Histogram
 
+from ironbell.app.cluster_webhooks import Handler
 from ironbell.app.health import AddressError, read_address
 from ironbell.app.webhook_reviews import Review
 from ironbell.app.webhook_tls import WebhookTls
@@ -26,8 +27,8 @@ _log = structlog.get_logger()
 _requests = Counter("controller_runtime_webhook_requests", "Admission requests answered.", ["webhook", "code"])
 _latency = Histogram("controller_runtime_webhook_latency_seconds", "Time of an admission request.", ["webhook"])
 
-MAX_BODY = 8 << 20
-"""An object of the largest size twice, old and new, and what is around it."""
+MAX_BODY = 32 << 20
+"""A list of objects to convert; of one object, old and new, there is less."""
 SHUTDOWN_S = 1.0
 _WARNING = 250
 """Longer warnings are cut by the API server."""
@@ -49,7 +50,9 @@ class Webhooks:
     address: str
     tls: WebhookTls
     reviews: Mapping[str, Review]
-    """By path."""
+    """By path: what is said about an object, and never a refusal."""
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    """By path: what is answered in full. A defect fails the request."""
     name: str = "webhooks"
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -60,7 +63,8 @@ class Webhooks:
             AddressError: the address cannot be bound.
         """
         application = web.Application(client_max_size=MAX_BODY)
-        application.add_routes([web.post(path, self._handler(path, review)) for path, review in self.reviews.items()])
+        application.add_routes([web.post(path, self._reviewing(path, review)) for path, review in self.reviews.items()])
+        application.add_routes([web.post(path, self._handling(path, one)) for path, one in self.handlers.items()])
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         looking_after = asyncio.create_task(self.tls.run(), name="webhook certificates")
@@ -87,7 +91,7 @@ class Webhooks:
         """Ready when it has a certificate."""
         return "" if self.tls.is_loaded else "no certificate yet"
 
-    def _handler(self, path: str, review: Review) -> Any:
+    def _reviewing(self, path: str, review: Review) -> Any:
         async def handle(request: web.Request) -> web.Response:
             with _latency.labels(path).time():
                 response = await _answer(request, review)
@@ -95,6 +99,25 @@ class Webhooks:
             return response
 
         return handle
+
+    def _handling(self, path: str, handler: Handler) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            with _latency.labels(path).time():
+                response = await _handled(request, handler)
+            _requests.labels(path, str(response.status)).inc()
+            return response
+
+        return handle
+
+
+async def _handled(request: web.Request, handler: Handler) -> web.Response:
+    try:
+        return web.Response(body=await handler(await request.read()), content_type="application/json")
+    except msgspec.MsgspecError as error:
+        return web.Response(status=400, text=f"no such review: {error}")
+    except Exception:  # noqa: BLE001 - logged with its traceback
+        _log.exception("webhook failed", path=request.path)
+        return web.Response(status=500, text="the webhook failed; see the log of ironbell")
 
 
 async def _answer(request: web.Request, review: Review) -> web.Response:

@@ -20,6 +20,7 @@ from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.plurals import plural_of
 from ironbell.contract.versions import api_version_key
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
@@ -105,6 +106,19 @@ def contracted_version(labels: Mapping[str, str]) -> tuple[str, str] | None:
         if versions:
             return contract, max(versions, key=api_version_key)
     return None
+
+
+def definition_name(group: str, kind: str) -> str:
+    """What the definition of a kind is called, as upstream expects it to be."""
+    return f"{plural_of(kind.lower())}.{group}"
+
+
+def contract_api_version(labels: Mapping[str, str], group: str) -> str:
+    """The apiVersion in which a reference to a kind of the group is written for clients of older versions, by its
+    definition's labels. A kind without a definition, or whose definition names no contract, is taken to follow the
+    older one: one missing provider must not make whole lists unreadable."""
+    found = contracted_version(labels)
+    return f"{group}/{found[1] if found is not None else V1BETA1}"
 
 
 def resolve_version(cache: Cache, group: str, version: str, kind: str) -> Contracted:

@@ -14,8 +14,9 @@ from ironbell.api.core import SECRET
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.app.webhook_places import CONFIGURATION, SECRET_NAME, VALIDATING
 from ironbell.app.webhook_reviews import hardware_review, template_review
-from ironbell.app.webhook_tls import CONFIGURATION, CONFIGURATIONS, SECRET_NAME, WebhookTls
+from ironbell.app.webhook_tls import WebhookTls
 from ironbell.base.clock import ManualClock
 from ironbell.base.errors import IronbellError
 from ironbell.contract.directory import HardwareDirectory
@@ -29,13 +30,13 @@ class Site:
     def __init__(self) -> None:
         self.clock = ManualClock(CLOCK)
         self.api = MemoryApi(clock=self.clock)
-        group, plural = CONFIGURATIONS.group, CONFIGURATIONS.plural
+        group, plural = VALIDATING.group, VALIDATING.plural
         self.api.serve([SECRET, Kind(group, "v1", "Configuration", plural, Resource, namespaced=False)])
 
     async def configure(self) -> None:
         webhooks = [{"name": "a", "clientConfig": {}}, {"name": "b", "clientConfig": {"caBundle": "b2xk"}}]
         body = {"metadata": {"name": CONFIGURATION}, "webhooks": webhooks}
-        await self.api.create(CONFIGURATIONS, "", msgspec.json.encode(body))
+        await self.api.create(VALIDATING, "", msgspec.json.encode(body))
 
     def replica(self) -> WebhookTls:
         return WebhookTls(self.api, "ns", ("x.ns.svc",), self.clock)
@@ -47,7 +48,7 @@ class Site:
 
     @property
     def bundles(self) -> set[bytes]:
-        found = self.api.objects[CONFIGURATIONS]["", CONFIGURATION]["webhooks"]
+        found = self.api.objects[VALIDATING]["", CONFIGURATION]["webhooks"]
         return {base64.b64decode(webhook["clientConfig"]["caBundle"]) for webhook in found}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
+from ironbell.app.install.cluster_webhooks import cluster_definitions, cluster_webhooks
 from ironbell.app.install.options import InstallOptions, Object, labels, made
 from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
@@ -22,19 +23,20 @@ def manifests(options: InstallOptions) -> list[Object]:
     """
     return [
         _namespace(options),
-        *definitions(),
+        *definitions(options),
         *access(options),
         *policies(options),
         *workloads(options),
         *webhooks(options),
+        *cluster_webhooks(options),
     ]
 
 
-def definitions() -> list[Object]:
-    """The definitions of our kinds."""
+def definitions(options: InstallOptions) -> list[Object]:
+    """The definitions of our kinds; of Cluster API's where something serves their webhooks."""
     found = []
-    for kind in (*tinkerbell.KINDS, *bmc.KINDS):
-        document = crd_document(kind)
+    machines = (crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS))
+    for document in (*machines, *cluster_definitions(options)):
         metadata = document["metadata"]
         found.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})
     return found

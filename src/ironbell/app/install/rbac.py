@@ -12,6 +12,7 @@ from typing import Any
 
 from ironbell.api.cluster.names import LABEL_AGGREGATE_TO_MANAGER
 from ironbell.app.components import Role, rules_of
+from ironbell.app.install import cluster_webhooks
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.webhooks import configuration_rules, secret_rules
 
@@ -28,7 +29,11 @@ def access(options: InstallOptions) -> Iterator[Object]:
     for unit in options.units:
         where = {"namespace": options.namespace, "component": unit.word}
         yield made("v1", "ServiceAccount", unit.name, **where)
-        everywhere = [*_plain(rules_of(unit.components)), *configuration_rules(unit)]
+        everywhere = [
+            *_plain(rules_of(unit.components)),
+            *configuration_rules(unit),
+            *cluster_webhooks.configuration_rules(unit),
+        ]
         yield made(_API, "ClusterRole", unit.name, component=unit.word, rules=everywhere)
         yield made(
             _API,

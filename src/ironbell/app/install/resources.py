@@ -10,7 +10,7 @@ import msgspec
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Collection
 from ironbell.app.install.options import Object
-from ironbell.app.webhook_tls import CONFIGURATIONS
+from ironbell.app.webhook_places import MUTATING, VALIDATING
 from ironbell.kube.http import HttpApi
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -29,7 +29,8 @@ COLLECTIONS = {
     ),
     "Service": Collection("", "v1", "services", namespaced=True),
     "Deployment": Collection("apps", "v1", "deployments", namespaced=True),
-    "ValidatingWebhookConfiguration": CONFIGURATIONS,
+    "MutatingWebhookConfiguration": MUTATING,
+    "ValidatingWebhookConfiguration": VALIDATING,
 }
 """By kind, in the order in which they are applied."""
 

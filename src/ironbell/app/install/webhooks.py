@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbell.app.components import TINK_CONTROLLER
+from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
-from ironbell.app.webhook_tls import CONFIGURATION, SECRET_NAME
+from ironbell.app.webhook_places import CONFIGURATION, secret_of
 
 PORT = 9443
 PATHS = {"templates": "/validate/templates", "hardware": "/validate/hardware"}
@@ -15,6 +15,11 @@ _TIMEOUT_S = 2
 
 def serves_webhooks(unit: Unit) -> bool:
     """Whether a Deployment answers admission requests."""
+    return any(component in (TINK_CONTROLLER, CLUSTER_API) for component in unit.components)
+
+
+def serves_warnings(unit: Unit) -> bool:
+    """Whether a Deployment answers for Tinkerbell's kinds."""
     return TINK_CONTROLLER in unit.components
 
 
@@ -32,7 +37,7 @@ def webhook_arguments(unit: Unit, options: InstallOptions) -> list[str]:
 
 def webhooks(options: InstallOptions) -> Iterator[Object]:
     """The configuration, where something serves it."""
-    unit = next((unit for unit in options.units if serves_webhooks(unit)), None)
+    unit = next((unit for unit in options.units if serves_warnings(unit)), None)
     if unit is None:
         return
     service = {"name": unit.name, "namespace": options.namespace, "port": 443}
@@ -77,13 +82,13 @@ def secret_rules(unit: Unit) -> list[Object]:
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
     return [
         {**secrets, "verbs": ["create"]},
-        {**secrets, "resourceNames": [SECRET_NAME], "verbs": ["get", "update"]},
+        {**secrets, "resourceNames": [secret_of(unit.components)], "verbs": ["get", "update"]},
     ]
 
 
 def configuration_rules(unit: Unit) -> list[Object]:
     """What it takes to put the certificate authority into the configuration."""
-    if not serves_webhooks(unit):
+    if not serves_warnings(unit):
         return []
     return [
         {

@@ -1,0 +1,141 @@
+"""Webhooks of Cluster API's kinds for a real API server: conversion between versions, completion and checks of writes.
+
+They do what `app.cluster_kinds` does in the embedded API. Without them such objects cannot be written, nor read in
+their older version: every replica serves them, and none needs the Lease.
+
+Source: apiextensions.k8s.io/v1 ConversionReview, admission.k8s.io/v1 AdmissionReview.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from ironbell.api.conversion.convert import convert
+from ironbell.api.conversion.errors import ConversionError
+from ironbell.api.conversion.rules import ApiVersionOf
+from ironbell.app.cluster_admission import admissions
+from ironbell.contract.admission import Admission, FieldProblem
+
+Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+"""The body of a request to that of the answer. What it raises is a defect, and the request fails."""
+
+Object: TypeAlias = dict[str, Any]
+
+CONVERT_PATH: Final = "/convert"
+_UNPROCESSABLE: Final = 422
+
+
+class _ConversionRequest(msgspec.Struct, rename="camel"):
+    uid: str
+    desired_api_version: str = msgspec.field(name="desiredAPIVersion")
+    objects: list[Object] = []
+
+
+class _ConversionReview(msgspec.Struct):
+    request: _ConversionRequest
+
+
+class _AdmissionRequest(msgspec.Struct, rename="camel"):
+    uid: str
+    name: str = ""
+    operation: str = ""
+    object: Object | None = None
+    old_object: Object | None = None
+
+
+class _AdmissionReview(msgspec.Struct):
+    request: _AdmissionRequest
+
+
+def mutate_path(definition: str) -> str:
+    """Where writes of a kind are completed; the kind by the name of its definition."""
+    return f"/mutate/{definition}"
+
+
+def validate_path(definition: str) -> str:
+    """Where writes of a kind are checked."""
+    return f"/validate/{definition}"
+
+
+def cluster_handlers(api_version_of: ApiVersionOf) -> Mapping[str, Handler]:
+    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions."""
+    handlers: dict[str, Handler] = {CONVERT_PATH: _conversion(api_version_of)}
+    for definition, rules in admissions().items():
+        handlers[mutate_path(definition)] = _completion(rules)
+        handlers[validate_path(definition)] = _check(rules)
+    return handlers
+
+
+def _conversion(api_version_of: ApiVersionOf) -> Handler:
+    async def handle(body: bytes) -> bytes:
+        request = msgspec.json.decode(body, type=_ConversionReview).request
+        response: Object = {"uid": request.uid, "result": {"status": "Success"}}
+        try:
+            response["convertedObjects"] = await asyncio.to_thread(_converted, request, api_version_of)
+        except ConversionError as error:
+            response["result"] = {"status": "Failed", "message": error.message}
+        review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
+        return msgspec.json.encode(review)
+
+    return handle
+
+
+def _converted(request: _ConversionRequest, api_version_of: ApiVersionOf) -> list[Object]:
+    return [convert(value, request.desired_api_version, api_version_of) for value in request.objects]
+
+
+def _completion(rules: Admission) -> Handler:
+    async def handle(body: bytes) -> bytes:
+        request = msgspec.json.decode(body, type=_AdmissionReview).request
+        response: Object = {"uid": request.uid, "allowed": True}
+        if request.object is not None:
+            filled = rules.default(request.object, request.old_object)
+            changes = [
+                {"op": "add", "path": f"/{part}", "value": filled[part]}
+                for part in ("metadata", "spec")
+                if part in filled and filled[part] != request.object.get(part)
+            ]
+            if changes:
+                response |= {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(changes)).decode()}
+        return _review(response)
+
+    return handle
+
+
+def _check(rules: Admission) -> Handler:
+    async def handle(body: bytes) -> bytes:
+        request = msgspec.json.decode(body, type=_AdmissionReview).request
+        problems: list[FieldProblem] = []
+        if request.object is not None:
+            problems = rules.validate(request.object, request.old_object)
+        elif request.old_object is not None and rules.validate_delete is not None:
+            problems = rules.validate_delete(request.old_object)
+        response: Object = {"uid": request.uid, "allowed": not problems}
+        if problems:
+            response["status"] = _refusal(rules, request.name, problems)
+        return _review(response)
+
+    return handle
+
+
+def _refusal(rules: Admission, name: str, problems: list[FieldProblem]) -> Object:
+    kind, group = rules.kind.kind, rules.kind.group
+    said = [str(problem) for problem in problems]
+    causes = [{"reason": one.kind, "message": one.message, "field": one.path} for one in problems]
+    listed = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+    return {
+        "status": "Failure",
+        "code": _UNPROCESSABLE,
+        "reason": "Invalid",
+        "message": f'{kind}.{group} "{name}" is invalid: {listed}',
+        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
+    }
+
+
+def _review(response: Object) -> bytes:
+    return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})

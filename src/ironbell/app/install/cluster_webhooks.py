@@ -1,0 +1,102 @@
+"""Definitions and webhook configurations of Cluster API's kinds; who serves them puts its certificate authority in.
+
+Unlike the warnings about Tinkerbell's kinds these are needed: what they would complete or refuse must not be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, clusterruntime, controlplane
+from ironbell.api.conversion.names import CONVERTED
+from ironbell.api.crd.document import crd_document
+from ironbell.app.cluster_admission import admissions
+from ironbell.app.cluster_webhooks import CONVERT_PATH, mutate_path, validate_path
+from ironbell.app.components import CLUSTER_API
+from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
+
+_TIMEOUT_S = 10
+_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
+
+
+def serves_cluster_webhooks(unit: Unit) -> bool:
+    """Whether a Deployment answers for Cluster API's kinds."""
+    return CLUSTER_API in unit.components
+
+
+def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
+    """The definitions of Cluster API's kinds, where something serves their webhooks."""
+    unit = _unit(options)
+    if unit is None:
+        return
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": _client(unit, options, CONVERT_PATH)}
+    for kind in (kind for package in _PACKAGES for kind in package.KINDS):
+        document = crd_document(kind)
+        if document["metadata"]["name"] in CONVERTED:
+            document["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+        yield document
+
+
+def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
+    """The webhook configurations, where something serves them."""
+    unit = _unit(options)
+    if unit is None:
+        return
+    api = MUTATING.api_version
+    for configuration, prefix, path_of in (
+        ("MutatingWebhookConfiguration", "default", mutate_path),
+        ("ValidatingWebhookConfiguration", "validate", validate_path),
+    ):
+        entries = [
+            {
+                "name": f"{prefix}.{definition}",
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": _client(unit, options, path_of(definition)),
+                "rules": [
+                    {
+                        "apiGroups": [rules.kind.group],
+                        "apiVersions": [rules.kind.version],
+                        "operations": _operations(prefix, deletions=rules.validate_delete is not None),
+                        "resources": [rules.kind.plural],
+                        "scope": "*",
+                    }
+                ],
+                # a write in the older version is asked about as well, brought to the stored one
+                "matchPolicy": "Equivalent",
+                "failurePolicy": "Fail",
+                "sideEffects": "None",
+                "timeoutSeconds": _TIMEOUT_S,
+            }
+            for definition, rules in admissions().items()
+        ]
+        yield made(api, configuration, CLUSTER_CONFIGURATION, component=unit.word, webhooks=entries)
+
+
+def configuration_rules(unit: Unit) -> list[Object]:
+    """What it takes to put the certificate authority into definitions and configurations."""
+    if not serves_cluster_webhooks(unit):
+        return []
+    configurations = {
+        "apiGroups": [MUTATING.group],
+        "resources": [MUTATING.plural, VALIDATING.plural],
+        "resourceNames": [CLUSTER_CONFIGURATION],
+    }
+    definitions = {
+        "apiGroups": [DEFINITIONS.group],
+        "resources": [DEFINITIONS.plural],
+        "resourceNames": sorted(CONVERTED),
+    }
+    return [{**configurations, "verbs": ["get", "update"]}, {**definitions, "verbs": ["get", "update"]}]
+
+
+def _operations(prefix: str, *, deletions: bool) -> list[str]:
+    return ["CREATE", "UPDATE", "DELETE"] if deletions and prefix == "validate" else ["CREATE", "UPDATE"]
+
+
+def _unit(options: InstallOptions) -> Unit | None:
+    return next((unit for unit in options.units if serves_cluster_webhooks(unit)), None)
+
+
+def _client(unit: Unit, options: InstallOptions, path: str) -> Object:
+    return {"service": {"name": unit.name, "namespace": options.namespace, "port": 443, "path": path}}

@@ -1,0 +1,184 @@
+"""Webhooks of Cluster API's kinds: what they answer, and what an installation says about them."""
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.conversion.names import CONVERTED
+from ironbell.api.core import SECRET
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Resource
+from ironbell.app.cluster_admission import admissions
+from ironbell.app.cluster_webhooks import CONVERT_PATH, cluster_handlers, mutate_path, validate_path
+from ironbell.app.components import members
+from ironbell.app.install.manifests import manifests
+from ironbell.app.install.options import InstallOptions
+from ironbell.app.webhook_places import CLUSTER_PLACES, CLUSTER_SECRET_NAME, client_configs, places_of, secret_of
+from ironbell.app.webhook_tls import WebhookTls
+from ironbell.base.clock import ManualClock
+from ironbell.kube.serving_certificates import AUTHORITY
+from ironbell.kube.testing import MemoryApi
+
+OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
+MACHINES = "machines.cluster.x-k8s.io"
+HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1")
+SPEC = {
+    "clusterName": "c",
+    "bootstrap": {"dataSecretName": "s"},
+    "infrastructureRef": {"apiGroup": "hosts.test", "kind": "Host", "name": "h"},
+}
+
+
+def _machine(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "m", "namespace": "n"}
+    return {"apiVersion": NEW, "kind": "Machine", "metadata": metadata, "spec": {**SPEC, **spec}}
+
+
+async def _asked(path: str, **request: Any) -> dict[str, Any]:
+    body = msgspec.json.encode({"request": {"uid": "u", **request}})
+    response: dict[str, Any] = msgspec.json.decode(await HANDLERS[path](body))["response"]
+    assert response["uid"] == "u"
+    return response
+
+
+async def test_objects_are_converted() -> None:
+    response = await _asked(CONVERT_PATH, desiredAPIVersion=OLD, objects=[_machine(), _machine(version="v1.36.0")])
+    assert response["result"] == {"status": "Success"}
+    one, two = response["convertedObjects"]
+    assert one["spec"]["infrastructureRef"]["apiVersion"] == "hosts.test/v1"
+    assert (one["apiVersion"], two["spec"]["version"]) == (OLD, "v1.36.0")
+
+
+async def test_one_object_that_cannot_be_converted_fails_the_review() -> None:
+    broken = {**_machine(), "apiVersion": OLD, "spec": {"nodeDrainTimeout": "soon"}}
+    response = await _asked(CONVERT_PATH, desiredAPIVersion=NEW, objects=[_machine(), broken])
+    assert response["result"] == {
+        "status": "Failed",
+        "message": 'failed to convert object: time: invalid duration "soon"',
+    }
+    assert "convertedObjects" not in response
+
+
+async def test_defaults_come_as_a_patch() -> None:
+    response = await _asked(mutate_path(MACHINES), operation="CREATE", name="m", object=_machine(version="1.36.0"))
+    assert response["allowed"]
+    assert response["patchType"] == "JSONPatch"
+    patch = msgspec.json.decode(base64.b64decode(response["patch"]))
+    changed = {change["path"]: change["value"] for change in patch}
+    assert {change["op"] for change in patch} == {"add"}
+    assert changed["/spec"]["version"] == "v1.36.0"
+    assert changed["/metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "c"
+
+
+async def test_what_is_complete_is_left_alone() -> None:
+    first = await _asked(mutate_path(MACHINES), operation="CREATE", object=_machine())
+    body = _machine()
+    for change in msgspec.json.decode(base64.b64decode(first["patch"])):
+        body[change["path"].removeprefix("/")] = change["value"]
+    assert "patch" not in await _asked(mutate_path(MACHINES), operation="UPDATE", object=body, oldObject=body)
+
+
+async def test_faults_are_refused_as_the_api_server_refuses_them() -> None:
+    response = await _asked(validate_path(MACHINES), operation="CREATE", name="m", object=_machine(version="one"))
+    assert not response["allowed"]
+    status = response["status"]
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert status["message"].startswith('Machine.cluster.x-k8s.io "m" is invalid: [spec.version: Invalid value')
+    assert status["details"]["causes"][0]["field"] == "spec.version"
+    assert (await _asked(validate_path(MACHINES), operation="CREATE", name="m", object=_machine()))["allowed"]
+
+
+@pytest.mark.parametrize("path", sorted(HANDLERS))
+async def test_what_is_no_review_is_told_apart_from_a_defect(path: str) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        await HANDLERS[path](b"{}")
+
+
+def _installed(word: str) -> list[dict[str, Any]]:
+    return manifests(InstallOptions(words=(word,)))
+
+
+def test_definitions_are_installed_where_something_converts() -> None:
+    def definitions(word: str) -> dict[str, dict[str, Any]]:
+        found = [document for document in _installed(word) if document["kind"] == "CustomResourceDefinition"]
+        return {document["metadata"]["name"]: document for document in found}
+
+    assert not CONVERTED & definitions("tink-controller").keys()
+    ours = definitions("cluster-api")
+    assert ours.keys() >= CONVERTED
+    for name in CONVERTED:
+        conversion = ours[name]["spec"]["conversion"]
+        assert conversion["strategy"] == "Webhook"
+        service = conversion["webhook"]["clientConfig"]["service"]
+        assert service == {
+            "name": "ironbell-cluster-api",
+            "namespace": "ironbell-system",
+            "port": 443,
+            "path": "/convert",
+        }
+    assert "conversion" not in ours["providers.clusterctl.cluster.x-k8s.io"]["spec"]
+
+
+def test_configurations_ask_for_every_kind_with_rules_and_fail_closed() -> None:
+    found = {document["kind"]: document for document in _installed("cluster-api")}
+    for kind, path_of in (
+        ("MutatingWebhookConfiguration", mutate_path),
+        ("ValidatingWebhookConfiguration", validate_path),
+    ):
+        entries = found[kind]["webhooks"]
+        paths = {entry["clientConfig"]["service"]["path"] for entry in entries}
+        assert paths == {path_of(definition) for definition in admissions()}
+        assert paths <= HANDLERS.keys()
+        assert {entry["failurePolicy"] for entry in entries} == {"Fail"}
+        assert {entry["matchPolicy"] for entry in entries} == {"Equivalent"}
+
+
+def test_the_account_may_write_where_the_authority_stands_and_its_secret() -> None:
+    documents = _installed("cluster-api")
+    roles = {document["metadata"]["name"]: document for document in documents if document["kind"] == "ClusterRole"}
+    named = {
+        (resource, name)
+        for rule in roles["ironbell-cluster-api"]["rules"]
+        if "update" in rule["verbs"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", ())
+    }
+    assert named >= {(place.where.plural, place.name) for place in CLUSTER_PLACES}
+    (role,) = (document for document in documents if document["kind"] == "Role")
+    assert CLUSTER_SECRET_NAME in {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
+    (service,) = (document for document in documents if document["kind"] == "Service")
+    assert {"name": "webhooks", "port": 443, "targetPort": 9443} in service["spec"]["ports"]
+
+
+async def test_the_authority_is_told_wherever_the_api_server_looks() -> None:
+    clock = ManualClock()
+    api = MemoryApi(clock=clock)
+    collections = {place.where for place in CLUSTER_PLACES}
+    api.serve(
+        [
+            SECRET,
+            *(Kind(c.group, "v1", "Any", c.plural, Resource, namespaced=False) for c in sorted(collections, key=str)),
+        ]
+    )
+    by_name = {(document["kind"], document["metadata"]["name"]): document for document in _installed("cluster-api")}
+    for place in CLUSTER_PLACES:
+        (document,) = (
+            document
+            for (kind, name), document in by_name.items()
+            if name == place.name and f"{kind.lower()}s" == place.where.plural
+        )
+        await api.create(place.where, "", msgspec.json.encode(document))
+    components = members("cluster-api")
+    tls = WebhookTls(api, "ns", ("x.ns.svc",), clock, secret=secret_of(components), places=places_of(components))
+    await tls.sync()
+    assert tls.is_loaded
+    data = api.objects[SECRET.collection]["ns", CLUSTER_SECRET_NAME]["data"]
+    for place in CLUSTER_PLACES:
+        configs = client_configs(api.objects[place.where]["", place.name])
+        assert configs
+        assert {config["caBundle"] for config in configs} == {data[AUTHORITY]}
+    writes = api.writes
+    await tls.sync()
+    assert api.writes == writes
