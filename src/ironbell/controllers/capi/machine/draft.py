@@ -148,6 +148,8 @@ class Draft:
 
 def _change(machine: Machine, metadata: ObjectMeta, spec: MachineSpec) -> dict[str, Any]:
     """The merge patch of what a decision changes outside the status."""
+    if machine.metadata == metadata and machine.spec == spec:
+        return {}
     return patches.diff(_plain(machine.metadata, machine.spec), _plain(metadata, spec))
 
 

@@ -131,7 +131,7 @@ def _info(node: NodeView) -> NodeSystemInfo:
 
 
 def _sync(draft: Draft, observed: Observed, node: NodeView, question: NodeByProviderId, synced: Synced) -> None:
-    if node.deleting:
+    if node.deleting or draft.is_deleting:
         return
     external = observed.infrastructure
     interruptible = external.is_found and InfrastructureMachine.of(external).interruptible

@@ -362,14 +362,29 @@ def test_a_node_that_cannot_be_deleted_holds_for_its_time(limit_s: int | None, g
 
 
 def test_what_cannot_be_read_yet_is_not_taken_for_gone() -> None:
-    found = held()
+    found = held(annotations={PRE_TERMINATE: ""})
+    found.there.pods["m1"] = [pod("a")]
     found.world.unsynced[HOST.collection] = Unsynced(HOST, "hosts is forbidden")
     found.delete()
     found.settle()
     assert found.told("Deleting")[1:] == (
-        "WaitingForInfrastructureDeletion",
-        "Waiting for Host to be deleted: Host ns/h1 cannot be read yet: hosts is forbidden",
-    )
+        "Deleting", "Deletion started: Host ns/h1 cannot be read yet: hosts is forbidden"
+    )  # fmt: skip
+    assert found.there.log == []
+    del found.world.unsynced[HOST.collection]
+    found.settle()
+    assert found.there.log == ["cordon m1", "evict a"]
+    assert stage(found) == "WaitingForPreTerminateHook"
+
+
+def test_a_host_of_a_kind_that_cannot_be_read_holds_a_deletion_without_a_node_too() -> None:
+    found = held()
+    found.world.change(CLUSTER, found.cluster, {"metadata": {"finalizers": ["x"]}})
+    found.world.remove(CLUSTER, found.cluster)
+    found.world.unsynced[HOST.collection] = Unsynced(HOST)
+    found.delete()
+    found.settle()
+    assert stage(found) == "WaitingForInfrastructureDeletion"
     assert found.exists
 
 

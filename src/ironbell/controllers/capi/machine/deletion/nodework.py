@@ -35,6 +35,10 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
     """Whether to do it; takes over the Node's name if only now there is one."""
     if cluster is None or is_deleting(cluster):
         return NodeWork.LEFT_OUT
+    if observed.infrastructure.state in (State.UNKNOWN, State.NO_SUCH_KIND):
+        # A host that cannot be seen now may be there: its pods have a right to leave it.
+        draft.wait("InfrastructureNotReadable", str(observed.infrastructure))
+        return NodeWork.NOT_KNOWN
     if not draft.status.node_ref.name and not _look_once_more(draft, observed):
         return NodeWork.NOT_KNOWN
     if not draft.status.node_ref.name:

@@ -36,10 +36,12 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
     """Bring the deletion forward, by as many steps as are over."""
     if FINALIZER_MACHINE not in draft.metadata.finalizers:
         return
+    # What a Machine that stays would wait for matters no more.
+    draft.waiting = None
     work = node_work(draft, observed, cluster)
     if work is NodeWork.NOT_KNOWN:
-        if draft.waiting is not None:
-            _stage(draft, Reason.DELETING, "Deletion started")
+        why = f": {draft.waiting.message}" if draft.waiting is not None else ""
+        _stage(draft, Reason.DELETING, f"Deletion started{why}")
         return
     if work is NodeWork.DONE and not _node_is_free(draft, observed, cluster):
         _remember_limits(draft)
