@@ -126,6 +126,7 @@ def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> li
             grace_s=options.grace_s,
             clock=clock,
             randomness=randomness,
+            token_ttl_s=options.token_ttl_s,
         )
         for component in options.components
         if component.role is Role.CONTROLLERS

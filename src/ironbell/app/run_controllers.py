@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Protocol
 
 from ironbell.api.client import Api
@@ -30,6 +31,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm import controllers as kubeadm
+from ironbell.controllers.kubeadm.config.tokens import TOKEN_TTL, Lifetime
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.connect import connect
@@ -67,6 +69,7 @@ class Ingredients:
     api: Api
     clock: Clock
     randomness: Randomness
+    token_ttl: timedelta = TOKEN_TTL
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -122,6 +125,7 @@ def make_controllers(
     grace_s: float,
     clock: Clock,
     randomness: Randomness,
+    token_ttl_s: float = TOKEN_TTL.total_seconds(),
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
@@ -132,7 +136,7 @@ def make_controllers(
         randomness=randomness,
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
-    with_ = Ingredients(manager, api, clock, randomness)
+    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s))
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
     settings = LeaseSettings(
@@ -191,7 +195,11 @@ def _cluster_api(with_: Ingredients) -> list[Controller]:
 
 
 def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:
-    return kubeadm.bootstrap_controllers(with_.workloads(), with_.api, with_.clock, with_.randomness, _nobody_else)
+    lifetime = Lifetime(with_.token_ttl)
+    workloads = with_.workloads()
+    return kubeadm.bootstrap_controllers(
+        workloads, with_.api, with_.clock, with_.randomness, _nobody_else, lifetime=lifetime
+    )
 
 
 def _kubeadm_control_plane(with_: Ingredients) -> list[Controller]:

@@ -14,6 +14,9 @@ from ironbell.base.errors import IronbellError, Retry
 _WORKERS = re.compile(r"(?:([a-z0-9-]+)=)?([1-9][0-9]{0,3})")
 
 
+LEAST_TOKEN_TTL_S = 60.0
+
+
 class RunOptionsError(IronbellError):
     """Options that cannot be used, or not together."""
 
@@ -60,11 +63,24 @@ class RunOptions:
     """By controller; under the empty name for all others."""
     health_address: str = ""
     grace_s: float = 20.0
+    token_ttl_s: float = 900.0
+    """How long a bootstrap token lives that is not given more time."""
     webhook_address: str = ""
     """Where `tink-controller` and `cluster-api` answer webhooks; empty: nowhere."""
     webhook_hosts: tuple[str, ...] = ()
     """Names by which the API server calls them."""
     wire: WireConfig | None = None
+
+
+def checked_token_ttl(seconds: float) -> float:
+    """The same.
+
+    Raises:
+        RunOptionsError: too short to be given more time before it is over, three times.
+    """
+    if seconds < LEAST_TOKEN_TTL_S:
+        raise RunOptionsError(f"--bootstrap-token-ttl must be at least {LEAST_TOKEN_TTL_S:g} seconds")
+    return seconds
 
 
 def read_workers(texts: Iterable[str], known: Iterable[str]) -> dict[str, int]:

@@ -49,6 +49,14 @@ class _Listing(click.Command):
 @click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between tries.")
 @click.option("--webhook-address", default="", help="tink-controller, cluster-api: answer webhooks here.")
 @click.option("--webhook-host", "webhook_hosts", multiple=True, help="Name by which the API server calls them.")
+@click.option(
+    "--bootstrap-token-ttl",
+    "token_ttl_s",
+    type=SECONDS,
+    default="15m",
+    show_default=True,
+    help="kubeadm-bootstrap: life of a join token that nobody renews.",
+)
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
 @click.option("--advertise", default="", help="Servers: our address for machines.")
@@ -98,7 +106,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.components import Role, components_named
     from ironbell.app.health import read_address
     from ironbell.app.run_controllers import controller_names
-    from ironbell.app.run_options import ElectionOptions, RunOptions, read_workers
+    from ironbell.app.run_options import ElectionOptions, RunOptions, checked_token_ttl, read_workers
 
     components = components_named(words)
     servers = tuple(component.name for component in components if component.role is Role.SERVER)
@@ -123,6 +131,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         workers=read_workers(given["workers"], controller_names()),
         health_address=given["health_address"],
         grace_s=given["grace_s"],
+        token_ttl_s=checked_token_ttl(given["token_ttl_s"]),
         webhook_address=given["webhook_address"],
         webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,

@@ -409,6 +409,59 @@ def test_a_version_that_is_too_old_is_refused(world: World) -> None:
     assert said(world, "w1")["DataSecretAvailable"][2].startswith("spec.version v1.21.3 is not supported")
 
 
+@pytest.mark.parametrize("size", [30_000, 900_000])
+def test_large_files_are_no_matter(world: World, size: int) -> None:
+    add_cluster(world, initialized=True)
+    add_pairs(world)
+    add_secret(world, "files", {"x": b"0123456789abcde\n" * (size // 16)}, type="Opaque")
+    file = {"path": "/etc/x", "contentFrom": {"secret": {"name": "files", "key": "x"}}}
+    add_machine(world, "w1", spec={"files": [file], "format": "ignition"})
+    settle(world)
+    assert is_ready(world, "w1")
+    assert len(world.require(SECRET, SITE, "w1").data["value"]) > size
+
+
+def test_data_that_no_secret_can_hold_are_refused(world: World) -> None:
+    add_cluster(world, initialized=True)
+    add_pairs(world)
+    add_secret(world, "files", {"x": b"0123456789abcde\n" * 65_536}, type="Opaque")
+    file = {"path": "/etc/x", "contentFrom": {"secret": {"name": "files", "key": "x"}}}
+    add_machine(world, "w1", spec={"files": [file]})
+    try_in_vain(world)
+    assert said(world, "w1")["DataSecretAvailable"][2].endswith("a Secret holds 1048512 of them: shorten spec.files")
+
+
+def test_workers_may_try_to_join_more_than_once(world: World) -> None:
+    add_cluster(world, initialized=True)
+    add_pairs(world)
+    for name, control_plane in (("w1", False), ("cp2", True)):
+        add_machine(world, name, control_plane=control_plane)
+        world.change(
+            KUBEADM_CONFIG, config(world, name), {"metadata": {"annotations": {"ironbell.dev/join-attempts": "3"}}}
+        )
+    settle(world)
+    assert data_of(world, "w1")["runcmd"] == [
+        (
+            "sh -c 'for try in 1 2 3; do kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml  && exit 0;"
+            " [ $try = 3 ] || { kubeadm reset --force; sleep 10; }; done; exit 1'"
+            " && echo success > /run/cluster-api/bootstrap-success.complete"
+        )
+    ]
+    assert data_of(world, "cp2")["runcmd"][0].startswith("kubeadm join ")
+
+
+@pytest.mark.parametrize("attempts", ["0", "11", "many", "-1", ""])
+def test_a_number_of_attempts_that_makes_no_sense_is_refused(world: World, attempts: str) -> None:
+    add_cluster(world, initialized=True)
+    add_pairs(world)
+    add_machine(world, "w1")
+    annotations = {"ironbell.dev/join-attempts": attempts}
+    world.change(KUBEADM_CONFIG, config(world, "w1"), {"metadata": {"annotations": annotations}})
+    try_in_vain(world)
+    message = f"annotation ironbell.dev/join-attempts {attempts!r} is no number from 1 to 10"
+    assert said(world, "w1")["DataSecretAvailable"][2] == message
+
+
 def test_nothing_is_made_while_paused(world: World) -> None:
     add_cluster(world, initialized=True, paused=True)
     add_pairs(world)

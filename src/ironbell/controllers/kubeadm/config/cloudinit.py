@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ironbell.codec.gotemplate.quoting import quote
+from ironbell.controllers.kubeadm.config.retries import repeated
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile
 
 INIT_PATH: Final = "/run/kubeadm/kubeadm.yaml"
@@ -70,7 +71,10 @@ def cloud_config(data: UserData) -> str:
 def _kubeadm_command(data: UserData) -> str:
     path = INIT_PATH if data.role is Role.INIT else JOIN_PATH
     verb = "init" if data.role is Role.INIT else "join"
-    command = f"kubeadm {verb} --config {path} {data.verbosity_flag} && echo success > {SENTINEL}"
+    kubeadm = repeated(f"kubeadm {verb} --config {path} {data.verbosity_flag}", data.join_attempts)
+    command = f"{kubeadm} && echo success > {SENTINEL}"
+    if data.join_attempts > 1:
+        return quote(command)
     return f"'{command}'" if data.role is Role.INIT else command
 
 

@@ -53,8 +53,8 @@ def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
 
 
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    Watch(MACHINE, owner.configs_of_machine),
-    Watch(MACHINE_POOL, owner.configs_of_pool),
+    Watch(MACHINE, owner.configs_of_machine, owner.machine_matters),
+    Watch(MACHINE_POOL, owner.configs_of_pool, owner.pool_matters),
     read_by(CLUSTER, relevant=_cluster_matters),
     read_by(SECRET_METADATA),
     read_by(CONFIG_MAP),

@@ -79,6 +79,16 @@ def of_pool(pool: MachinePool) -> ConfigOwner:
     )
 
 
+def machine_matters(old: Machine | None, new: Machine | None) -> bool:
+    """A Machine's status changes often; its config needs little of it."""
+    return old is None or new is None or of_machine(old) != of_machine(new)
+
+
+def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
+    """As for a Machine."""
+    return old is None or new is None or of_pool(old) != of_pool(new)
+
+
 def configs_of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
     """The KubeadmConfig of a Machine."""
     return _config_of(machine.metadata.namespace, machine.spec)

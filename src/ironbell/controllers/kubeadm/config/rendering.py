@@ -41,6 +41,7 @@ class Inputs:
     users: Sequence[Part] = ()
     """With their passwords."""
     pairs: Pairs = field(default_factory=dict)
+    join_attempts: int = 1
 
     def __repr__(self) -> str:
         return f"Inputs({self.role})"
@@ -80,6 +81,7 @@ def host(inputs: Inputs) -> UserData:
         documents=_documents(inputs, kubeadm.kubeadm_api(inputs.version)),
         files=[*certificates, *inputs.files],
         users=inputs.users,
+        join_attempts=inputs.join_attempts,
     )
 
 

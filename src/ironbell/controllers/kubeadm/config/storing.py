@@ -25,11 +25,14 @@ from ironbell.controllers.kubeadm.config.kubeadm import UnsupportedVersionError
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
 from ironbell.controllers.kubeadm.config.reading import Read
 from ironbell.controllers.kubeadm.config.rendering import Inputs, Pairs
+from ironbell.controllers.kubeadm.config.retries import join_attempts
 from ironbell.controllers.kubeadm.config.status import Saying
 from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Action, Fields, create, patch
 
+MOST_BYTES: Final = (1 << 20) - 64
+"""Kubernetes' limit for all values of a Secret, of which another says the format."""
 UNUSABLE: Final = (FileError, IgnitionError, UnsupportedVersionError, VersionError)
 """What a user has to put right."""
 
@@ -51,8 +54,14 @@ def rendered(read: Read, arguments: Render, pairs: Pairs, contents: Contents) ->
         files=[*resolved, *(files.discovery_file(spec) if arguments.role is not Role.INIT else ())],
         users=files.resolved_users(spec, contents),
         pairs=pairs,
+        join_attempts=join_attempts(read.config.metadata.annotations, arguments.role),
     )
-    return rendering.bootstrap_data(inputs)
+    data = rendering.bootstrap_data(inputs)
+    if (size := len(data.encode("utf-8", "surrogateescape"))) > MOST_BYTES:
+        raise FileError(
+            f"the bootstrap data have {size} bytes, a Secret holds {MOST_BYTES} of them: shorten spec.files"
+        )
+    return data
 
 
 def stored(read: Read, arguments: Render, data: str, existing: Secret | None, now: datetime) -> Sequence[Action]:

@@ -56,6 +56,7 @@ class UserData:
     disk_setup: Part | None = None
     mounts: Sequence[Sequence[str]] = ()
     container_linux_config: Part = field(default_factory=dict)
+    join_attempts: int = 1
 
     @property
     def verbosity_flag(self) -> str:
@@ -67,7 +68,13 @@ class UserData:
 
 
 def user_data(
-    role: Role, spec: Part, *, documents: tuple[str, ...], files: Sequence[WriteFile], users: Sequence[Part]
+    role: Role,
+    spec: Part,
+    *,
+    documents: tuple[str, ...],
+    files: Sequence[WriteFile],
+    users: Sequence[Part],
+    join_attempts: int = 1,
 ) -> UserData:
     """User data of a KubeadmConfig's spec; files and users with what they refer to filled in."""
     return UserData(
@@ -83,4 +90,5 @@ def user_data(
         disk_setup=spec.get("diskSetup") or None,
         mounts=spec.get("mounts", ()),
         container_linux_config=spec.get("ignition", {}).get("containerLinuxConfig", {}),
+        join_attempts=join_attempts,
     )

@@ -17,6 +17,7 @@ from typing import Final
 
 from ironbell.controllers.kubeadm.config.cloudinit import SENTINEL
 from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
+from ironbell.controllers.kubeadm.config.retries import repeated
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile
 from ironbell.kube.decision import Fields
 
@@ -214,7 +215,7 @@ def _script(data: UserData) -> str:
         "",
         *data.pre_kubeadm_commands,
         "",
-        f"kubeadm {verb} --config {CONFIG_PATH} {data.verbosity_flag}",
+        repeated(f"kubeadm {verb} --config {CONFIG_PATH} {data.verbosity_flag}", data.join_attempts),
         f"mkdir -p /run/cluster-api && echo success > {SENTINEL}",
         f"mv {CONFIG_PATH} /tmp/",
         "",
