@@ -187,6 +187,17 @@ async def test_a_cluster_without_a_control_plane_object_comes_up() -> None:
         assert [(owner.kind, owner.name, owner.controller) for owner in owners] == [("KubeadmConfig", "w1", True)]
 
 
+async def test_the_init_lock_of_a_machine_that_goes_is_passed_on_at_once() -> None:
+    async with serving() as site:
+        await add_cluster(site)
+        await site.add_machine("cp1", control_plane=True)
+        await until(site.is_made("cp1"))
+        await site.add_machine("cp2", control_plane=True)
+        await until(site.says("cp2", "Waiting for Machine cp1, which initializes the control plane"))
+        await site.client.delete(MACHINE, "default", "cp1")
+        await until(site.is_made("cp2"), timeout_s=10)
+
+
 async def test_a_token_is_kept_alive_and_made_again_when_it_was_deleted() -> None:
     async with serving(Lifetime(timedelta(seconds=6))) as site:
         await add_cluster(site)

@@ -53,8 +53,9 @@ def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
 
 
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    Watch(MACHINE, owner.configs_of_machine, owner.machine_matters),
-    Watch(MACHINE_POOL, owner.configs_of_pool, owner.pool_matters),
+    # of its own Machine, and of the one that holds the init lock
+    read_by(MACHINE, relevant=owner.machine_matters),
+    read_by(MACHINE_POOL, relevant=owner.pool_matters),
     read_by(CLUSTER, relevant=_cluster_matters),
     read_by(SECRET_METADATA),
     read_by(CONFIG_MAP),

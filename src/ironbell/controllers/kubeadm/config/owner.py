@@ -5,17 +5,15 @@ Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
+from ironbell.api.bootstrap.kubeadmconfig import KubeadmConfig
 from ironbell.api.cluster.common import ContractVersionedObjectReference
-from ironbell.api.cluster.machine import MACHINE, Machine, MachineSpec
+from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.machinepool import MACHINE_POOL, MachinePool
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.contract.owners import group_of
-from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache
 
 _NOTHING: Final = ContractVersionedObjectReference()
@@ -87,19 +85,3 @@ def machine_matters(old: Machine | None, new: Machine | None) -> bool:
 def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
     """As for a Machine."""
     return old is None or new is None or of_pool(old) != of_pool(new)
-
-
-def configs_of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
-    """The KubeadmConfig of a Machine."""
-    return _config_of(machine.metadata.namespace, machine.spec)
-
-
-def configs_of_pool(pool: MachinePool, _cache: Cache) -> Iterable[Key]:
-    """The KubeadmConfig of a MachinePool."""
-    return _config_of(pool.metadata.namespace, pool.spec.template.spec)
-
-
-def _config_of(namespace: str, spec: MachineSpec) -> Iterable[Key]:
-    reference = spec.bootstrap.config_ref
-    if (reference.api_group, reference.kind) == (KUBEADM_CONFIG.group, KUBEADM_CONFIG.kind):
-        yield namespace, reference.name
