@@ -1,6 +1,7 @@
 """`ironbell up`: the processes of one site on one machine, started in order and kept alive.
 
-`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab or an interface.
+`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab or an interface;
+`simulation` (machines and clusters in memory) when it is asked for.
 Each is a child of its own, so that one which dies is started again without the others noticing. All state is in the
 data folder and the API: kill any of them, or all, and start again.
 """
@@ -30,7 +31,7 @@ from ironbell.contract.netboot import CONSOLES
 
 _log = structlog.get_logger()
 
-CORE, WIRE, LAB = "core", "wire", "lab"
+CORE, WIRE, LAB, SIMULATION = "core", "wire", "lab", "simulation"
 PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
@@ -52,6 +53,7 @@ class Site:
     _core_ready: asyncio.Event = field(default_factory=asyncio.Event)
     _was_ready: set[str] = field(default_factory=set)
     _lab: dict[str, Any] = field(default_factory=dict)
+    _kubeconfig: Path = field(default_factory=Path)
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
 
@@ -76,6 +78,8 @@ class Site:
                 start(Child(self._core(), self._reported).run(), CORE)
                 if self.options.lab:
                     start(Child(self._lab_process(), self._reported).run(), LAB)
+                if self.options.simulate:
+                    start(self._simulate(), SIMULATION)
                 if self.options.serves_machines:
                     start(self._serve_machines(), WIRE)
                 raise UpError(await self._fatal)
@@ -90,6 +94,12 @@ class Site:
                 start(Child(self._wire(), self._reported).run(), WIRE)
                 await self._wire_wanted.wait()
 
+    async def _simulate(self) -> None:
+        """Run the simulation, once there is an API that it can be told of."""
+        await self._core_ready.wait()
+        configuration = {"kubeconfig": str(self._kubeconfig)}
+        await Child(ChildSpec(SIMULATION, "ironbell.lab.sim.process", lambda: configuration), self._reported).run()
+
     async def _reported(self, name: str, report: Report) -> None:
         event = report["event"]
         if event == "ready":
@@ -99,6 +109,7 @@ class Site:
             self._give_up(str(report.get("message", "")))
         elif name == CORE and event == "ready" and not self._core_ready.is_set():
             await asyncio.to_thread((self.options.folder / PORT_FILE).write_text, str(report["port"]))
+            self._kubeconfig = Path(report["kubeconfig"])
             self._core_ready.set()
             self.on_ready(Path(report["kubeconfig"]))
             if not self.options.lab:

@@ -37,6 +37,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     token_auth_file: str = ""
     audit_log: str = ""
     lab: str = ""
+    simulate: bool = False
     interface: str = ""
     advertise: str = ""
     dhcp: str = "reservation"

@@ -34,6 +34,7 @@ import click
     "--audit-log", type=click.Path(path_type=str, dir_okay=False), help="Record the API's requests in this file."
 )
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
+@click.option("--simulate", is_flag=True, default=None, help="Simulate machines and clusters (DevCluster, DevMachine).")
 @click.option("--interface", help="Serve machines on this network interface.")
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")

@@ -37,12 +37,14 @@ class Cloud:
         randomness: Randomness,
         endpoint: Callable[[Key], Endpoint],
         fault_of: Callable[[HostPlan], HostFault] | None = None,
+        serve: Callable[[SimCluster], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         """
         Args:
             read_secret: reads a Secret of the management cluster.
             endpoint: where a cluster's API is to be reached.
             fault_of: what is wrong with a host that is powered on; None leaves it to the plan.
+            serve: lets others reach a cluster's API, until cancelled.
         """
         self.clusters: dict[Key, SimCluster] = {}
         self.hosts: dict[str, Host] = {}
@@ -51,6 +53,7 @@ class Cloud:
         self._randomness = randomness
         self._endpoint = endpoint
         self._fault_of = fault_of
+        self._serve = serve
         self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
         self._release_watchers: list[Callable[[Host], None]] = []
         self._cluster_watchers: list[Callable[[SimCluster], None]] = []
@@ -96,6 +99,8 @@ class Cloud:
             self.clusters[key] = found
             found.watchers.extend(self._cluster_watchers)
             self._spawn(key, collect_pods(found))
+            if self._serve is not None:
+                self._spawn(key, self._serve(found))
         return found
 
     async def remove_cluster(self, key: Key) -> None:

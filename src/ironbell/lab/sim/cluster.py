@@ -7,6 +7,7 @@ kubeadm write through `inside`, which waits for that; clients come through `clie
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ class SimCluster:
         self.etcd = EtcdCluster(randomness)
         self.authority: KeyPair | None = None
         """What signs its certificates; None until kubeadm has made the cluster."""
+        self.etcd_authority: KeyPair | None = None
+        self.etcd_contexts: dict[str, ssl.SSLContext] = {}
+        """TLS of the members that were reached, by their names."""
         self.down = False
         """A fault: nobody reaches the API."""
         self.slow_s = 0.0

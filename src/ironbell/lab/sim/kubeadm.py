@@ -52,6 +52,7 @@ async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
     _require_certificates(run, authority)
     cluster.etcd.external = bool(run.part("ClusterConfiguration", "etcd", "external"))
     cluster.authority = authority
+    cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key")) if run.pki("etcd/ca.key") else None
     await asyncio.sleep(delays.etcd_s)
     _add_etcd(cluster, facts)
     await asyncio.sleep(delays.api_server_s)

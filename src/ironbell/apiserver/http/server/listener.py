@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import TypeAlias
 
 from ironbell.apiserver.http.server.connection import Connection, Handler
 from ironbell.base.clock import Clock
@@ -15,6 +17,8 @@ HANDSHAKE_S = 15.0
 SWEEP_S = 5.0
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+Wrap: TypeAlias = Callable[[Connection], asyncio.Protocol]
 
 
 class Listener:
@@ -31,14 +35,19 @@ class Listener:
         self._date = ""
         self._date_second = -1
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext) -> int:
-        """Answer on an address, and give the port.
+    async def listen(self, host: str, port: int, tls: ssl.SSLContext, *, wrap: Wrap | None = None) -> int:
+        """Answer on an address, and give the port. `wrap` may put a protocol before each connection.
 
         Raises:
             OSError: it cannot be taken.
         """
         server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self), host, port, ssl=tls, backlog=BACKLOG, ssl_handshake_timeout=HANDSHAKE_S
+            lambda: Connection(self) if wrap is None else wrap(Connection(self)),
+            host,
+            port,
+            ssl=tls,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=HANDSHAKE_S,
         )
         self._add(server)
         found: int = server.sockets[0].getsockname()[1]

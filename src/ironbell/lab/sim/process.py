@@ -1,0 +1,105 @@
+"""The simulation's process: clusters and machines in memory, and the provider's controllers, beside a running API.
+
+Started by `ironbell up --simulate`. It reaches the API over TLS with the administrator's kubeconfig, as somebody's
+datacentre and its provider would from elsewhere, and clusters are reached over TLS on ports of this machine. What it
+holds is gone when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from ironbell.api.client import Api, ApiError, PatchType, WriteOptions
+from ironbell.api.core.secret import SECRET, Secret
+from ironbell.api.kind import Collection
+from ironbell.app.child import read_configuration, report, run_child
+from ironbell.base.clock import SystemClock
+from ironbell.base.randomness import SystemRandomness
+from ironbell.kube.client import Client
+from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.decision import Key
+from ironbell.kube.http import HttpApi
+from ironbell.kube.runtime import Manager
+from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.cluster import Endpoint
+from ironbell.lab.sim.controllers import controllers
+from ironbell.lab.sim.kinds import definitions
+from ironbell.lab.sim.serving import Ports, Serving
+
+_DEFINITIONS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_OPTIONS = WriteOptions(field_manager="ironbell-simulation", force=True)
+_RETRY_S = 1.0
+
+_log = structlog.get_logger()
+
+
+class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the API is, and where clusters are to be reached."""
+
+    kubeconfig: str
+    host: str = "127.0.0.1"
+
+
+def prepare() -> Callable[[], Awaitable[None]]:
+    """Read the configuration; what is returned simulates until cancelled."""
+    configuration = read_configuration(SimulationConfig)
+    return lambda: simulate(configuration)
+
+
+async def simulate(configuration: SimulationConfig) -> None:
+    """Until cancelled."""
+    clock, randomness = SystemClock(), SystemRandomness()
+    ports = Ports(configuration.host)
+    connection = await asyncio.to_thread(from_kubeconfig, Path(configuration.kubeconfig))
+    async with HttpApi(connection) as api:
+        await _define(api)
+
+        async def read_secret(key: Key) -> Secret:
+            return await Client(api).get(SECRET, *key)
+
+        cloud = Cloud(
+            read_secret, clock=clock, randomness=randomness, endpoint=ports.endpoint, serve=Serving(clock).serve
+        )
+
+        async def expose(cluster: Key) -> Endpoint:
+            return cloud.cluster(cluster).endpoint
+
+        manager = Manager(api, component="ironbell-simulation", clock=clock, randomness=randomness)
+        for controller in controllers(cloud, expose=expose, workers=32):
+            manager.add(controller)
+        async with cloud, asyncio.TaskGroup() as group:
+            announce = group.create_task(_announce(manager), name="announce")
+            try:
+                await manager.run()
+            finally:
+                announce.cancel()
+
+
+async def _announce(manager: Manager) -> None:
+    await manager.wait_ready()
+    report("ready")
+
+
+async def _define(api: Api) -> None:
+    """Define the kinds; the API may be on its way up."""
+    for document in definitions():
+        body = msgspec.json.encode(document)
+        while True:
+            try:
+                await api.patch(
+                    _DEFINITIONS, "", document["metadata"]["name"], body, patch_type=PatchType.APPLY, options=_OPTIONS
+                )
+                break
+            except ApiError as error:
+                _log.info("kinds not defined yet", cause=error.message)
+            await asyncio.sleep(_RETRY_S)
+
+
+if __name__ == "__main__":
+    sys.exit(run_child("simulation", prepare))
