@@ -24,6 +24,8 @@ from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.base.clock import SystemClock, parse_rfc3339
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec import goyaml
+from ironbell.contract import pki
+from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
 from ironbell.controllers.kubeadm.controllers import BOOTSTRAP_READS, BOOTSTRAP_WRITES, bootstrap_controllers
 from ironbell.kube.client import Client
@@ -151,6 +153,16 @@ async def add_cluster(site: Site) -> None:
     await site.client.merge_patch(CLUSTER, "default", "one", body=status, subresource="status")
 
 
+async def add_pairs(site: Site) -> None:
+    """The cluster's key pairs, brought by a user."""
+    authority = pki.make_authority(KeyAlgorithm.ECDSA_P256, SystemClock().now())
+    accounts = pki.make_service_account_keys(KeyAlgorithm.ECDSA_P256)
+    for name in ("ca", "etcd", "proxy", "sa"):
+        pair = accounts if name == "sa" else authority
+        data = {"tls.crt": base64.b64encode(pair.certificate).decode(), "tls.key": base64.b64encode(pair.key).decode()}
+        await site.client.create(SECRET, {"metadata": {"namespace": "default", "name": f"one-{name}"}, "data": data})
+
+
 async def initialize(site: Site) -> None:
     """The control plane is there, and its kubeconfig."""
     kubeconfig = {"metadata": {"namespace": "default", "name": "one-kubeconfig"}, "data": {"value": "e30="}}
@@ -190,6 +202,7 @@ async def test_a_cluster_without_a_control_plane_object_comes_up() -> None:
 async def test_the_init_lock_of_a_machine_that_goes_is_passed_on_at_once() -> None:
     async with serving() as site:
         await add_cluster(site)
+        await add_pairs(site)
         await site.add_machine("cp1", control_plane=True)
         await until(site.is_made("cp1"))
         await site.add_machine("cp2", control_plane=True)

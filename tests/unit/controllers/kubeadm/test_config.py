@@ -194,12 +194,24 @@ def test_without_a_control_plane_object_the_first_config_makes_the_certificates(
     for purpose in (Purpose.CLUSTER_CA, Purpose.ETCD_CA, Purpose.FRONT_PROXY_CA):
         secret = world.require(SECRET, SITE, f"one-{purpose}")
         pki.check_pair(key_pair_of(secret))
-        assert [(o.kind, o.name, o.controller) for o in secret.metadata.owner_references] == [
-            ("KubeadmConfig", "cp1", True)
-        ]
+        owners = [(o.kind, o.name, o.controller) for o in secret.metadata.owner_references]
+        assert owners == [("KubeadmConfig", "cp1", True), ("Cluster", "one", None)]
     pki.check_service_account_keys(key_pair_of(world.require(SECRET, SITE, "one-sa")))
     certificate = key_pair_of(world.require(SECRET, SITE, "one-ca")).certificate.decode()
     assert file_of(world, "cp1", "/etc/kubernetes/pki/ca.crt") == certificate
+
+
+def test_the_authority_outlives_the_machine_that_it_was_made_for(world: World) -> None:
+    """Upstream's belongs to the first KubeadmConfig alone, and is collected with it."""
+    add_cluster(world, control_plane=False)
+    add_machine(world, "cp1", control_plane=True, spec=P256)
+    settle(world)
+    authority = key_pair_of(world.require(SECRET, SITE, "one-ca"))
+    world.remove(KUBEADM_CONFIG, config(world, "cp1"))
+    assert world.get(SECRET, SITE, "cp1") is None
+    assert key_pair_of(world.require(SECRET, SITE, "one-ca")) == authority
+    world.remove(CLUSTER, world.require(CLUSTER, SITE, "one"))
+    assert world.get(SECRET, SITE, "one-ca") is None
 
 
 def test_pairs_that_a_user_brought_are_kept(world: World) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
+from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
 from ironbell.api.client import AlreadyExists, Api, PatchType
+from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.core.secret import SECRET
+from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
 from ironbell.contract import pki
@@ -28,6 +30,7 @@ from ironbell.controllers.kubeadm.config.effects import (
     KEEP_TOKEN,
     MAKE_CERTIFICATES,
     RENDER,
+    ClusterKey,
     Discover,
     KeepToken,
     MakeCertificates,
@@ -36,7 +39,7 @@ from ironbell.controllers.kubeadm.config.effects import (
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.act import OutOfDate
-from ironbell.kube.decision import Action, Fields, Key, create, patch
+from ironbell.kube.decision import Action, Create, Fields, Key, create, patch
 from ironbell.kube.reconciler import Askers, Performers
 
 Offload: TypeAlias = Callable[..., Awaitable[Any]]
@@ -103,9 +106,16 @@ async def _make_certificates(outside: Outside, arguments: MakeCertificates) -> S
             return pki.make_service_account_keys(algorithm)
         return pki.make_authority(algorithm, now, days=arguments.days)
 
-    owner = owner_reference(KUBEADM_CONFIG, read.config, controller=True)
     pairs = [(purpose, await outside.offload(make, purpose)) for purpose in arguments.purposes]
-    return [create(SECRET, key_pair_secret(arguments.cluster.key, purpose, pair, owner)) for purpose, pair in pairs]
+    return [_certificate_secret(read.config, arguments.cluster, purpose, pair) for purpose, pair in pairs]
+
+
+def _certificate_secret(config: KubeadmConfig, cluster: ClusterKey, purpose: Purpose, pair: KeyPair) -> Create:
+    """The Secret of a pair. The Cluster owns it as well: upstream's goes with the first machine, authority and all."""
+    body = key_pair_secret(cluster.key, purpose, pair, owner_reference(KUBEADM_CONFIG, config, controller=True))
+    also = OwnerReference(api_version=CLUSTER.api_version, kind=CLUSTER.kind, name=cluster.name, uid=cluster.uid)
+    body["metadata"]["ownerReferences"].append(to_builtin(also))
+    return create(SECRET, body)
 
 
 async def _discover(outside: Outside, arguments: Discover) -> Sequence[Action]:
