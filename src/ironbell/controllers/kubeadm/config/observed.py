@@ -86,12 +86,6 @@ class Observed:
     """Why the host did not become a node."""
 
     @property
-    def spec(self) -> Spec:
-        """The spec in plain data."""
-        found: Spec = plain(self.config).get("spec", {})
-        return found
-
-    @property
     def created(self) -> bool:
         """Whether the data were made."""
         return bool(self.config.status.initialization.data_secret_created)
@@ -147,14 +141,15 @@ def observe(cache: Cache, key: Key) -> Observed | None:
             token=_token(cache, config, cluster),
             failure="" if found.has_nodes else _failure(cache, found, key[0]),
         )
-    version, problem = _control_plane_version(cache, observed.spec, cluster)
+    spec: Spec = plain(config).get("spec", {})
+    version, problem = _control_plane_version(cache, spec, cluster)
     return Observed(
         config,
         found,
         cluster,
         data_secret,
-        missing_pairs=_missing_pairs(cache, observed, found, cluster),
-        missing_references=_missing_references(cache, observed),
+        missing_pairs=_missing_pairs(cache, spec, role_of(observed, found), cluster),
+        missing_references=_missing_references(cache, spec, key[0]),
         control_plane_version=version,
         control_plane_problem=problem,
         lock=_lock(cache, found, cluster),
@@ -191,9 +186,9 @@ def facts_of(cluster: Cluster, version: str) -> ClusterFacts:
     )
 
 
-def _missing_pairs(cache: Cache, observed: Observed, owner: ConfigOwner, cluster: Cluster) -> tuple[Purpose, ...]:
-    wanted = [place.purpose for place in places(observed.spec.get("clusterConfiguration", {}))]
-    if role_of(observed, owner) is Role.WORKER:
+def _missing_pairs(cache: Cache, spec: Spec, role: Role, cluster: Cluster) -> tuple[Purpose, ...]:
+    wanted = [place.purpose for place in places(spec.get("clusterConfiguration", {}))]
+    if role is Role.WORKER:
         wanted = [Purpose.CLUSTER_CA]
     namespace, name = cluster.key
     return tuple(
@@ -203,11 +198,10 @@ def _missing_pairs(cache: Cache, observed: Observed, owner: ConfigOwner, cluster
     )
 
 
-def _missing_references(cache: Cache, observed: Observed) -> tuple[str, ...]:
-    names = files.secret_names(observed.spec)
-    namespace = observed.config.metadata.namespace
-    there = frozenset(name for name in sorted(names) if cache.get(SECRET_METADATA, namespace, name) is not None)
-    return tuple(files.missing_references(observed.spec, there))
+def _missing_references(cache: Cache, spec: Spec, namespace: str) -> tuple[str, ...]:
+    names = files.secret_names(spec)
+    there = frozenset(name for name in names if cache.get(SECRET_METADATA, namespace, name) is not None)
+    return tuple(files.missing_references(spec, there))
 
 
 def _control_plane_version(cache: Cache, spec: Spec, cluster: Cluster) -> tuple[str, str]:
