@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import Secret
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.base.errors import IronbellError, Retry
@@ -22,7 +23,6 @@ from ironbell.contract.pki import KeyPair
 from ironbell.kube.decision import Fields, Key
 
 SECRET_TYPE: Final = "cluster.x-k8s.io/secret"  # noqa: S105 - a type, no secret
-LABEL_CLUSTER_NAME: Final = "cluster.x-k8s.io/cluster-name"
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 VALUE: Final = "value"

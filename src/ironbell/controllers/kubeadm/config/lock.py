@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from ironbell.api.cluster.cluster import CLUSTER
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.configmap import CONFIG_MAP, ConfigMap
-from ironbell.contract.cluster_secrets import LABEL_CLUSTER_NAME
 from ironbell.kube.decision import Create, Key, create
 
 _KEY: Final = "lock-information"

@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Final
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
-from ironbell.contract.cluster_secrets import FORMAT, LABEL_CLUSTER_NAME, VALUE, cluster_secret, encoded
+from ironbell.contract.cluster_secrets import FORMAT, VALUE, cluster_secret, encoded
 from ironbell.contract.owners import controller_of, is_controlled_by, owner_reference
 from ironbell.contract.versions import VersionError, parse_version
 from ironbell.controllers.kubeadm.config import files, lock, rendering, status
