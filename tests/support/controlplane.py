@@ -31,6 +31,7 @@ from ironbell.controllers.kubeadm.controlplane.certificates import (
     ROTATE_KUBECONFIG,
 )
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
+from ironbell.controllers.kubeadm.controlplane.hook import RELEASE
 from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
 from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
 from ironbell.controllers.kubeadm.controlplane.questions import (
@@ -363,7 +364,10 @@ def _remove_member(world: World, arguments: Any) -> Sequence[Action]:
         assert outside.has_quorum, f"the quorum is lost by removing {name}"
         if name in outside.hosts:
             outside.hosts[name].alive = False
-    return []
+    if arguments.released is None:
+        return []
+    namespace, name = arguments.released
+    return [MergePatch(MACHINE, namespace, name, RELEASE)]
 
 
 def _prepare_upgrade(world: World, arguments: Any) -> Sequence[Action]:

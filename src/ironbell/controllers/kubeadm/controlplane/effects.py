@@ -42,6 +42,8 @@ class MemberArguments:
     cluster: Key
     member_id: int
     nodes: tuple[str, ...]
+    released: Key | None = None
+    """The Machine whose host may then go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,10 @@ def move_leader(plane: ControlPlane, node: str, candidates: Sequence[str]) -> Ef
     return Effect(MOVE_LEADER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
 
 
-def remove_member(plane: ControlPlane, member: Member) -> Effect:
-    """Take a member out of etcd."""
+def remove_member(plane: ControlPlane, member: Member, released: Key | None = None) -> Effect:
+    """Take a member out of etcd, and let the host of this Machine go."""
     nodes = tuple(sorted(node for node in plane.inside.nodes if node != member.name))
-    arguments = MemberArguments(plane.cluster.key, member.id, nodes)
+    arguments = MemberArguments(plane.cluster.key, member.id, nodes, released)
     return Effect(REMOVE_MEMBER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
 
 

@@ -3,28 +3,41 @@
 Every Machine carries an annotation that keeps its host until this is so. One Machine at a time; of several the one that
 was deleted first. The annotation is taken off only after etcd itself has said that the member is gone.
 
+Upstream lets a Machine go whose member is not there yet, and takes the member out later.
+
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcilePreTerminateHook).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
 from ironbell.api.cluster.machine import Machine
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, moment
+from ironbell.controllers.kubeadm.controlplane.etcdhealth import orphans_of
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, has_node, moment
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_HOOK,
     MACHINE_DELETING,
     PRE_TERMINATE_HOOK_PREFIX,
     WAITING_FOR_PRE_TERMINATE_HOOK,
 )
+from ironbell.controllers.kubeadm.controlplane.questions import EtcdView
 from ironbell.controllers.kubeadm.controlplane.quorum import components_survive, etcd_forecast
+from ironbell.kube.decision import Fields
 from ironbell.workload.etcd import Member
 
 _LAST_SINCE: Final = (1, 31)
 """From this version on a kubelet needs the API server beside it, and that the etcd: other hooks go first."""
+
+
+RELEASE: Final[Fields] = {"metadata": {"annotations": {ANNOTATION_HOOK: None}}}
+"""The patch of a Machine whose host may go."""
+
+_JOINING: Final = timedelta(minutes=2)
+"""How long a new node may take until its etcd member is there. A member that was ours to remove is not waited for."""
 
 
 class Step(Enum):
@@ -50,7 +63,7 @@ class HookStep:
     """Whether it waits because going on would do harm."""
 
 
-def next_step(plane: ControlPlane, version: tuple[int, int, int]) -> HookStep | None:
+def next_step(plane: ControlPlane, version: tuple[int, int, int], now: datetime) -> HookStep | None:
     """What to do for the Machines that are being deleted; None if there are none."""
     going = plane.deleting_machines
     if not going:
@@ -74,7 +87,7 @@ def next_step(plane: ControlPlane, version: tuple[int, int, int]) -> HookStep | 
         return HookStep(Step.WAIT, machine, message, in_danger=True)
     if not plane.etcd_managed:
         return HookStep(Step.RELEASE, machine)
-    return _member_step(plane, machine)
+    return _member_step(plane, machine, now)
 
 
 def _has_other_hooks(machine: Machine) -> bool:
@@ -83,14 +96,33 @@ def _has_other_hooks(machine: Machine) -> bool:
     )
 
 
-def _member_step(plane: ControlPlane, machine: Machine) -> HookStep:
+def _likely_member(plane: ControlPlane, view: EtcdView) -> Member | None:
+    """The member of a Machine that goes before its node was known: the only one that is nobody else's.
+
+    One that has no name yet may never start; it is taken out once the Machine is gone.
+    """
+    nodeless = [machine for machine in plane.machines if not has_node(machine)]
+    orphans = [member for member in orphans_of(plane, view) if member.name]
+    return orphans[0] if len(nodeless) == len(orphans) == 1 else None
+
+
+def _may_join(plane: ControlPlane, machine: Machine, now: datetime) -> bool:
+    """Whether the host may be about to join etcd: a node comes before its member."""
+    node = plane.inside.nodes.get(plane.member_name(machine))
+    since = moment(node.creation_timestamp) if node is not None else None
+    return since is not None and now - since < _JOINING
+
+
+def _member_step(plane: ControlPlane, machine: Machine, now: datetime) -> HookStep:
     name, view = machine.metadata.name, plane.inside.etcd
     if view is None or not view.members or plane.inside.nodes_error:
         why = plane.inside.nodes_error or plane.inside.etcd_error or "the list of members is empty"
         message = f"Machine {name} cannot go while etcd cannot be asked: {why}"
         return HookStep(Step.WAIT, machine, message, in_danger=True)
     member_name = plane.member_name(machine)
-    member = view.named(member_name) if member_name else None
+    member = view.named(member_name) if member_name else _likely_member(plane, view)
+    if member is None and _may_join(plane, machine, now):
+        return HookStep(Step.WAIT, machine, f"Machine {name} is new, its etcd member may yet join")
     if member is None:
         return HookStep(Step.RELEASE, machine)
     forecast = etcd_forecast(view.members, view.alarms, plane.member_health(), without=member.name)

@@ -90,7 +90,8 @@ def look(observed: Observed, now: datetime) -> Look:
 def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
     asked = observed.asked
     managed = asked is not None and asked.components.etcd
-    pending = [fact for fact in facts.nodes.values() if _is_pending(fact)]
+    asked_for: list[Fact[Any] | None] = [*facts.nodes.values(), *facts.unnamed.values()]
+    pending = [fact for fact in asked_for if _is_pending(fact)]
     if facts.nodes and (_is_pending(facts.components) or (managed and _is_pending(facts.etcd))):
         pending.append(None)
     if pending:
@@ -102,6 +103,10 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
             nodes_error = fact.error.message
         if fact is not None and fact.value is not None:
             nodes[name] = fact.value
+    for found in facts.unnamed.values():
+        # one that two nodes claim is nobody's
+        if found is not None and found.value is not None and len(found.value) == 1:
+            nodes[found.value[0].name] = found.value[0]
     components, etcd = facts.components, facts.etcd
     return Look(
         Sight.SEEN,
@@ -157,7 +162,7 @@ def needs(asked: Asked, facts: Facts, *, initialized: bool, busy: bool) -> list[
     if not initialized:
         return [*found, Need(asked.kubeadm_config, INITIALIZED_S)]
     nodes: Mapping[str, Any] = asked.nodes
-    found += [Need(question, PUSHED_S) for question in nodes.values()]
+    found += [Need(question, PUSHED_S) for question in (*nodes.values(), *asked.unnamed.values())]
     if not nodes:
         return found
     age_s = BUSY_S if busy else CALM_S

@@ -38,7 +38,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
 )
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeView
+from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 LABEL_CLUSTER: Final = "cluster.x-k8s.io/cluster-name"
 LABEL_CONTROL_PLANE: Final = "cluster.x-k8s.io/control-plane"
@@ -120,6 +120,7 @@ class Facts:
 
     connection: Fact[ConnectionState] | None = None
     nodes: Mapping[str, Fact[NodeView | None] | None] = field(default_factory=dict)
+    unnamed: Mapping[str, Fact[tuple[NodeView, ...]] | None] = field(default_factory=dict)
     components: Fact[ComponentsView] | None = None
     etcd: Fact[EtcdView] | None = None
     kubeadm_config: Fact[str | None] | None = None
@@ -133,6 +134,8 @@ class Asked:
 
     connection: Connection
     nodes: Mapping[str, NodeByName]
+    unnamed: Mapping[str, NodeByProviderId]
+    """Nodes of Machines that go before they knew theirs, by the Machine's name."""
     components: Components
     etcd: EtcdCluster
     kubeadm_config: KubeadmConfigMap
@@ -217,6 +220,11 @@ def _asked(cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) 
     return Asked(
         Connection(cluster),
         {node: NodeByName(cluster, node) for node in nodes},
+        {
+            machine.metadata.name: NodeByProviderId(cluster, machine.spec.provider_id)
+            for machine in machines
+            if is_deleting(machine) and not has_node(machine) and machine.spec.provider_id
+        },
         Components(cluster, lasting, managed),
         EtcdCluster(cluster, lasting or nodes),
         KubeadmConfigMap(cluster),
@@ -228,6 +236,7 @@ def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Fact
     return Facts(
         connection=cache.fact(asked.connection),
         nodes={name: cache.fact(question) for name, question in asked.nodes.items()},
+        unnamed={name: cache.fact(question) for name, question in asked.unnamed.items()},
         components=cache.fact(asked.components),
         etcd=cache.fact(asked.etcd),
         kubeadm_config=cache.fact(asked.kubeadm_config),

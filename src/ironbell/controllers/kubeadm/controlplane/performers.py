@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from ironbell.api.client import AlreadyExists, Api, NotFound, PatchType
+from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock
@@ -68,6 +69,7 @@ from ironbell.controllers.kubeadm.controlplane.effects import (
     MemberArguments,
     UpgradeArguments,
 )
+from ironbell.controllers.kubeadm.controlplane.hook import RELEASE
 from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded, with_dns
 from ironbell.kube.decision import Action, Fields, MergePatch, create
 from ironbell.kube.reconciler import Performers
@@ -159,19 +161,18 @@ class Operator:
             raise problem
 
     async def remove_member(self, arguments: MemberArguments) -> Sequence[Action]:
-        """Take a member out, unless it is out, or the last one.
+        """Take a member out, unless it is out, or the last one; then its Machine's host may go.
 
         Raises:
             EtcdError: it is the last one.
         """
         async with self._etcd.first_of(arguments.cluster, arguments.nodes) as (etcd, _status):
             members = await etcd.members()
-            if all(member.id != arguments.member_id for member in members):
-                return []
-            if len(members) == 1:
-                raise EtcdError("the last member of an etcd cluster cannot be removed")
-            await etcd.remove_member(arguments.member_id)
-        return []
+            if any(member.id == arguments.member_id for member in members):
+                if len(members) == 1:
+                    raise EtcdError("the last member of an etcd cluster cannot be removed")
+                await etcd.remove_member(arguments.member_id)
+        return [] if arguments.released is None else [MergePatch(MACHINE, *arguments.released, RELEASE)]
 
     async def prepare_upgrade(self, arguments: UpgradeArguments) -> Sequence[Action]:
         """Roles first: a node of the new version needs them from the start."""

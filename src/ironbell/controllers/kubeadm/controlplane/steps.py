@@ -25,7 +25,6 @@ from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark,
 from ironbell.controllers.kubeadm.controlplane.members import orphan_to_remove
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node
 from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_HOOK,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
     ConditionType,
     MachineCondition,
@@ -120,7 +119,7 @@ def _orphan(situation: Situation) -> Step | None:
 
 def _hook(situation: Situation) -> Step | None:
     plane = situation.plane
-    found = hook.next_step(plane, situation.version)
+    found = hook.next_step(plane, situation.version, situation.now)
     if found is None:
         return None
     step = Step(waiting=_waiting(found.why), preflight=Preflight(deleting_machine=True))
@@ -129,9 +128,8 @@ def _hook(situation: Situation) -> Step | None:
     if found.step is hook.Step.MOVE_LEADER:
         return _acting(situation, replace(_leader_leaves(plane, found.machine), preflight=step.preflight))
     if found.step is hook.Step.REMOVE_MEMBER and found.member is not None:
-        return _acting(situation, replace(step, actions=(remove_member(plane, found.member),)))
-    body = {"metadata": {"annotations": {ANNOTATION_HOOK: None}}}
-    released = replace(step, actions=(patch(MACHINE, found.machine, body, locked=True),))
+        return _acting(situation, replace(step, actions=(remove_member(plane, found.member, found.machine.key),)))
+    released = replace(step, actions=(patch(MACHINE, found.machine, hook.RELEASE, locked=True),))
     return released if len(plane.machines) == 1 else _acting(situation, released)
 
 
