@@ -10,6 +10,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.base.clock import rfc3339
 from ironbell.kube.conditions import find_condition
@@ -121,7 +122,7 @@ def capi_world(**ground: Any) -> World:
     return world
 
 
-def template(world: World, kind: Any, name: str, **metadata: Any) -> Unstructured:
+def template(world: World, kind: Kind[Unstructured], name: str, **metadata: Any) -> Unstructured:
     """A template of the provider."""
     body = {
         "spec": {"template": {"spec": {"size": name}}},

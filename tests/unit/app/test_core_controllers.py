@@ -46,7 +46,7 @@ async def no_kubeconfig(_cluster: object) -> bytes:
     raise AssertionError("no cluster here has a kubeconfig")
 
 
-def never(kubeconfig: bytes) -> Link:
+def never(_cluster: object, _kubeconfig: bytes) -> Link:
     raise AssertionError("no cluster here has a kubeconfig")
 
 

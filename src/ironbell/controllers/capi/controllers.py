@@ -25,6 +25,7 @@ from ironbell.controllers.capi.machine.machine import MachineReconciler
 from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
 from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import MachineHealthCheckReconciler
 from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
+from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
 from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
 from ironbell.kube.controller import Controller
 from ironbell.kube.feeds import spaced
@@ -72,6 +73,11 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _CLUSTER, "resources": ["machinedeployments/finalizers"], "verbs": ["update"]},
         {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["create", "delete", "patch"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
+    ],
+    MachinePoolReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["machinepools", "machinepools/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinepools/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
     ResourceApplyingReconciler.name: [
         {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["create", "delete", "patch"]},
@@ -150,6 +156,13 @@ def controllers(
         ),
         Controller(MachineSetReconciler(), api=api_of(MachineSetReconciler.name)),
         Controller(MachineDeploymentReconciler(), api=api_of(MachineDeploymentReconciler.name)),
+        Controller(
+            MachinePoolReconciler(),
+            askers=askers(workloads),
+            workers=4,
+            api=api_of(MachinePoolReconciler.name),
+            feeds=(workloads.feed,),
+        ),
         *_resource_sets(workloads, api, clock, api_of),
     ]
 

@@ -1,0 +1,287 @@
+"""The controller of MachinePools: owns what they refer to, and tells how many Nodes there are.
+
+No provider of ours implements pools. Machines for the members of a pool (`status.infrastructureMachineKind`) are not
+made, and Nodes that are left behind are the provider's to delete.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machinepool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from ironbell.api.cluster import CLUSTER, MACHINE_POOL
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.common import StatusVersion
+from ironbell.api.cluster.machinepool import MachinePool, MachinePoolPhase
+from ironbell.api.cluster.names import ANNOTATION_REPLICAS_MANAGED_BY, FINALIZER_MACHINE_POOL, LABEL_CLUSTER_NAME
+from ironbell.api.meta import to_builtin
+from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.bootstrap import BootstrapConfig
+from ironbell.contract.conditions.legacy import (
+    INFO,
+    LegacyCondition,
+    legacy_conditions,
+    legacy_false,
+    legacy_mirror,
+    legacy_true,
+)
+from ironbell.contract.external import External, look_up
+from ironbell.contract.fields import at, number_at
+from ironbell.contract.infrastructure import InfrastructureMachine
+from ironbell.contract.owners import owner_reference, owners_patch, with_owner
+from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
+from ironbell.controllers.capi.machines import joined_versions
+from ironbell.controllers.capi.machineset.machineset import cluster_matters
+from ironbell.controllers.capi.names import MACHINE_POOL_CONTROLLER
+from ironbell.controllers.capi.status import status_patch
+from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
+from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.workload.questions import AllNodes, NodeView
+
+PUSHED_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A MachinePool with everything that it refers to."""
+
+    pool: MachinePool
+    cluster: Cluster | None
+    infrastructure: External
+    bootstrap: External | None = None
+    nodes: Fact[tuple[NodeView, ...]] | None = None
+
+    @property
+    def references(self) -> tuple[External, ...]:
+        """What the pool owns."""
+        return (self.infrastructure,) if self.bootstrap is None else (self.bootstrap, self.infrastructure)
+
+    @property
+    def is_scaled_by_others(self) -> bool:
+        """Whether the infrastructure decides how many there are."""
+        return self.pool.metadata.annotations.get(ANNOTATION_REPLICAS_MANAGED_BY, "false") != "false"
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The Nodes of a pool."""
+
+    provider_ids: tuple[str, ...]
+    nodes: tuple[NodeView, ...]
+    ready: int
+    available: int
+
+
+class MachinePoolReconciler:
+    """Keeps MachinePools."""
+
+    name = MACHINE_POOL_CONTROLLER
+    kind: AnyKind = MACHINE_POOL
+    watches: Sequence[Watch[Any]] = (read_by(CLUSTER, relevant=cluster_matters), DEFINITIONS)
+    indexes: Sequence[Index[Any]] = (BY_GROUP_KIND, MACHINE_POOLS_OF_CLUSTER)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        pool = cache.get(MACHINE_POOL, *key)
+        if pool is None:
+            return None
+        template, name = pool.spec.template.spec, pool.spec.cluster_name
+        config = template.bootstrap.config_ref
+        return Observed(
+            pool,
+            cache.get(CLUSTER, key[0], name),
+            look_up(cache, template.infrastructure_ref, key[0]),
+            look_up(cache, config, key[0]) if config.name else None,
+            cache.fact(AllNodes((key[0], name))),
+        )
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        pool, cluster = observed.pool, observed.cluster
+        if cluster is None and not is_deleting(pool):
+            name = f"{pool.metadata.namespace}/{pool.spec.cluster_name}"
+            return wait("ClusterNotFound", f"Cluster {name} does not exist; create it")
+        if added := add_finalizer(MACHINE_POOL, pool, FINALIZER_MACHINE_POOL):
+            return do(added)
+        cluster_paused = cluster is not None and bool(cluster.spec.paused)
+        paused = paused_condition(MACHINE_POOL.kind, pool, cluster_paused=cluster_paused)
+        if is_paused(pool, cluster_paused=cluster_paused):
+            change = status_patch(MACHINE_POOL, pool, {}, [paused], now=now, observe=False)
+            return do(change, waiting=Waiting("Paused", paused.message))
+        members = members_of(observed, now)
+        change = status_patch(
+            MACHINE_POOL,
+            pool,
+            _status(observed, members),
+            [paused],
+            legacy=list(_legacy(observed, members)),
+            summary=("BootstrapReady", "InfrastructureReady", "ReplicasReady"),
+            deprecated=_deprecated(observed, members),
+            now=now,
+        )
+        if is_deleting(pool):
+            return _deleting(observed, change)
+        needs = [Need(AllNodes((pool.metadata.namespace, pool.spec.cluster_name)), PUSHED_S)]
+        return do(change, *_attached(observed, members), needs=needs, waiting=_waiting(observed))
+
+
+def members_of(observed: Observed, now: datetime) -> Members:
+    """The Nodes whose provider IDs the infrastructure names."""
+    infrastructure = observed.infrastructure.obj
+    listed = at(infrastructure.body, "spec", "providerIDList") if infrastructure is not None else None
+    is_list = isinstance(listed, list) and _provisioned(observed)
+    ids = tuple(str(one) for one in listed) if is_list and listed else tuple(observed.pool.spec.provider_id_list)
+    known = observed.nodes.value if observed.nodes is not None and observed.nodes.value is not None else ()
+    by_id = {node.provider_id: node for node in known if node.provider_id}
+    nodes = tuple(by_id[one] for one in ids if one in by_id)
+    ready = [node for node in nodes if (found := node.condition("Ready")) is not None and found.status == "True"]
+    least = timedelta(seconds=observed.pool.spec.template.spec.min_ready_seconds or 0)
+    available = [node for node in ready if _ready_for(node, now) >= least]
+    return Members(ids, nodes, len(ready), len(available))
+
+
+def _ready_for(node: NodeView, now: datetime) -> timedelta:
+    found = node.condition("Ready")
+    since = found.last_transition_time if found is not None else None
+    return now - parse_rfc3339(since) if since else timedelta(0)
+
+
+def _provisioned(observed: Observed) -> bool:
+    infrastructure = observed.infrastructure
+    if infrastructure.is_found:
+        return InfrastructureMachine.of(infrastructure).provisioned
+    return bool(observed.pool.status.initialization.infrastructure_provisioned)
+
+
+def _has_data(observed: Observed) -> bool:
+    """Whether the bootstrap data are there; once they were, they are."""
+    if observed.pool.status.initialization.bootstrap_data_secret_created:
+        return True
+    if observed.bootstrap is None:
+        return observed.pool.spec.template.spec.bootstrap.data_secret_name is not None
+    return observed.bootstrap.is_found and BootstrapConfig.of(observed.bootstrap).data_secret_created
+
+
+def _current(observed: Observed) -> int | None:
+    infrastructure = observed.infrastructure.obj
+    said = number_at(infrastructure.body, "status", "replicas") if infrastructure is not None else None
+    return observed.pool.status.replicas if said is None else said
+
+
+def _status(observed: Observed, members: Members) -> Fields:
+    current = _current(observed)
+    flags = {
+        "bootstrapDataSecretCreated": _has_data(observed),
+        "infrastructureProvisioned": _provisioned(observed)
+        or bool(observed.pool.status.initialization.infrastructure_provisioned),
+    }
+    running = [node.node_info.kubelet_version for node in members.nodes]
+    return {
+        "phase": phase_of(observed, members),
+        "initialization": {name: True for name, value in flags.items() if value},
+        "replicas": current,
+        "readyReplicas": current,
+        "availableReplicas": current,
+        "upToDateReplicas": observed.pool.spec.replicas,
+        "nodeRefs": [{"apiVersion": "v1", "kind": "Node", "name": n.name, "uid": n.uid} for n in members.nodes],
+        "versions": to_builtin(joined_versions(StatusVersion(version=one, replicas=1) for one in running if one)),
+    }
+
+
+def phase_of(observed: Observed, members: Members) -> str:
+    """How far the pool is, in one word."""
+    pool, wanted = observed.pool, observed.pool.spec.replicas
+    if is_deleting(pool):
+        return MachinePoolPhase.DELETING.value
+    if _provisioned(observed) and wanted is not None:
+        if wanted == members.ready:
+            return MachinePoolPhase.RUNNING.value
+        if observed.is_scaled_by_others:
+            return MachinePoolPhase.SCALING.value
+        return (MachinePoolPhase.SCALING_UP if wanted > members.ready else MachinePoolPhase.SCALING_DOWN).value
+    if members.nodes:
+        return MachinePoolPhase.PROVISIONED.value
+    return (MachinePoolPhase.PROVISIONING if _has_data(observed) else MachinePoolPhase.PENDING).value
+
+
+def _deprecated(observed: Observed, members: Members) -> Fields:
+    return {
+        "readyReplicas": members.ready,
+        "availableReplicas": members.available,
+        "unavailableReplicas": max((_current(observed) or 0) - members.available, 0),
+    }
+
+
+def _legacy(observed: Observed, members: Members) -> Iterator[LegacyCondition | None]:
+    """Conditions of version v1beta1, the summary aside."""
+    for external, name, waits, fine in (
+        (observed.bootstrap, "BootstrapReady", "WaitingForDataSecret", _has_data(observed)),
+        (observed.infrastructure, "InfrastructureReady", "WaitingForInfrastructure", _provisioned(observed)),
+    ):
+        fallback = legacy_true(name) if fine else legacy_false(name, waits, INFO)
+        held = legacy_conditions(external.obj) if external is not None and external.obj is not None else ()
+        yield legacy_mirror(held, name, fallback=fallback)
+    is_whole = (_current(observed) or 0) == members.ready == len(members.nodes)
+    yield legacy_true("ReplicasReady") if is_whole else legacy_false("ReplicasReady", "WaitingForReplicasReady", INFO)
+
+
+def _attached(observed: Observed, members: Members) -> Iterator[Action | None]:
+    """The owner references in both directions, and what the pool's spec takes from its references."""
+    pool, cluster = observed.pool, observed.cluster
+    if cluster is None:
+        return
+    change: Fields = {}
+    if pool.metadata.labels.get(LABEL_CLUSTER_NAME) != cluster.metadata.name:
+        change["metadata"] = {"labels": {LABEL_CLUSTER_NAME: cluster.metadata.name}}
+    spec: Fields = {}
+    if list(members.provider_ids) != pool.spec.provider_id_list:
+        spec["providerIDList"] = list(members.provider_ids)
+    bootstrap = observed.bootstrap
+    secret = BootstrapConfig.of(bootstrap).data_secret_name if bootstrap is not None and bootstrap.is_found else ""
+    if secret and _has_data(observed) and secret != pool.spec.template.spec.bootstrap.data_secret_name:
+        spec["template"] = {"spec": {"bootstrap": {"dataSecretName": secret}}}
+    wanted = _current(observed)
+    if observed.is_scaled_by_others and wanted is not None and wanted != pool.spec.replicas:
+        spec["replicas"] = wanted
+    if spec:
+        change["spec"] = spec
+    if change:
+        yield patch(MACHINE_POOL, pool, change)
+    owners = with_owner(pool.metadata.owner_references, owner_reference(CLUSTER, cluster))
+    yield owners_patch(MACHINE_POOL, pool, owners)
+    reference = owner_reference(MACHINE_POOL, pool, controller=True)
+    for external in observed.references:
+        if external.is_found and not external.is_deleting:
+            kind, obj = external.found
+            owned = owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
+            if obj.metadata.labels.get(LABEL_CLUSTER_NAME) == cluster.metadata.name:
+                yield owned
+                continue
+            metadata: Fields = {"labels": {LABEL_CLUSTER_NAME: cluster.metadata.name}}
+            if owned is not None:
+                metadata |= owned.body["metadata"]
+            yield patch(kind, obj, {"metadata": metadata}, locked=True)
+
+
+def _deleting(observed: Observed, change: Action | None) -> Decision:
+    left = [external for external in observed.references if not external.is_missing]
+    if not left:
+        return do(change, remove_finalizer(MACHINE_POOL, observed.pool, FINALIZER_MACHINE_POOL))
+    doomed = [delete(*external.found) for external in left if external.is_found and not external.is_deleting]
+    return wait("DeletingReferences", f"waiting for {', '.join(map(str, left))} to go", change, *doomed)
+
+
+def _waiting(observed: Observed) -> Waiting | None:
+    for external in observed.references:
+        if not external.is_found:
+            return Waiting("ReferencedObjectMissing", str(external))
+    if not _has_data(observed):
+        return Waiting("WaitingForBootstrapData", f"{observed.bootstrap} has no data yet")
+    if not _provisioned(observed):
+        return Waiting("WaitingForInfrastructure", f"{observed.infrastructure} is not provisioned")
+    return None

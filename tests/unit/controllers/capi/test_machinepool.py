@@ -1,0 +1,121 @@
+"""MachinePools: they own what they refer to, and tell how many Nodes there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.api.cluster import MACHINE_POOL
+from ironbell.api.cluster.machinepool import MachinePool
+from ironbell.api.core.node import NodeCondition
+from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
+from ironbell.kube.testing.crash import crash_check
+from ironbell.kube.testing.world import World
+from ironbell.workload.questions import AllNodes, NodeView
+from support.capiworld import CONFIG, INFRA_MACHINE, NAMESPACE, add_cluster, capi_world, reference
+
+POOLS = MachinePoolReconciler()
+
+
+def node(name: str, *, ready: bool = True) -> NodeView:
+    conditions = (NodeCondition(type="Ready", status=str(ready), last_transition_time="2025-01-01T00:00:00Z"),)
+    return NodeView(name=name, uid=f"uid-{name}", provider_id=f"fake:///{name}", conditions=conditions)
+
+
+def scene(
+    *, nodes: tuple[NodeView, ...] = (), annotations: dict[str, str] | None = None, **infrastructure: Any
+) -> tuple[World, MachinePool]:
+    world = capi_world()
+    world.askers = {AllNodes: lambda _world, _question: nodes}
+    add_cluster(world)
+    pool = {"metadata": {"name": "pool", "namespace": NAMESPACE, "finalizers": ["example.com/f"]}}
+    world.add(INFRA_MACHINE, {**pool, **infrastructure})
+    world.add(CONFIG, {**pool, "status": {"initialization": {"dataSecretCreated": True}, "dataSecretName": "data"}})
+    template = {
+        "clusterName": "prod",
+        "bootstrap": {"configRef": reference(CONFIG, "pool")},
+        "infrastructureRef": reference(INFRA_MACHINE, "pool"),
+    }
+    metadata = {"name": "mp", "namespace": NAMESPACE, "annotations": annotations or {}}
+    spec = {"clusterName": "prod", "replicas": 2, "template": {"spec": template}}
+    return world, world.add(MACHINE_POOL, {"metadata": metadata, "spec": spec})
+
+
+def provisioned(*ids: str, replicas: int = 2) -> dict[str, Any]:
+    status = {"initialization": {"provisioned": True}, "replicas": replicas}
+    return {"spec": {"providerIDList": [f"fake:///{one}" for one in ids]}, "status": status}
+
+
+def again(world: World, obj: MachinePool) -> MachinePool:
+    return world.require(MACHINE_POOL, *obj.key)
+
+
+def test_a_pool_owns_what_it_refers_to_and_waits_for_it() -> None:
+    world, pool = scene()
+
+    world.settle(POOLS)
+
+    now = again(world, pool)
+    assert [(owner.kind, owner.controller) for owner in now.metadata.owner_references] == [("Cluster", None)]
+    for kind in (INFRA_MACHINE, CONFIG):
+        obj = world.require(kind, NAMESPACE, "pool")
+        assert [(owner.kind, owner.controller) for owner in obj.metadata.owner_references] == [("MachinePool", True)]
+        assert obj.metadata.labels["cluster.x-k8s.io/cluster-name"] == "prod"
+    assert now.spec.template.spec.bootstrap.data_secret_name == "data"
+    assert now.status.initialization.bootstrap_data_secret_created is True
+    assert now.status.phase == "Provisioning"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "phase"),
+    [
+        ((node("a"), node("b")), "Running"),
+        ((node("a"),), "ScalingUp"),
+        ((node("a"), node("b", ready=False)), "ScalingUp"),
+    ],
+)
+def test_nodes_are_found_by_the_provider_ids_that_the_infrastructure_names(
+    nodes: tuple[NodeView, ...], phase: str
+) -> None:
+    world, pool = scene(nodes=(*nodes, node("other")), **provisioned("a", "b"))
+
+    world.settle(POOLS)
+
+    now = again(world, pool)
+    assert now.spec.provider_id_list == ["fake:///a", "fake:///b"]
+    assert [one.name for one in now.status.node_refs] == [one.name for one in nodes]
+    assert now.status.replicas == 2
+    assert now.status.phase == phase
+
+
+def test_an_autoscaler_of_the_infrastructure_decides_the_size() -> None:
+    annotations = {"cluster.x-k8s.io/replicas-managed-by": ""}
+    world, pool = scene(annotations=annotations, nodes=(node("a"),), **provisioned("a", replicas=5))
+
+    world.settle(POOLS)
+
+    assert again(world, pool).spec.replicas == 5
+    assert again(world, pool).status.phase == "Scaling"
+
+
+def test_a_deleted_pool_goes_after_what_it_refers_to() -> None:
+    world, pool = scene(**provisioned("a"))
+    world.settle(POOLS)
+    world.remove(MACHINE_POOL, again(world, pool))
+    world.settle(POOLS)
+    assert again(world, pool).status.phase == "Deleting"
+    for kind in (INFRA_MACHINE, CONFIG):
+        obj = world.require(kind, NAMESPACE, "pool")
+        assert obj.metadata.deletion_timestamp is not None
+        world.change(kind, obj, {"metadata": {"finalizers": None}})
+
+    world.settle(POOLS)
+
+    assert world.list(MACHINE_POOL) == []
+
+
+def test_a_crash_at_any_point_ends_the_same() -> None:
+    world, _ = scene(nodes=(node("a"),), **provisioned("a", "b"))
+
+    crash_check(POOLS, world)
