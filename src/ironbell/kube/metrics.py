@@ -42,7 +42,7 @@ facts_asked = Counter("ironbell_facts_asked", "Questions put to the world outsid
 facts_failed = Counter("ironbell_facts_failed", "Questions that failed.", ["controller", "question"])
 facts_held = Gauge("ironbell_facts_held", "Answers held.", ["controller"])
 
-object_phases = Gauge("ironbell_objects", "Objects of a kind by their phase.", ["kind", "phase"])
+object_phases = Gauge("ironbell_objects", "Objects of a kind by their phase or state.", ["kind", "phase"])
 object_conditions = Gauge(
     "ironbell_object_conditions",
     "Objects of a kind that have a condition with a status.",

@@ -24,7 +24,7 @@ from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube.caches import Informers
 from ironbell.kube.controller import Controller, RunningController, Surroundings
-from ironbell.kube.decision import AnyKind, Decision, Key
+from ironbell.kube.decision import Decision, Key
 from ironbell.kube.dynamic import DynamicInformers
 from ironbell.kube.events import EventRecorder
 from ironbell.kube.leader import LeaderElection
@@ -86,18 +86,17 @@ class Manager:
         self._grace_s = grace_s
         self._election: LeaderElection | None = None
         self._controllers: list[tuple[RunningController, int]] = []
-        self._tallies: list[Tally] = []
+        self._tallies: dict[Collection, Tally] = {}
         self._stopping = asyncio.Event()
         self._ready = asyncio.Event()
         self._caches = asyncio.Event()
 
     def add(self, controller: Controller) -> None:
-        """Add a controller, before `run`."""
+        """Add a controller, before `run`. The objects of its kind are counted in the metrics."""
         self._controllers.append((RunningController(controller, self._around), controller.workers))
-
-    def tally(self, kind: AnyKind) -> None:
-        """Count the objects of a kind by phase and conditions in the metrics, before `run`."""
-        self._tallies.append(Tally(self.informers.of(kind)))
+        kind = controller.reconciler.kind
+        if kind.has_status and kind.collection not in self._tallies:
+            self._tallies[kind.collection] = Tally(self.informers.of(kind))
 
     async def wait_ready(self) -> None:
         """Until all caches have synced and all workers run. Cancellation point."""

@@ -21,7 +21,7 @@ class Tally:
     """The counts of one informer's objects, from now on and of what it holds."""
 
     def __init__(self, informer: Informer[Any]) -> None:
-        self._kind = informer.kind.kind
+        self._kind = f"{informer.kind.kind}.{informer.kind.group}"  # there are Machines in several groups
         self._phases: Counter[str] = Counter()
         self._conditions: Counter[tuple[str, str]] = Counter()
         for obj in informer.store.list():
@@ -45,7 +45,7 @@ class Tally:
     def _count_phase(self, obj: Resource | None, status: Any, difference: int) -> None:
         if obj is None:
             return
-        phase = getattr(status, "phase", "") or _NO_PHASE
+        phase = getattr(status, "phase", "") or getattr(status, "state", "") or _NO_PHASE
         self._phases[phase] += difference
         metrics.object_phases.labels(self._kind, phase).set(self._phases[phase])
 

@@ -39,6 +39,9 @@ from ironbell.kube.testing.example import (
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
 
 
+RACK_KIND = f"Rack.{RACK.group}"
+
+
 def api_in_memory() -> ExampleApi:
     return ExampleApi(LoopClock())
 
@@ -277,20 +280,19 @@ async def test_objects_are_counted_by_phase_and_conditions() -> None:
     await api.add_rack("a", 1)
 
     def held(status: str) -> float | None:
-        about = {"kind": "Rack", "condition": "Ready", "status": status}
+        about = {"kind": RACK_KIND, "condition": "Ready", "status": status}
         return REGISTRY.get_sample_value("ironbell_object_conditions", about)
 
     manager = Manager(api, clock=LoopClock(), randomness=SeededRandomness(1))
     for controller in plugs.controllers():
         manager.add(controller)
-    manager.tally(RACK)
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run())
         await until(lambda: held("True") == 1 and held("False") == 0)
         await api.add_rack("b", 1)
         await until(lambda: held("True") == 2)
-        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": "Rack", "phase": "None"}) == 2
+        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": RACK_KIND, "phase": "None"}) == 2
         await api.delete(RACK.collection, "default", "a")
         await until(lambda: held("True") == 1)
-        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": "Rack", "phase": "None"}) == 1
+        assert REGISTRY.get_sample_value("ironbell_objects", {"kind": RACK_KIND, "phase": "None"}) == 1
         manager.stop()
