@@ -38,7 +38,6 @@ from ironbell.kube.testing.example import (
 )
 from ironbell.kube.testing.example_world import ExampleApi, Plugs, Scripted
 
-
 RACK_KIND = f"Rack.{RACK.group}"
 
 
