@@ -24,6 +24,31 @@ def follower_body(name: str, kind: str, target: str, **data: str) -> Fields:
     return {"metadata": {"name": name, "namespace": "default"}, "data": {"kind": kind, "name": target, **data}}
 
 
+def definition_body(group: str, *versions: str) -> Fields:
+    """The CustomResourceDefinition of servers; the last version is stored."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "metadata": {
+            "name": f"servers.{group}",
+            "labels": {f"cluster.x-k8s.io/{version}": version for version in versions},
+        },
+        "spec": {
+            "group": group,
+            "names": {"plural": "servers", "singular": "server", "kind": "Server", "listKind": "ServerList"},
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": version == versions[-1],
+                    "schema": {"openAPIV3Schema": schema},
+                }
+                for version in versions
+            ],
+        },
+    }
+
+
 @dataclass(frozen=True)
 class Followed:
     follower: ConfigMap
@@ -38,8 +63,9 @@ class FollowerReconciler:
     watches = (DEFINITIONS,)
     indexes = (BY_GROUP_KIND,)
 
-    def __init__(self, dynamic: Sequence[DynamicWatch] = ()) -> None:
+    def __init__(self, dynamic: Sequence[DynamicWatch] = (), *, group: str = GROUP) -> None:
         self.dynamic = dynamic
+        self._group = group
         self.observed: Counter[str] = Counter()
         self.waited: list[str] = []
 
@@ -48,7 +74,7 @@ class FollowerReconciler:
         if follower is None or "kind" not in follower.data:
             return None
         self.observed[key[1]] += 1
-        reference = ObjectReference(GROUP, follower.data["kind"], follower.data["name"])
+        reference = ObjectReference(self._group, follower.data["kind"], follower.data["name"])
         return Followed(follower, look_up(cache, reference, key[0]))
 
     def decide(self, observed: Followed, now: datetime) -> Decision:

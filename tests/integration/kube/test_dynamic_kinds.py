@@ -20,40 +20,14 @@ from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import Fields
 from ironbell.kube.http import HttpApi
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import running, until
-from support.followers import GROUP, FollowerReconciler, follower_body
+from support.followers import GROUP, FollowerReconciler, definition_body, follower_body
 
 SERVERS = {version: dynamic_kind(GROUP, version, "Server", "servers") for version in ("v1beta1", "v1beta2")}
 SERVER = SERVERS["v1beta1"]
 READER = Identity("reader", ("system:authenticated",))
-
-
-def definition(*versions: str) -> Fields:
-    """The CustomResourceDefinition of servers; the last version is stored."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "metadata": {
-            "name": f"servers.{GROUP}",
-            "labels": {f"cluster.x-k8s.io/{version}": version for version in versions},
-        },
-        "spec": {
-            "group": GROUP,
-            "names": {"plural": "servers", "singular": "server", "kind": "Server", "listKind": "ServerList"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": version == versions[-1],
-                    "schema": {"openAPIV3Schema": schema},
-                }
-                for version in versions
-            ],
-        },
-    }
 
 
 @pytest.fixture(params=["direct", "socket", "tls"])
@@ -92,14 +66,14 @@ async def test_a_provider_comes_is_used_goes_and_comes_back_in_another_version(a
     async with running(api, Controller(reconciler)) as manager:
         await client.create(CONFIG_MAP, follower_body("f", "Server", "s1", make="yes"))
         await until(sees(manager, "f", "no such kind"))
-        await client.create(CUSTOM_RESOURCE_DEFINITION, definition("v1beta1"))
+        await client.create(CUSTOM_RESOURCE_DEFINITION, definition_body(GROUP, "v1beta1"))
         await until(sees(manager, "f", "v1beta1 made"))
         await client.merge_patch(SERVER, "default", "s1", body={"spec": {"size": "big"}})
         await until(sees(manager, "f", "v1beta1 big"))
         await client.merge_patch(CONFIG_MAP, "default", "f", body={"data": {"make": None}})
         await client.delete(CUSTOM_RESOURCE_DEFINITION, "", f"servers.{GROUP}")
         await until(sees(manager, "f", "no such kind"))
-        await client.create(CUSTOM_RESOURCE_DEFINITION, definition("v1beta1", "v1beta2"))
+        await client.create(CUSTOM_RESOURCE_DEFINITION, definition_body(GROUP, "v1beta1", "v1beta2"))
         await until(sees(manager, "f", "missing"))
         await add(api, "s1", "again", "v1beta2")
         await until(sees(manager, "f", "v1beta2 again"))
@@ -109,7 +83,7 @@ async def test_a_provider_comes_is_used_goes_and_comes_back_in_another_version(a
 
 async def test_objects_made_by_many_keys_are_made_once(api: Api) -> None:
     reconciler, client = FollowerReconciler(), Client(api)
-    await client.create(CUSTOM_RESOURCE_DEFINITION, definition("v1beta1"))
+    await client.create(CUSTOM_RESOURCE_DEFINITION, definition_body(GROUP, "v1beta1"))
     async with running(api, Controller(reconciler)) as manager:
         for number in range(20):
             await client.create(CONFIG_MAP, follower_body(f"f{number}", "Server", f"s{number}", make="yes"))
@@ -127,7 +101,7 @@ async def test_a_reader_that_may_not_list_the_kind_waits_and_says_so(tmp_path: P
     opened = ApiServer.open(tmp_path / "db", clock=SystemClock(), randomness=SystemRandomness(), authorizer=authorizer)
     async with opened as server:
         admin = server.client(ADMIN)
-        await Client(admin).create(CUSTOM_RESOURCE_DEFINITION, definition("v1beta1"))
+        await Client(admin).create(CUSTOM_RESOURCE_DEFINITION, definition_body(GROUP, "v1beta1"))
         await Client(admin).create(CONFIG_MAP, follower_body("f", "Server", "s1"))
         reconciler = FollowerReconciler()
         async with running(server.client(READER), Controller(reconciler)) as manager:
@@ -139,7 +113,7 @@ async def test_a_reader_that_may_not_list_the_kind_waits_and_says_so(tmp_path: P
 
 
 async def test_definitions_are_held_without_their_schemas(api: Api) -> None:
-    await Client(api).create(CUSTOM_RESOURCE_DEFINITION, definition("v1beta1"))
+    await Client(api).create(CUSTOM_RESOURCE_DEFINITION, definition_body(GROUP, "v1beta1"))
     async with running(api, Controller(FollowerReconciler())) as manager:
         held = manager.informers.of(KIND_DEFINITION).store.get(("", f"servers.{GROUP}"))
         assert held is not None
