@@ -127,6 +127,7 @@ def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> li
             clock=clock,
             randomness=randomness,
             token_ttl_s=options.token_ttl_s,
+            synced=options.synced,
         )
         for component in options.components
         if component.role is Role.CONTROLLERS

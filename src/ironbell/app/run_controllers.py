@@ -30,6 +30,8 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
+from ironbell.controllers.capi.machine.machine import NOTHING_MORE
+from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.kubeadm.config.tokens import TOKEN_TTL, Lifetime
 from ironbell.controllers.rufio import controllers as rufio
@@ -70,6 +72,7 @@ class Ingredients:
     clock: Clock
     randomness: Randomness
     token_ttl: timedelta = TOKEN_TTL
+    synced: Synced = NOTHING_MORE
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -126,6 +129,7 @@ def make_controllers(
     clock: Clock,
     randomness: Randomness,
     token_ttl_s: float = TOKEN_TTL.total_seconds(),
+    synced: Synced = NOTHING_MORE,
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
@@ -136,7 +140,7 @@ def make_controllers(
         randomness=randomness,
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
-    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s))
+    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced)
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
     settings = LeaseSettings(
@@ -191,7 +195,7 @@ def _rufio(with_: Ingredients) -> list[Controller]:
 
 
 def _cluster_api(with_: Ingredients) -> list[Controller]:
-    return capi.controllers(with_.workloads(), with_.api, with_.clock, _nobody_else)
+    return capi.controllers(with_.workloads(), with_.api, with_.clock, _nobody_else, synced=with_.synced)
 
 
 def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:

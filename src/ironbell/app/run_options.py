@@ -10,6 +10,8 @@ from pathlib import Path
 from ironbell.app.components import Component
 from ironbell.app.wire_config import WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.controllers.capi.machine.machine import NOTHING_MORE
+from ironbell.controllers.capi.machine.node_metadata import Synced
 
 _WORKERS = re.compile(r"(?:([a-z0-9-]+)=)?([1-9][0-9]{0,3})")
 
@@ -70,6 +72,8 @@ class RunOptions:
     webhook_hosts: tuple[str, ...] = ()
     """Names by which the API server calls them."""
     wire: WireConfig | None = None
+    synced: Synced = NOTHING_MORE
+    """What `cluster-api` hands from Machines to Nodes besides the usual."""
 
 
 def checked_token_ttl(seconds: float) -> float:

@@ -57,6 +57,20 @@ class _Listing(click.Command):
     show_default=True,
     help="kubeadm-bootstrap: life of a join token that nobody renews.",
 )
+@click.option(
+    "--additional-sync-machine-labels",
+    "sync_labels",
+    multiple=True,
+    metavar="REGEX",
+    help="cluster-api: further labels that go from Machines to Nodes.",
+)
+@click.option(
+    "--additional-sync-machine-annotations",
+    "sync_annotations",
+    multiple=True,
+    metavar="REGEX",
+    help="cluster-api: further annotations that go from Machines to Nodes.",
+)
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
 @click.option("--advertise", default="", help="Servers: our address for machines.")
@@ -107,6 +121,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.health import read_address
     from ironbell.app.run_controllers import controller_names
     from ironbell.app.run_options import ElectionOptions, RunOptions, checked_token_ttl, read_workers
+    from ironbell.controllers.capi.machine.node_metadata import read_synced
 
     components = components_named(words)
     servers = tuple(component.name for component in components if component.role is Role.SERVER)
@@ -135,6 +150,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         webhook_address=given["webhook_address"],
         webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,
+        synced=read_synced(given["sync_labels"], given["sync_annotations"]),
     )
 
 

@@ -21,7 +21,8 @@ from ironbell.controllers.capi.clusterresourceset.sources import ContentHash
 from ironbell.controllers.capi.machine import performers as machine_performers
 from ironbell.controllers.capi.machine import questions as machine_questions
 from ironbell.controllers.capi.machine.evictions import Ledger
-from ironbell.controllers.capi.machine.machine import MachineReconciler
+from ironbell.controllers.capi.machine.machine import NOTHING_MORE, MachineReconciler
+from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
 from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import MachineHealthCheckReconciler
 from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
@@ -122,6 +123,7 @@ def controllers(
     api_of: Callable[[str], Api | None],
     *,
     algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048,
+    synced: Synced = NOTHING_MORE,
 ) -> list[Controller]:
     """The controllers.
 
@@ -131,8 +133,9 @@ def controllers(
         clock: for how long certificates are good, and when something was done.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
         algorithm: of the keys in kubeconfigs that are made here.
+        synced: labels and annotations of Machines that go to Nodes besides the usual ones.
     """
-    cluster, machine, ledger = ClusterReconciler(), MachineReconciler(), Ledger()
+    cluster, machine, ledger = ClusterReconciler(), MachineReconciler(synced), Ledger()
     return [
         Controller(
             cluster,

@@ -9,7 +9,7 @@ util/annotations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ironbell.api.cluster import names
 from ironbell.api.cluster.common import MachineTaint
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.core.node import Taint
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.workload.questions import NodeView
 
 ALWAYS: Final = "Always"
@@ -43,6 +44,30 @@ class Synced:
 
     labels: tuple[re.Pattern[str], ...] = ()
     annotations: tuple[re.Pattern[str], ...] = ()
+
+
+class PatternError(IronbellError):
+    """A text is no regular expression."""
+
+    reason = "InvalidOptions"
+    retry = Retry.NEVER
+
+
+def read_synced(labels: Iterable[str], annotations: Iterable[str]) -> Synced:
+    """Regular expressions for keys, several in one text separated by commas.
+
+    Raises:
+        PatternError: one is none.
+    """
+    return Synced(tuple(_patterns(labels)), tuple(_patterns(annotations)))
+
+
+def _patterns(texts: Iterable[str]) -> Iterator[re.Pattern[str]]:
+    for text in filter(None, (part.strip() for one in texts for part in one.split(","))):
+        try:
+            yield re.compile(text)
+        except re.error as error:
+            raise PatternError(f"{text!r} is no regular expression for labels or annotations: {error}") from error
 
 
 def managed_labels(machine: Machine, synced: Synced = Synced(), *, interruptible: bool = False) -> dict[str, str]:

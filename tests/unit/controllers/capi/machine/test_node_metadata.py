@@ -15,10 +15,12 @@ from ironbell.api.core.node import Taint
 from ironbell.controllers.capi.machine.node_metadata import (
     OUTDATED,
     UNINITIALIZED,
+    PatternError,
     Synced,
     managed_annotations,
     managed_labels,
     node_patch,
+    read_synced,
 )
 from ironbell.kube import patches
 from ironbell.workload.questions import NodeView
@@ -59,6 +61,14 @@ def test_further_labels_and_annotations_go_by_pattern() -> None:
     )
     assert found.keys() >= {"note/x", "node.cluster.x-k8s.io/y"}
     assert "z" not in found
+
+
+def test_patterns_are_read_from_what_a_command_is_given() -> None:
+    found = read_synced(["^team$,rack", " "], ["note"])
+    assert [one.pattern for one in found.labels] == ["^team$", "rack"]
+    assert [one.pattern for one in found.annotations] == ["note"]
+    with pytest.raises(PatternError, match="is no regular expression"):
+        read_synced(["("], [])
 
 
 def test_annotations_name_cluster_machine_and_owner() -> None:
