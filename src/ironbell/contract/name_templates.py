@@ -48,6 +48,8 @@ def _rendered(
     template: str, cluster: str, random: str, variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 ) -> str:
     """Kept for a while: a name is asked for in every look at an owner that might need one more object."""
+    if template == MACHINE_SET_MACHINES and "machineSet" in variables:
+        return shortened(f"{variables['machineSet']['name']}-{random}", random)
     data = {"cluster": {"name": cluster}, "random": random, **{name: dict(each) for name, each in variables}}
     try:
         return shortened(render(template, data, functions=BUILTINS), random)

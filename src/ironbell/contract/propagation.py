@@ -10,12 +10,49 @@ Source: kubernetes-sigs/cluster-api: docs/proposals/20221003-In-place-propagatio
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 LABELS_FROM_TEMPLATE: Final = "ironbell.dev/labels-from-template"
 """Keys of labels that came from the owner's template, separated by commas."""
 ANNOTATIONS_FROM_TEMPLATE: Final = "ironbell.dev/annotations-from-template"
 """Keys of annotations that came from the owner's template, separated by commas."""
+_RECORDS: Final = (LABELS_FROM_TEMPLATE, ANNOTATIONS_FROM_TEMPLATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Labels and annotations of a template, ready to be compared with those of many objects."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    """With the record."""
+
+    @staticmethod
+    def of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Handed:
+        """What a template hands over."""
+        return Handed(dict(labels), {**annotations, **_record(labels, annotations)})
+
+    def is_on(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+        """Whether an object has all of it, and nothing that came from the template before."""
+        return (
+            self.labels.items() <= labels.items()
+            and self.annotations.items() <= annotations.items()
+            and all(annotations.get(name) == self.annotations.get(name) for name in _RECORDS)
+        )
+
+    def change(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+        """The merge patch for `metadata` that brings an object in line; empty when nothing is to be done."""
+        if self.is_on(labels, annotations):
+            return {}
+        known_labels = _keys(annotations.get(LABELS_FROM_TEMPLATE, ""))
+        known_annotations = _keys(annotations.get(ANNOTATIONS_FROM_TEMPLATE, "")).union(_RECORDS)
+        change: dict[str, Any] = {}
+        if label_change := _change(labels, self.labels, known_labels):
+            change["labels"] = label_change
+        if annotation_change := _change(annotations, self.annotations, known_annotations):
+            change["annotations"] = annotation_change
+        return change
 
 
 def handed_over(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -29,21 +66,8 @@ def metadata_change(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The merge patch for `metadata` that brings an object's labels and annotations to those of its template.
-
-    Empty when nothing is to be done.
-    """
-    record = _record(labels, annotations)
-    known_labels = _keys(have_annotations.get(LABELS_FROM_TEMPLATE, ""))
-    known_annotations = _keys(have_annotations.get(ANNOTATIONS_FROM_TEMPLATE, ""))
-    change: dict[str, Any] = {}
-    if label_change := _change(have_labels, labels, known_labels):
-        change["labels"] = label_change
-    wanted = {**annotations, **record}
-    known = known_annotations | {LABELS_FROM_TEMPLATE, ANNOTATIONS_FROM_TEMPLATE}
-    if annotation_change := _change(have_annotations, wanted, known):
-        change["annotations"] = annotation_change
-    return change
+    """As `Handed.change`, for one object."""
+    return Handed.of(labels, annotations).change(have_labels, have_annotations)
 
 
 def _change(have: Mapping[str, str], want: Mapping[str, str], known: set[str]) -> dict[str, str | None]:

@@ -14,7 +14,11 @@ from ironbell.base.clock import rfc3339
 
 def find_condition(conditions: Sequence[Condition], condition_type: str) -> Condition | None:
     """The condition of this type, if there is one."""
-    return next((c for c in conditions if c.type == condition_type), None)
+    # A loop: roll-ups over thousands of objects do this a hundred thousand times.
+    for condition in conditions:
+        if condition.type == condition_type:
+            return condition
+    return None
 
 
 def is_true(conditions: Sequence[Condition], condition_type: str) -> bool:

@@ -34,8 +34,10 @@ _NAMES_SHOWN: Final = 3
 
 def status_of(machine: Machine, condition_type: str) -> str:
     """The status of a condition, empty if it is not there."""
-    found = find_condition(machine.status.conditions, condition_type)
-    return found.status if found is not None else ""
+    for condition in machine.status.conditions:
+        if condition.type == condition_type:
+            return condition.status
+    return ""
 
 
 def is_true(machine: Machine, condition_type: str) -> bool:

@@ -15,6 +15,7 @@ from ironbell.api.meta import Condition
 from ironbell.contract.conditions import Owned, Reasons, aggregate, owned
 from ironbell.contract.conditions.legacy import LegacySource, legacy_aggregate, legacy_conditions, legacy_true
 from ironbell.controllers.capi.machines import counts_for_up_to_date, is_to_be_remediated
+from ironbell.kube.conditions import find_condition
 
 NO_REPLICAS = "NoReplicas"
 
@@ -64,4 +65,12 @@ def legacy_machines_ready(machines: Sequence[Machine], target: str) -> LegacyCon
 def _of_machines(machines: Sequence[Machine], source: str, target: str, reasons: Reasons) -> Condition:
     if not machines:
         return Condition(type=target, status="True", reason=NO_REPLICAS, message="")
+    if all(_is_plainly_good(machine, source) for machine in machines):
+        return Condition(type=target, status="True", reason=reasons.info, message="")
     return aggregate([owned(MACHINE, machine) for machine in machines], source, target=target, reason=reasons)
+
+
+def _is_plainly_good(machine: Machine, source: str) -> bool:
+    """Whether a condition is True and nothing is to be told: then nothing is to be added up."""
+    found = find_condition(machine.status.conditions, source)
+    return found is not None and found.status == "True" and not found.message

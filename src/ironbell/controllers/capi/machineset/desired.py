@@ -8,24 +8,24 @@ syncMachines).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from ironbell.api.cluster import MACHINE, MACHINE_SET
-from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machine import Machine, MachineSpec
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import FINALIZER_MACHINE, LABEL_CLUSTER_NAME, LABEL_DEPLOYMENT_NAME, LABEL_SET_NAME
 from ironbell.api.meta import OwnerReference, Resource, to_builtin
 from ironbell.contract.hashing import label_value
-from ironbell.contract.propagation import handed_over, metadata_change
+from ironbell.contract.propagation import Handed, handed_over
 from ironbell.controllers.capi.names import ANNOTATION_SPREAD
 from ironbell.kube.decision import Fields, MergePatch, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import diff
 
 IN_PLACE: Final = ("readinessGates", "minReadySeconds", "taints")
-TIMEOUTS: Final = ("nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds", "nodeDeletionTimeoutSeconds")
 NODE_DELETION_TIMEOUT_S: Final = 10
 """What admission gives a Machine that says nothing."""
 
@@ -90,34 +90,55 @@ def new_machine(
     }
 
 
-def machine_change(machine_set: MachineSet, machine: Machine) -> MergePatch | None:
-    """The patch that brings a Machine in line with the template; None if it is.
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What Machines follow while they exist, compared with many of them."""
 
-    A Machine that is being deleted gets only what bears on its deletion.
-    """
-    change: Fields = {}
-    spec = diff(_followed(to_builtin(machine.spec)), _wanted(machine_set, machine))
-    if spec:
-        change["spec"] = spec
-    if not is_deleting(machine) and (metadata := propagated(machine_set, machine)):
-        change["metadata"] = metadata
-    return patch(MACHINE, machine, change) if change else None
+    template: MachineSpec
+    handed: Handed
+
+    @staticmethod
+    def of(machine_set: MachineSet) -> Followed:
+        """What the Machines of a MachineSet follow."""
+        handed = Handed.of(labels(machine_set), handed_annotations(machine_set))
+        return Followed(machine_set.spec.template.spec, handed)
+
+    def metadata(self, obj: Resource) -> dict[str, Any]:
+        """The change of labels and annotations of a Machine or of what it refers to; empty if there is none."""
+        return self.handed.change(obj.metadata.labels, obj.metadata.annotations)
+
+    def change(self, machine: Machine) -> MergePatch | None:
+        """The patch that brings a Machine in line with the template; None if it is.
+
+        A Machine that is being deleted gets only what bears on its deletion.
+        """
+        change: Fields = {}
+        if not self._is_like(machine.spec):
+            spec = diff(_followed(machine.spec), _followed(self._wanted(machine.spec)))
+            if spec:
+                change["spec"] = spec
+        if not is_deleting(machine) and (metadata := self.metadata(machine)):
+            change["metadata"] = metadata
+        return patch(MACHINE, machine, change) if change else None
+
+    def _is_like(self, spec: MachineSpec) -> bool:
+        wanted = self._wanted(spec)
+        return (
+            spec.deletion == wanted.deletion
+            and spec.min_ready_seconds == wanted.min_ready_seconds
+            and spec.readiness_gates == wanted.readiness_gates
+            and spec.taints == wanted.taints
+        )
+
+    def _wanted(self, spec: MachineSpec) -> MachineSpec:
+        """The template, with what admission has filled in on the Machine."""
+        deletion, held = self.template.deletion, spec.deletion.node_deletion_timeout_seconds
+        if deletion.node_deletion_timeout_seconds is not None or held != NODE_DELETION_TIMEOUT_S:
+            return self.template
+        filled = msgspec.structs.replace(deletion, node_deletion_timeout_seconds=NODE_DELETION_TIMEOUT_S)
+        return msgspec.structs.replace(self.template, deletion=filled)
 
 
-def propagated(machine_set: MachineSet, obj: Resource) -> dict[str, Any]:
-    """The change of labels and annotations of a Machine or of what it refers to; empty if there is none."""
-    meta = obj.metadata
-    return metadata_change(meta.labels, meta.annotations, labels(machine_set), handed_annotations(machine_set))
-
-
-def _followed(spec: Fields) -> Fields:
-    found: Fields = {name: spec[name] for name in IN_PLACE if name in spec}
-    timeouts = {name: value for name, value in (spec.get("deletion") or {}).items() if name in TIMEOUTS}
-    return {**found, "deletion": timeouts}
-
-
-def _wanted(machine_set: MachineSet, machine: Machine) -> Fields:
-    wanted = _followed(to_builtin(machine_set.spec.template.spec))
-    if machine.spec.deletion.node_deletion_timeout_seconds == NODE_DELETION_TIMEOUT_S:
-        wanted["deletion"].setdefault(TIMEOUTS[2], NODE_DELETION_TIMEOUT_S)
-    return wanted
+def _followed(spec: MachineSpec) -> Fields:
+    fields: Fields = to_builtin(spec)
+    return {name: fields[name] for name in IN_PLACE if name in fields} | {"deletion": fields.get("deletion") or {}}

@@ -31,6 +31,7 @@ from ironbell.controllers.capi.indexes import MACHINE_SETS_OF_CLUSTER, MACHINES_
 from ironbell.controllers.capi.machinedeployment.limits import NoIntOrPercentError, scaled
 from ironbell.controllers.capi.machines import next_stale_s, younger_until_s
 from ironbell.controllers.capi.machineset import desired, scaling, status
+from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.observed import Attached, Observed, observe, of_machine
 from ironbell.controllers.capi.machineset.preflight import Circumstances, ControlPlaneState, failing, skipped
 from ironbell.controllers.capi.machineset.remediation import Rules, Verdict, verdicts
@@ -203,8 +204,9 @@ def _templates(observed: Observed) -> Iterator[Action | None]:
 
 def _in_place(observed: Observed) -> Iterator[Action | None]:
     """What follows the template. The Machine comes last: its metadata say that what it refers to was done."""
+    followed = Followed.of(observed.machine_set)
     for attached in observed.attached:
-        yield from _clone_changes(observed, attached)
+        yield from _clone_changes(followed, attached)
     unreadable = {
         attached.machine.metadata.name
         for attached in observed.attached
@@ -215,18 +217,18 @@ def _in_place(observed: Observed) -> Iterator[Action | None]:
     }
     for machine in observed.machines:
         if machine.metadata.name not in unreadable:
-            yield desired.machine_change(observed.machine_set, machine)
+            yield followed.change(machine)
 
 
 def _clones(attached: Attached) -> tuple[External | None, ...]:
     return (attached.infrastructure, attached.bootstrap)
 
 
-def _clone_changes(observed: Observed, attached: Attached) -> Iterator[Action]:
+def _clone_changes(followed: Followed, attached: Attached) -> Iterator[Action]:
     for external in _clones(attached):
         if external is not None and external.is_found:
             kind, obj = external.found
-            if change := desired.propagated(observed.machine_set, obj):
+            if change := followed.metadata(obj):
                 yield patch(kind, obj, {"metadata": change})
 
 

@@ -25,7 +25,7 @@ from ironbell.controllers.capi.indexes import (
     cluster_key,
 )
 from ironbell.controllers.capi.machineset import slots
-from ironbell.controllers.capi.machineset.desired import propagated
+from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.slots import Slot
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
@@ -138,6 +138,7 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
     config = template.bootstrap.config_ref
     plane = cluster.spec.control_plane_ref
     places, next_slot = _places(cache, observed)
+    followed = Followed.of(machine_set)
     return Observed(
         machine_set,
         cluster,
@@ -158,7 +159,7 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
                 else None,
             )
             for machine in machines
-            if not is_deleting(machine) and propagated(machine_set, machine)
+            if not is_deleting(machine) and followed.metadata(machine)
         ),
     )
 
