@@ -40,6 +40,8 @@ def render_name(template: str, cluster: str, random: str, variables: Mapping[str
     Raises:
         NameTemplateError: it does not parse, or reads what is not there.
     """
+    if template == MACHINE_SET_MACHINES and "machineSet" in variables:
+        return shortened(f"{variables['machineSet']['name']}-{random}", random)
     return _rendered(template, cluster, random, tuple((name, tuple(each.items())) for name, each in variables.items()))
 
 
@@ -48,8 +50,6 @@ def _rendered(
     template: str, cluster: str, random: str, variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 ) -> str:
     """Kept for a while: a name is asked for in every look at an owner that might need one more object."""
-    if template == MACHINE_SET_MACHINES and "machineSet" in variables:
-        return shortened(f"{variables['machineSet']['name']}-{random}", random)
     data = {"cluster": {"name": cluster}, "random": random, **{name: dict(each) for name, each in variables}}
     try:
         return shortened(render(template, data, functions=BUILTINS), random)
