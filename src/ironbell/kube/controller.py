@@ -84,7 +84,7 @@ class RunningController:
         self._around = around
         self.queue = WorkQueue(self.name, randomness=around.randomness, clock=around.clock)
         self.facts = FactBook(
-            self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self.queue.add
+            self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self._answered
         )
         self._readers = Readers()
         reads = DynamicReads(
@@ -145,6 +145,15 @@ class RunningController:
         """Let every object be looked at again, after what is fresh."""
         for key in self._around.informers.of(self._reconciler.kind).store.held_keys():
             self.queue.add(key, Priority.RESYNC)
+
+    def _answered(self, key: Key) -> None:
+        """A question of a key was answered. One that fails over and over may ask for the same each time, because its
+        effect makes an answer outdated: what it then hears must not take its pauses away."""
+        failures = self.queue.failures(key)
+        if failures:
+            self.queue.add_spaced(key, CONFLICTS.delay_s(failures, self._around.randomness))
+        else:
+            self.queue.add(key)
 
     def _own_changed(self, old: Any, new: Any) -> None:
         self.queue.add((old if new is None else new).key)

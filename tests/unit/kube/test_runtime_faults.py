@@ -15,7 +15,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.controller import CATCH_UP_S, Controller
-from ironbell.kube.decision import DONE, Action, Decision, Effect, MergePatch, do, patch_status
+from ironbell.kube.decision import DONE, Action, Decision, Effect, MergePatch, Need, do, patch_status
 from ironbell.kube.events import EVENTS
 from ironbell.kube.reconciler import Cache, Watch
 from ironbell.kube.runtime import Manager
@@ -289,3 +289,29 @@ async def test_a_defect_in_a_mapping_does_not_end_the_informer() -> None:
             await api.add_rack("r", 2)
             await until(lambda: api.rack("r").status.ready == 2)
     assert any(entry["event"] == "mapping failed" for entry in logs)
+
+
+async def test_answers_that_a_failing_effect_asked_for_do_not_take_its_pauses_away() -> None:
+    api = api_in_memory()
+    await api.add_slot("s")
+    attempts: list[float] = []
+
+    async def perform(arguments: PowerOn) -> Sequence[Action]:
+        attempts.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(len(attempts) > 1000)  # so that time passes even if this is wrong
+        raise Unavailable("not now")
+
+    async def power_state(question: PowerState) -> str:
+        return "off"
+
+    def decide(slot: Slot) -> Decision:
+        question = PowerState(slot.key)
+        return do(
+            Effect("power-on", PowerOn(slot.key, 1), outdates=(question,)), needs=[Need(question, max_age_s=3600)]
+        )
+
+    controller = Controller(Scripted(decide), performers={"power-on": perform}, askers={PowerState: power_state})
+    async with running(api, controller):
+        await until(lambda: bool(attempts))
+        await asyncio.sleep(600)
+    assert len(attempts) < 600 / 2.5 + 20

@@ -4,7 +4,8 @@ Everything runs in one thread: what would go to another is done at once, where i
 `Randomness` and streams in memory the same seed gives the same run again; across processes Python's hashing of text
 must be the same as well (PYTHONHASHSEED).
 
-Failure modes: `StalledError` when nothing will ever happen any more.
+Failure modes: `StalledError` when nothing will ever happen any more, `LivelockError` when so much happens that time
+never passes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from ironbell.base.errors import IronbellError
 
+TURNS = 100_000
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -26,20 +28,34 @@ class StalledError(IronbellError):
     reason = "Stalled"
 
 
+class LivelockError(IronbellError):
+    """Something goes on and on, and no time passes."""
+
+    reason = "Livelock"
+
+
 class _Passing(selectors.BaseSelector):
     """Looks at what is there, and lets time pass instead of waiting."""
 
     def __init__(self) -> None:
         self._real = selectors.DefaultSelector()
         self.now_s = 0.0
+        self._turns = 0
+        """Of the loop since time has passed."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = self._real.select(0)
+        self._turns += 1
+        if self._turns > TURNS:
+            self._turns = 0
+            raise LivelockError(f"no time passes at {self.now_s:.3f} s, in {TURNS} turns of the loop")
         if found:
             return found
         if timeout is None:
             raise StalledError("everybody waits, and nobody for a time")
-        self.now_s += max(0.0, timeout)
+        if timeout > 0:
+            self.now_s += timeout
+            self._turns = 0
         return found
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

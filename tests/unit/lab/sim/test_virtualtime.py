@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ironbell.lab.sim.virtualtime import EPOCH, StalledError, VirtualClock, VirtualLoop
+from ironbell.lab.sim.virtualtime import EPOCH, LivelockError, StalledError, VirtualClock, VirtualLoop
 
 T = TypeVar("T")
 
@@ -56,6 +56,15 @@ def test_what_fails_there_fails_here() -> None:
 def test_that_nothing_will_ever_happen_is_said() -> None:
     with pytest.raises(StalledError):
         run(asyncio.Event().wait())
+
+
+def test_that_time_never_passes_is_said() -> None:
+    async def busy() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(LivelockError, match=r"no time passes at 0\.000 s"):
+        run(busy())
 
 
 def test_the_clock_is_the_loops() -> None:
