@@ -132,7 +132,7 @@ def test_what_the_providers_say_is_taken_over() -> None:
     for kind, name in ((INFRA_CLUSTER, "prod"), (PLANE, "plane")):
         claimed = world.require(kind, NAMESPACE, name)
         assert claimed.metadata.labels["cluster.x-k8s.io/cluster-name"] == "prod"
-        assert [(o.kind, o.controller) for o in claimed.metadata.owner_references] == [("Cluster", False)]
+        assert [(o.kind, o.controller) for o in claimed.metadata.owner_references] == [("Cluster", None)]
     assert {e.reason for e in world.emitted} >= {"InfrastructureReady", "ControlPlaneInitialized", "Provisioned"}
     assert legacy(now, "InfrastructureReady") == ("True", "")
     assert legacy(now, "ControlPlaneInitialized") == ("True", "")

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster, FailureDomain
 from ironbell.api.cluster.common import ApiEndpoint
@@ -62,8 +60,6 @@ def claimed(observed: Observed) -> Iterator[Action | None]:
             continue
         kind, obj = external.found
         reference = owner_reference(CLUSTER, cluster, controller=observed.has_topology)
-        if not observed.has_topology:
-            reference = msgspec.structs.replace(reference, controller=False)
         change = owners_patch(kind, obj, with_owner(obj.metadata.owner_references, reference))
         if obj.metadata.labels.get(LABEL_CLUSTER_NAME) == cluster.metadata.name:
             yield change
