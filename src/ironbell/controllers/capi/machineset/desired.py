@@ -107,18 +107,19 @@ class Followed:
         """The change of labels and annotations of a Machine or of what it refers to; empty if there is none."""
         return self.handed.change(obj.metadata.labels, obj.metadata.annotations)
 
-    def change(self, machine: Machine) -> MergePatch | None:
+    def change(self, machine: Machine, *, metadata: bool = True) -> MergePatch | None:
         """The patch that brings a Machine in line with the template; None if it is.
 
-        A Machine that is being deleted gets only what bears on its deletion.
+        A Machine that is being deleted gets only what bears on its deletion. Without `metadata`, labels and
+        annotations are known to be in line.
         """
         change: Fields = {}
         if not self._is_like(machine.spec):
             spec = diff(_followed(machine.spec), _followed(self._wanted(machine.spec)))
             if spec:
                 change["spec"] = spec
-        if not is_deleting(machine) and (metadata := self.metadata(machine)):
-            change["metadata"] = metadata
+        if metadata and not is_deleting(machine) and (handed := self.metadata(machine)):
+            change["metadata"] = handed
         return patch(MACHINE, machine, change) if change else None
 
     def _is_like(self, spec: MachineSpec) -> bool:

@@ -207,17 +207,15 @@ def _in_place(observed: Observed) -> Iterator[Action | None]:
     followed = Followed.of(observed.machine_set)
     for attached in observed.attached:
         yield from _clone_changes(followed, attached)
-    unreadable = {
-        attached.machine.metadata.name
-        for attached in observed.attached
-        if any(
-            one is not None and one.problem == "" and not one.is_found and not one.is_missing
-            for one in _clones(attached)
-        )
-    }
+    behind = {attached.machine.metadata.name for attached in observed.attached if not _is_unread(attached)}
     for machine in observed.machines:
-        if machine.metadata.name not in unreadable:
-            yield followed.change(machine)
+        yield followed.change(machine, metadata=machine.metadata.name in behind)
+
+
+def _is_unread(attached: Attached) -> bool:
+    """Whether what a Machine refers to is about to be known: then its metadata wait for that."""
+    clones = [external for external in _clones(attached) if external is not None]
+    return any(one.problem == "" and not one.is_found and not one.is_missing for one in clones)
 
 
 def _clones(attached: Attached) -> tuple[External | None, ...]:

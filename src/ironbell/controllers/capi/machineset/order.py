@@ -56,10 +56,12 @@ def to_delete(
 
     With `spread`, Machines of equal priority go where most are.
     """
+    if count <= 0:
+        return []
     ranks = {machine.metadata.name: priority(machine, order, now) for machine in machines}
     ranked = sorted(machines, key=lambda machine: (-ranks[machine.metadata.name], machine.metadata.name))
-    picked = ranked[: max(count, 0)]
-    if not spread or not picked:
+    picked = ranked[:count]
+    if not spread:
         return picked
     last = ranks[picked[-1].metadata.name]
     sure = [machine for machine in picked if ranks[machine.metadata.name] > last]
