@@ -10,20 +10,13 @@ from ironbell.api import addons, bootstrap, cluster, controlplane
 from ironbell.api.cluster import MACHINE
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.store.log import Row
+from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.pki import KeyAlgorithm
-from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
-from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
-from ironbell.controllers.capi.machine.evictions import Ledger
-from ironbell.controllers.capi.machine.machine import MachineReconciler
-from ironbell.controllers.capi.machine.performers import performers as machine_performers
-from ironbell.controllers.capi.machine.questions import askers as machine_askers
-from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm.controllers import bootstrap_controllers, control_plane_controllers
 from ironbell.kube.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
-from ironbell.workload.askers import askers as workload_askers
 
 NAMESPACE = "default"
 _CONTENTS: list[tuple[Row, ...]] = []
@@ -33,22 +26,11 @@ JOIN = {"joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": _ARGS}}}
 
 def controllers(around: Surroundings) -> list[Controller]:
     """The controllers of Cluster API, under the manager's identity."""
-    workloads, api = around.workloads, around.api
-    ledger = Ledger()
-    known, feeds = workload_askers(workloads), (workloads.feed,)
-    make_kubeconfig = KubeconfigMaker(api, around.clock, KeyAlgorithm.ECDSA_P256)
+    workloads, api, clock = around.workloads, around.api, around.clock
     return [
-        Controller(ClusterReconciler(), performers={KUBECONFIG: make_kubeconfig}, askers=known, feeds=feeds),
-        Controller(MachineSetReconciler()),
-        Controller(MachineDeploymentReconciler()),
-        Controller(
-            MachineReconciler(),
-            performers=machine_performers(workloads.api, ledger, around.clock),
-            askers={**known, **machine_askers(workloads.api, ledger)},
-            feeds=feeds,
-        ),
-        *bootstrap_controllers(workloads, api, around.clock, around.randomness, _nobody_else),
-        *control_plane_controllers(workloads, around.cloud.etcd_connect, api, around.clock, _nobody_else),
+        *capi.controllers(workloads, api, clock, _nobody_else, algorithm=KeyAlgorithm.ECDSA_P256),
+        *bootstrap_controllers(workloads, api, clock, around.randomness, _nobody_else),
+        *control_plane_controllers(workloads, around.cloud.etcd_connect, api, clock, _nobody_else),
     ]
 
 
@@ -64,8 +46,10 @@ def kinds() -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def site(seed: int = 1, **more: Any) -> AsyncIterator[ReplaySite]:
-    """A site with all of them. What the definitions make of an empty API is kept from one site to the next."""
-    kept = _CONTENTS[0] if _CONTENTS else ()
+    """A site with all of them, and the admission of `core`. What the definitions make of an empty API is kept from one
+    site to the next."""
+    kept, admission = _CONTENTS[0] if _CONTENTS else (), ClusterKinds()
+    more |= {"conversions": admission.conversions, "prepare": admission.join}
     async with open_site(seed, controllers, kinds=kinds(), compile_rule=compile_rule, contents=kept, **more) as opened:
         if not _CONTENTS:
             _CONTENTS.append(opened.server.context.store.contents())
@@ -79,6 +63,7 @@ def cluster_documents(
     workers: int = 1,
     version: str = "v1.34.0",
     vm: str = "10s",
+    health_checks: bool = False,
     algorithm: str = "ECDSA-P256",
 ) -> Sequence[Mapping[str, Any]]:
     """A cluster without a class, in the manner of upstream's quick start, on machines in memory."""
@@ -94,7 +79,22 @@ def cluster_documents(
 
     labels = {"cluster.x-k8s.io/cluster-name": name}
     bootstrap_group, control_plane_group = "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
+
+    def health_check(suffix: str, label: str, value: str) -> Mapping[str, Any]:
+        unhealthy = [{"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")]
+        spec = {
+            "clusterName": name,
+            "selector": {"matchLabels": {label: value}},
+            "checks": {"nodeStartupTimeoutSeconds": 1800, "unhealthyNodeConditions": unhealthy},
+        }
+        return document("cluster.x-k8s.io", "MachineHealthCheck", suffix, spec)
+
+    checks = [
+        health_check("-md-0", "cluster.x-k8s.io/deployment-name", f"{name}-md-0"),
+        health_check("-control-plane", "cluster.x-k8s.io/control-plane-name", f"{name}-control-plane"),
+    ]
     return [
+        *(checks if health_checks else []),
         document(infrastructure, "DevCluster", "", {"backend": {"inMemory": {}}}),
         document(infrastructure, "DevMachineTemplate", "-control-plane", machine),
         document(infrastructure, "DevMachineTemplate", "-md-0", machine),

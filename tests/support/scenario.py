@@ -60,6 +60,7 @@ class Scenario:
         self.random = random.Random(self.seed)
         self.wanted = Wanted(self.random.choice((1, 1, 1, 3)), self.random.randrange(0, 3))
         self.vm_s = self.random.choice((0, 2, 20, 120))
+        self.health_checks = self.random.random() < 0.4
         self.slow = self.random.choice((0.0, 0.0, 0.2))
 
     def run(self) -> None:
@@ -112,6 +113,7 @@ class Scenario:
                 workers=wanted.workers,
                 version=VERSIONS[wanted.version],
                 vm=f"{self.vm_s}s",
+                health_checks=self.health_checks,
             )
         )
 
@@ -121,6 +123,8 @@ class Scenario:
         disturbances: list[Callable[[ReplaySite], Awaitable[None]]] = [
             self._crash, self._trouble, self._down, self._slow, self._delete_worker,
         ]  # fmt: skip
+        if self.health_checks:
+            disturbances += [self._lose_a_host, self._lose_a_host]
         await self.random.choice(disturbances)(opened)
 
     async def _crash(self, opened: ReplaySite) -> None:
@@ -162,12 +166,25 @@ class Scenario:
             self._tell(opened, f"delete Machine {chosen}")
             await opened.client.delete(MACHINE, NAMESPACE, chosen)
 
+    async def _lose_a_host(self, opened: ReplaySite) -> None:
+        """A machine dies where it stands; the health check has it replaced. Not where a quorum would be lost by it."""
+        cluster = opened.cloud.clusters.get(KEY)
+        hosts = [host for host in opened.cloud.hosts.values() if host.state.joined]
+        if cluster is not None and len(cluster.etcd.running) < 3:
+            hosts = [host for host in hosts if not host.plan.control_plane]
+        if hosts:
+            chosen = self.random.choice(sorted(hosts, key=lambda host: host.plan.key))
+            self._tell(opened, f"host {chosen.plan.key[1]} dies")
+            await opened.cloud.lose(chosen.plan.uid)
+
     async def _converged(self, opened: ReplaySite, invariants: Invariants) -> None:
         """All is as wanted, and stays so."""
         version = VERSIONS[self.wanted.version]
 
         async def converged() -> bool:
             invariants.check()
+            if any(host.is_dead for host in opened.cloud.hosts.values()):
+                return False
             machines = await opened.all(MACHINE)
             running = [one for one in machines if one.status.phase == "Running" and one.spec.version == version]
             if not len(machines) == len(running) == self.wanted.machines == len(opened.cloud.hosts):

@@ -13,6 +13,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET
 from ironbell.apiserver.store.entry import Change
+from ironbell.lab.sim.host import HostFault
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
@@ -88,6 +89,43 @@ def test_three_control_planes_and_ten_workers() -> None:
             await opened.apply(cluster_documents(control_planes=3, workers=10))
             await reached(opened, running(opened, 13), "running")
             assert opened.clock.monotonic() < 120
+
+    run(main())
+
+
+@pytest.mark.parametrize("role", ["control-plane", "md-0"])
+def test_a_machine_that_dies_is_replaced_by_its_health_check(role: str) -> None:
+    async def main() -> None:
+        async with site() as opened:
+            await opened.apply(cluster_documents(control_planes=3, workers=2, health_checks=True))
+            await reached(opened, running(opened, 5), "running")
+            dead = next(host for host in opened.cloud.hosts.values() if host.plan.key[1].startswith(f"one-{role}"))
+            await opened.cloud.lose(dead.plan.uid)
+
+            async def replaced() -> bool:
+                return dead.plan.uid not in opened.cloud.hosts and await running(opened, 5)()
+
+            await reached(opened, replaced, "replaced", within_s=3600)
+            members = {member.name for member in opened.cloud.clusters["default", "one"].etcd.members}
+            assert len(members) == 3
+            assert dead.state.node not in members
+
+    run(main())
+
+
+def test_a_bootstrap_that_fails_is_said_on_the_machine() -> None:
+    async def main() -> None:
+        fault = HostFault(kubeadm_fails="error execution phase kubelet-start: the disk is full")
+        async with site(faults=lambda plan: HostFault() if plan.control_plane else fault) as opened:
+            await opened.apply(cluster_documents(control_planes=1, workers=1))
+
+            async def said() -> bool:
+                workers = [one for one in await opened.all(MACHINE) if "-md-" in one.metadata.name]
+                return any(
+                    "the disk is full" in one.message for machine in workers for one in machine.status.conditions
+                )
+
+            await reached(opened, said, "said")
 
     run(main())
 

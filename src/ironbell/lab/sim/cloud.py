@@ -157,6 +157,7 @@ class Cloud:
     async def lose(self, uid: str) -> None:
         """A fault: a machine dies, and stays where it is. Cancellation point."""
         host = self.hosts[uid]
+        host.is_dead = True
         await host.stop()
         self._spawn(host.plan.cluster, host.silence())
 

@@ -97,6 +97,8 @@ class Host:
         self.plan = plan
         self.cluster = cluster
         self.state = HostState()
+        self.is_dead = False
+        """A fault: it stands there and does nothing any more."""
         self._read_secret = read_secret
         self._clock = clock
         self._randomness = randomness

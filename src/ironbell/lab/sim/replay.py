@@ -20,6 +20,7 @@ from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Kind
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.resources import Convert
 from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.log import Row
 from ironbell.base.clock import Clock
@@ -197,6 +198,7 @@ async def open_site(
     *,
     kinds: Iterable[Mapping[str, Any]],
     compile_rule: CompileRule | None = None,
+    conversions: Mapping[str, Convert] | None = None,
     contents: Sequence[Row] = (),
     prepare: Callable[[ApiServer], None] | None = None,
     lag_s: float = 0.05,
@@ -209,6 +211,7 @@ async def open_site(
         build: makes the controllers under test, anew after every crash.
         kinds: their CustomResourceDefinitions; the provider's are added.
         compile_rule: for validation rules.
+        conversions: between the kinds' versions.
         contents: of a site that was opened before with the same kinds, in place of installing them again.
         prepare: is given the API server first: for admission.
         lag_s: by how much at most each change reaches a cache late.
@@ -223,6 +226,7 @@ async def open_site(
                 randomness=SeededRandomness(seed),
                 definitions=() if contents else [*kinds, *definitions()],
                 compile_rule=compile_rule,
+                conversions=conversions,
                 contents=contents,
             )
         )
