@@ -25,6 +25,10 @@ from ironbell.kube.decision import Action, Decision, Emit, Need, Waiting, do, em
 
 replace = msgspec.structs.replace
 
+MESSAGE_LIMIT = 32768
+"""Characters that the API takes in the message of a condition; a provider may have said more."""
+LEGACY_MESSAGE_LIMIT = 10240
+
 
 @dataclass(slots=True)
 class Draft:
@@ -85,6 +89,7 @@ class Draft:
 
     def put(self, new: Condition) -> None:
         """Set a condition."""
+        new = replace(new, message=_shortened(new.message, MESSAGE_LIMIT))
         conditions = set_condition(self.status.conditions, new, now=self.now, generation=self.generation)
         self.status = replace(self.status, conditions=conditions)
 
@@ -93,6 +98,8 @@ class Draft:
 
     def put_legacy(self, new: LegacyCondition | None) -> None:
         """Set a condition of the older kind."""
+        if new is not None:
+            new = replace(new, message=_shortened(new.message, LEGACY_MESSAGE_LIMIT))
         self._set_older(conditions=set_legacy(self.older.conditions, new, now=self.now))
 
     def legacy_false(self, kind: str, reason: str, severity: str, message: str = "") -> None:
@@ -151,6 +158,10 @@ def _change(machine: Machine, metadata: ObjectMeta, spec: MachineSpec) -> dict[s
     if machine.metadata == metadata and machine.spec == spec:
         return {}
     return patches.diff(_plain(machine.metadata, machine.spec), _plain(metadata, spec))
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _plain(metadata: ObjectMeta, spec: MachineSpec) -> dict[str, Any]:

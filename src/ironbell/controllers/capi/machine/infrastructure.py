@@ -5,8 +5,10 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller
 
 from __future__ import annotations
 
+from typing import Final
+
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.common import MachineAddress
+from ironbell.api.cluster.common import MachineAddress, MachineAddressType
 from ironbell.contract.conditions.legacy import INFO
 from ironbell.contract.external import External
 from ironbell.contract.fields import text_at
@@ -18,6 +20,8 @@ from ironbell.controllers.capi.machine.observed import Observed
 
 INVALID_CONFIGURATION = "InvalidConfiguration"
 """The older API's reason for a host that is gone."""
+ADDRESS_LIMIT: Final = 256
+_ADDRESS_TYPES: Final = frozenset(MachineAddressType)
 
 
 def reconcile(draft: Draft, observed: Observed, cluster: Cluster) -> None:
@@ -64,7 +68,12 @@ def _not_found(draft: Draft, external: External) -> None:
 
 
 def _take(draft: Draft, host: InfrastructureMachine) -> None:
-    addresses = [MachineAddress(type=one.type, address=one.address) for one in host.addresses]
+    # The API would refuse the whole status for an address that is none.
+    addresses = [
+        MachineAddress(type=one.type, address=one.address)
+        for one in host.addresses
+        if one.type in _ADDRESS_TYPES and 0 < len(one.address) <= ADDRESS_LIMIT
+    ]
     domain = text_at(host.body, "spec", "failureDomain")
     where = text_at(host.body, "status", "failureDomain")
     draft.spec = replace(draft.spec, provider_id=host.provider_id, failure_domain=domain or draft.spec.failure_domain)

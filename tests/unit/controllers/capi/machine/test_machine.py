@@ -122,6 +122,21 @@ def test_what_a_provider_says_of_itself_is_told_on_the_machine() -> None:
     assert "* InfrastructureReady: writes the disk, 40%" in found.told("Ready")[2]
 
 
+def test_what_a_provider_says_too_much_or_wrongly_keeps_no_status_from_being_written() -> None:
+    found = scene()
+    host = found.add_host()
+    said = {"type": "Ready", "status": "False", "reason": "Long", "message": "x" * 40000}
+    addresses = [{"type": "InternalIP", "address": ""}, {"type": "Odd", "address": "a"}]
+    found.world.change(HOST, host, {"spec": {"providerID": PROVIDER_ID}})
+    good = {"type": "ExternalIP", "address": "192.0.2.1"}
+    status = {"initialization": {"provisioned": True}, "conditions": [said], "addresses": [*addresses, good]}
+    found.world.set_status(HOST, host, status)
+    found.settle()
+    assert len(found.condition("InfrastructureReady").message) == 32768
+    assert len(found.legacy("InfrastructureReady")[3]) == 10240
+    assert [address.address for address in found.machine.status.addresses] == ["192.0.2.1"]
+
+
 def test_a_host_that_vanishes_after_it_was_made_is_a_failure_and_nothing_goes_back() -> None:
     found = running()
     found.world.remove(HOST, found.world.require(HOST, NAMESPACE, "h1"))
