@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -294,3 +295,34 @@ def test_nothing_is_written_when_nothing_changes() -> None:
     world.settle(*BOTH, horizon_s=60)
 
     assert world.api.writes == writes
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_meanwhile_a_rollout_ends(seed: int) -> None:
+    dice = random.Random(seed)
+    surge, unavailable = dice.choice([(1, 0), (0, 1), (2, 2), ("50%", "25%")])
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+    world, deployment = scene(dice.randint(1, 4), strategy=strategy)
+    for number in range(6):
+        act = dice.choice(["scale", "upgrade", "roll back", "delete", "relabel", "slow"])
+        world.outside.comes_up = act != "slow"
+        if act == "scale":
+            world.change(MACHINE_DEPLOYMENT, again(world, deployment), {"spec": {"replicas": dice.randint(0, 5)}})
+        elif act in ("upgrade", "roll back"):
+            upgrade(world, deployment, f"v1.3{5 + number}.0" if act == "upgrade" else "v1.34.0")
+        elif act == "delete" and world.list(MACHINE):
+            world.remove(MACHINE, dice.choice(world.list(MACHINE)))
+        elif act == "relabel":
+            labels = {"spec": {"template": {"metadata": {"labels": {"tier": str(number)}}}}}
+            world.change(MACHINE_DEPLOYMENT, again(world, deployment), labels)
+        world.settle(*BOTH, horizon_s=dice.choice([0, 0, 60]), max_rounds=400)
+    world.outside.comes_up = True
+    world.settle(*BOTH, horizon_s=300, max_rounds=600)
+
+    wanted = again(world, deployment)
+    machines = world.list(MACHINE)
+    assert len(machines) == wanted.spec.replicas
+    assert {machine.spec.version for machine in machines} <= {wanted.spec.template.spec.version}
+    assert all(wanted.spec.template.metadata.labels.items() <= m.metadata.labels.items() for m in machines)
+    assert len(world.list(MACHINE_SET)) == 1
+    assert wanted.status.phase == "Running"
