@@ -34,4 +34,3 @@ MACHINE_POOLS_OF_CLUSTER: Final = Index(MACHINE_POOL, "capi-cluster", cluster_ke
 ORPHAN_MACHINES: Final = Index(MACHINE, "capi-orphan", _orphan_keys)
 """Machines that nobody controls, by cluster."""
 MACHINES_BY_OWNER: Final = by_owner_uid(MACHINE)
-MACHINE_SETS_BY_OWNER: Final = by_owner_uid(MACHINE_SET)

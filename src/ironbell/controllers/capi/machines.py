@@ -13,7 +13,6 @@ from typing import Final
 from ironbell.api.cluster.common import StatusVersion
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
-from ironbell.api.meta import Resource
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.versions import sort_key
 from ironbell.kube.conditions import find_condition
@@ -139,11 +138,6 @@ def joined_versions(versions: Iterable[StatusVersion]) -> list[StatusVersion]:
         if one.version:
             counts[one.version] = counts.get(one.version, 0) + (one.replicas or 0)
     return _ordered(counts)
-
-
-def owned_by(obj: Resource, uid: str) -> bool:
-    """Whether one of the owners has this uid."""
-    return any(owner.uid == uid for owner in obj.metadata.owner_references)
 
 
 def _ordered(counts: dict[str, int]) -> list[StatusVersion]:
