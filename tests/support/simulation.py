@@ -69,18 +69,25 @@ class SimSite:
     def cluster(self) -> SimCluster:
         return self.cloud.cluster(CLUSTER)
 
-    def bootstrap(self, name: str, role: Role, spec: Mapping[str, Any] | None = None, version: str = "v1.34.0") -> None:
+    def bootstrap(
+        self,
+        name: str,
+        role: Role,
+        spec: Mapping[str, Any] | None = None,
+        version: str = "v1.34.0",
+        data_format: str = "cloud-config",
+    ) -> None:
         """Bootstrap data for a machine."""
         data = bootstrap_data(
             Inputs(
                 role,
-                spec or self.spec(role),
+                {**(spec or self.spec(role)), "format": data_format},
                 tuple(int(part) for part in version.removeprefix("v").split(".")),
                 ClusterFacts("one", version, str(self.cluster.endpoint)),
                 pairs=pairs("one"),
             )
         )
-        values = encoded({VALUE: data.encode(), FORMAT: b"cloud-config"})
+        values = encoded({VALUE: data.encode(), FORMAT: data_format.encode()})
         self.secrets["n", name] = SECRET.decode(msgspec.json.encode({"data": values}))
 
     def spec(self, role: Role, **token: Any) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
+from ironbell.contract.cluster_secrets import VALUE, encoded
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Key
 from ironbell.lab.sim import objects
@@ -66,6 +67,47 @@ async def test_machines_join_with_the_token_of_their_bootstrap_data(site: SimSit
     await asyncio.gather(site.up("cp1", Role.CONTROL_PLANE), site.up("w0", Role.WORKER))
     assert set(site.cluster.etcd.running) == {"cp0", "cp1"}
     assert objects.CONTROL_PLANE not in (await site.node("w0")).labels
+
+
+async def test_machines_read_ignition_as_well(site: SimSite) -> None:
+    init, worker = site.plan("cp0", Role.INIT), site.plan("w0", Role.WORKER)
+    site.bootstrap("cp0", Role.INIT, data_format="ignition")
+    site.bootstrap("w0", Role.WORKER, data_format="ignition")
+    site.cloud.power_on(init)
+    await site.until("cp0", lambda state: state.joined or state.error)
+    await site.token()
+    site.cloud.power_on(worker)
+    assert (await site.until("w0", lambda state: state.joined or state.error)).joined
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff", "is no text"),
+        (b"#!/bin/sh", "is no #cloud-config"),
+        (b"#cloud-config\na: [", "is no YAML"),
+        (b"#cloud-config\nruncmd: [reboot]", "runs neither kubeadm init nor kubeadm join"),
+        (b"#cloud-config\nruncmd: [kubeadm init --config /x]", "kubeadm init: /x is not there"),
+        (
+            b"#cloud-config\nwrite_files: [{path: /x, content: 'a: 1'}]\nruncmd: [kubeadm join --config /x]",
+            "/x has no JoinConfiguration",
+        ),
+    ],
+)
+async def test_bootstrap_data_that_no_host_could_use_are_said(site: SimSite, data: bytes, message: str) -> None:
+    plan = site.plan("cp0", Role.INIT)
+    site.secrets["n", "cp0"] = SECRET.decode(msgspec.json.encode({"data": encoded({VALUE: data})}))
+    site.cloud.power_on(plan)
+    assert message in (await site.until("cp0", lambda state: state.error)).error
+
+
+async def test_certificates_may_stand_in_a_folder_of_their_own(site: SimSite) -> None:
+    plan = site.plan("cp0", Role.INIT)
+    site.bootstrap(
+        "cp0", Role.INIT, {"clusterConfiguration": {"certificatesDir": "/elsewhere"}, "initConfiguration": {}}
+    )
+    site.cloud.power_on(plan)
+    await site.until("cp0", lambda state: state.joined)
 
 
 @pytest.mark.parametrize(
