@@ -18,6 +18,7 @@ import msgspec
 from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
+from ironbell.api.kind import Collection
 from ironbell.app.cluster_admission import admissions
 from ironbell.contract.admission import Admission, FieldProblem
 
@@ -26,7 +27,17 @@ Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 Object: TypeAlias = dict[str, Any]
 
+Read: TypeAlias = Callable[[Collection, str, str], Awaitable[bytes]]
+"""Reads an object: its collection, namespace and name.
+
+Raises:
+    ApiError: the API server refuses or cannot be reached.
+"""
+
 CONVERT_PATH: Final = "/convert"
+SCALES_CHECKED: Final = frozenset({"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"})
+"""Kinds for which not every number of replicas will do."""
+
 _UNPROCESSABLE: Final = 422
 
 
@@ -43,6 +54,7 @@ class _ConversionReview(msgspec.Struct):
 class _AdmissionRequest(msgspec.Struct, rename="camel"):
     uid: str
     name: str = ""
+    namespace: str = ""
     operation: str = ""
     object: Object | None = None
     old_object: Object | None = None
@@ -62,12 +74,20 @@ def validate_path(definition: str) -> str:
     return f"/validate/{definition}"
 
 
-def cluster_handlers(api_version_of: ApiVersionOf) -> Mapping[str, Handler]:
-    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions."""
+def scale_path(definition: str) -> str:
+    """Where changes of a kind's number of replicas alone are checked."""
+    return f"/validate-scale/{definition}"
+
+
+def cluster_handlers(api_version_of: ApiVersionOf, read: Read) -> Mapping[str, Handler]:
+    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions, `read`
+    reads an object as it is stored."""
     handlers: dict[str, Handler] = {CONVERT_PATH: _conversion(api_version_of)}
     for definition, rules in admissions().items():
         handlers[mutate_path(definition)] = _completion(rules)
         handlers[validate_path(definition)] = _check(rules)
+        if definition in SCALES_CHECKED:
+            handlers[scale_path(definition)] = _scale_check(rules, read)
     return handlers
 
 
@@ -115,12 +135,28 @@ def _check(rules: Admission) -> Handler:
             problems = rules.validate(request.object, request.old_object)
         elif request.old_object is not None and rules.validate_delete is not None:
             problems = rules.validate_delete(request.old_object)
-        response: Object = {"uid": request.uid, "allowed": not problems}
-        if problems:
-            response["status"] = _refusal(rules, request.name, problems)
-        return _review(response)
+        return _decision(rules, request, problems)
 
     return handle
+
+
+def _scale_check(rules: Admission, read: Read) -> Handler:
+    async def handle(body: bytes) -> bytes:
+        request = msgspec.json.decode(body, type=_AdmissionReview).request
+        where = rules.kind.collection
+        old: Object = msgspec.json.decode(await read(where, request.namespace, request.name))
+        replicas = ((request.object or {}).get("spec") or {}).get("replicas", 0)
+        new = {**old, "spec": {**(old.get("spec") or {}), "replicas": replicas}}
+        return _decision(rules, request, rules.validate(new, old))
+
+    return handle
+
+
+def _decision(rules: Admission, request: _AdmissionRequest, problems: list[FieldProblem]) -> bytes:
+    response: Object = {"uid": request.uid, "allowed": not problems}
+    if problems:
+        response["status"] = _refusal(rules, request.name, problems)
+    return _review(response)
 
 
 def _refusal(rules: Admission, name: str, problems: list[FieldProblem]) -> Object:

@@ -34,7 +34,7 @@ def webhooks_beside(running: Mapping[str, Controllers], options: RunOptions, api
     if TINK_CONTROLLER in components:
         reviews = _reviews(running[TINK_CONTROLLER.name])
     if CLUSTER_API in components:
-        handlers = _handlers(running[CLUSTER_API.name])
+        handlers = _handlers(running[CLUSTER_API.name], api)
     tls = WebhookTls(
         api,
         own_namespace(),
@@ -55,11 +55,11 @@ def _reviews(controllers: Controllers) -> Mapping[str, Review]:
     }
 
 
-def _handlers(controllers: Controllers) -> Mapping[str, Handler]:
+def _handlers(controllers: Controllers, api: HttpApi) -> Mapping[str, Handler]:
     definitions: Informer[KindDefinition] = controllers.manager.informers.of(KIND_DEFINITION)
 
     def api_version_of(group: str, kind: str) -> str:
         found = definitions.store.get(("", definition_name(group, kind)))
         return contract_api_version(found.metadata.labels if found is not None else {}, group)
 
-    return cluster_handlers(api_version_of)
+    return cluster_handlers(api_version_of, api.get)

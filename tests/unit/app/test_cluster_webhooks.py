@@ -8,10 +8,10 @@ import pytest
 
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import SECRET
-from ironbell.api.kind import Kind
+from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
 from ironbell.app.cluster_admission import admissions
-from ironbell.app.cluster_webhooks import CONVERT_PATH, cluster_handlers, mutate_path, validate_path
+from ironbell.app.cluster_webhooks import CONVERT_PATH, cluster_handlers, mutate_path, scale_path, validate_path
 from ironbell.app.components import members
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
@@ -23,7 +23,27 @@ from ironbell.kube.testing import MemoryApi
 
 OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
 MACHINES = "machines.cluster.x-k8s.io"
-HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1")
+KCPS = "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"
+STORED = {
+    "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
+    "kind": "KubeadmControlPlane",
+    "metadata": {"name": "k", "namespace": "n"},
+    "spec": {
+        "replicas": 1,
+        "version": "v1.36.0",
+        "machineTemplate": {
+            "spec": {"infrastructureRef": {"apiGroup": "hosts.test", "kind": "HostTemplate", "name": "h"}}
+        },
+    },
+}
+
+
+async def _read(where: Collection, namespace: str, name: str) -> bytes:
+    assert (where.plural, namespace, name) == ("kubeadmcontrolplanes", "n", "k")
+    return msgspec.json.encode(STORED)
+
+
+HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _read)
 SPEC = {
     "clusterName": "c",
     "bootstrap": {"dataSecretName": "s"},
@@ -90,6 +110,15 @@ async def test_faults_are_refused_as_the_api_server_refuses_them() -> None:
     assert (await _asked(validate_path(MACHINES), operation="CREATE", name="m", object=_machine()))["allowed"]
 
 
+@pytest.mark.parametrize(("replicas", "allowed"), [(3, True), (2, False), (0, False)])
+async def test_a_control_plane_is_not_scaled_to_a_number_that_will_not_do(replicas: int, *, allowed: bool) -> None:
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}}
+    response = await _asked(scale_path(KCPS), operation="UPDATE", namespace="n", name="k", object=scale)
+    assert response["allowed"] is allowed
+    if not allowed:
+        assert response["status"]["details"]["causes"][0]["field"] == "spec.replicas"
+
+
 @pytest.mark.parametrize("path", sorted(HANDLERS))
 async def test_what_is_no_review_is_told_apart_from_a_defect(path: str) -> None:
     with pytest.raises(msgspec.MsgspecError):
@@ -129,7 +158,8 @@ def test_configurations_ask_for_every_kind_with_rules_and_fail_closed() -> None:
     ):
         entries = found[kind]["webhooks"]
         paths = {entry["clientConfig"]["service"]["path"] for entry in entries}
-        assert paths == {path_of(definition) for definition in admissions()}
+        scales = {scale_path(KCPS)} if kind.startswith("Validating") else set()
+        assert paths == {path_of(definition) for definition in admissions()} | scales
         assert paths <= HANDLERS.keys()
         assert {entry["failurePolicy"] for entry in entries} == {"Fail"}
         assert {entry["matchPolicy"] for entry in entries} == {"Equivalent"}

@@ -11,7 +11,7 @@ from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, cl
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.crd.document import crd_document
 from ironbell.app.cluster_admission import admissions
-from ironbell.app.cluster_webhooks import CONVERT_PATH, mutate_path, validate_path
+from ironbell.app.cluster_webhooks import CONVERT_PATH, SCALES_CHECKED, mutate_path, scale_path, validate_path
 from ironbell.app.components import CLUSTER_API
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
@@ -70,6 +70,8 @@ def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
             }
             for definition, rules in admissions().items()
         ]
+        if prefix == "validate":
+            entries += [_scale_entry(entry) for entry in entries if _definition_of(entry) in SCALES_CHECKED]
         yield made(api, configuration, CLUSTER_CONFIGURATION, component=unit.word, webhooks=entries)
 
 
@@ -88,6 +90,22 @@ def configuration_rules(unit: Unit) -> list[Object]:
         "resourceNames": sorted(CONVERTED),
     }
     return [{**configurations, "verbs": ["get", "update"]}, {**definitions, "verbs": ["get", "update"]}]
+
+
+def _definition_of(entry: Object) -> str:
+    rule = entry["rules"][0]
+    return f"{rule['resources'][0]}.{rule['apiGroups'][0]}"
+
+
+def _scale_entry(entry: Object) -> Object:
+    """The same for the scale subresource."""
+    rule, client, definition = entry["rules"][0], entry["clientConfig"], _definition_of(entry)
+    return {
+        **entry,
+        "name": f"validate-scale.{definition}",
+        "clientConfig": {"service": {**client["service"], "path": scale_path(definition)}},
+        "rules": [{**rule, "resources": [f"{rule['resources'][0]}/scale"], "operations": ["UPDATE"]}],
+    }
 
 
 def _operations(prefix: str, *, deletions: bool) -> list[str]:
