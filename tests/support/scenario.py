@@ -183,7 +183,7 @@ class Scenario:
 
         async def converged() -> bool:
             invariants.check()
-            if any(host.is_dead for host in opened.cloud.hosts.values()):
+            if any(host.state.dead for host in opened.cloud.hosts.values()):
                 return False
             machines = await opened.all(MACHINE)
             running = [one for one in machines if one.status.phase == "Running" and one.spec.version == version]

@@ -103,6 +103,11 @@ class Cloud:
                 self._spawn(key, self._serve(found))
         return found
 
+    async def set_down(self, key: Key, down: bool) -> None:
+        """A fault: nobody reaches the API of a cluster, or everybody does again."""
+        if key in self.clusters and self.clusters[key].down != down:
+            self.clusters[key].set_down(down)
+
     async def remove_cluster(self, key: Key) -> None:
         """Forget a cluster, and end its API. Cancellation point."""
         cluster = self.clusters.pop(key, None)
@@ -155,11 +160,14 @@ class Cloud:
         return next((host for host in self.hosts.values() if host.plan.key == key), None)
 
     async def lose(self, uid: str) -> None:
-        """A fault: a machine dies, and stays where it is. Cancellation point."""
-        host = self.hosts[uid]
-        host.is_dead = True
+        """A fault: a machine dies, and stays where it is. One that is dead or not on is let be. Cancellation point."""
+        host = self.hosts.get(uid)
+        if host is None or host.state.dead:
+            return
+        host.die()
         await host.stop()
-        self._spawn(host.plan.cluster, host.silence())
+        if host.state.node:
+            self._spawn(host.plan.cluster, host.silence())
 
     def etcd_connect(self, cluster: Key, node: str) -> EtcdAccess:
         """An `EtcdConnect`: through the API server, as a port-forward is."""

@@ -13,7 +13,7 @@ from ironbell.lab.sim.devcluster import DevClusterReconciler
 from ironbell.lab.sim.devmachine import DevMachineReconciler
 from ironbell.lab.sim.host import HostState
 from ironbell.lab.sim.kinds import GROUP
-from ironbell.lab.sim.questions import EndpointQuestion, HostQuestion
+from ironbell.lab.sim.questions import HostQuestion, Place, PlaceQuestion
 
 _READ: Final = ["get", "list", "watch"]
 RULES: Final[Sequence[Mapping[str, Sequence[str]]]] = [
@@ -40,19 +40,20 @@ def controllers(
     async def host(question: HostQuestion) -> HostState | None:
         return cloud.state(question.uid)
 
-    async def endpoint(question: EndpointQuestion) -> Endpoint:
-        return await expose(question.cluster)
+    async def place(question: PlaceQuestion) -> Place:
+        endpoint = await expose(question.cluster)
+        return Place(endpoint, cloud.cluster(question.cluster).down)
 
     return [
         Controller(
             DevClusterReconciler(),
-            performers=devcluster.performers(cloud.remove_cluster),
-            askers={EndpointQuestion: endpoint},
+            performers=devcluster.performers(cloud.remove_cluster, cloud.set_down),
+            askers={PlaceQuestion: place},
             workers=workers,
         ),
         Controller(
             DevMachineReconciler(),
-            performers=devmachine.performers(cloud.power_on, cloud.release),
+            performers=devmachine.performers(cloud.power_on, cloud.release, cloud.lose),
             askers={HostQuestion: host},
             feeds=(cloud.feed,),
             workers=workers,

@@ -23,10 +23,13 @@ from ironbell.kube.decision import Action, Decision, Effect, Key, Need, do, patc
 from ironbell.kube.reconciler import Cache, Index, Performers, Watch
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DevCluster, DevClusterStatus, FailureDomain, Initialization
-from ironbell.lab.sim.questions import EndpointQuestion
+from ironbell.lab.sim.questions import Place, PlaceQuestion
 
 FINALIZER: Final = "devcluster.infrastructure.cluster.x-k8s.io"
+FAULT: Final = "simulation.ironbell.dev/fault"
+"""Annotation with what is wrong: `down` as long as it is there."""
 REMOVE: Final = "remove-cluster"
+SET_DOWN: Final = "set-down"
 NAME: Final = "simulation-devcluster"
 
 
@@ -38,12 +41,20 @@ class RemoveCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class SetDown:
+    """Let nobody reach a cluster's API, or everybody again."""
+
+    cluster: Key
+    down: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """A DevCluster, with its Cluster and where its API is."""
 
     obj: DevCluster
     cluster: Cluster | None
-    endpoint: Endpoint | None
+    place: Place | None
 
 
 class DevClusterReconciler:
@@ -60,7 +71,7 @@ class DevClusterReconciler:
             return None
         owner = next((owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind), None)
         cluster = cache.get(CLUSTER, key[0], owner.name) if owner is not None else None
-        fact = cache.fact(EndpointQuestion((key[0], owner.name))) if owner is not None else None
+        fact = cache.fact(PlaceQuestion((key[0], owner.name))) if owner is not None else None
         return Observed(obj, cluster, fact.value if fact is not None else None)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
@@ -73,23 +84,33 @@ class DevClusterReconciler:
         if is_paused(obj, cluster_paused=bool(cluster.spec.paused)):
             status = msgspec.structs.replace(obj.status, conditions=_conditions(obj, [pause], now))
             return wait("Paused", pause.message, patches.status_change(DEV_CLUSTER, obj, obj.status, status))
-        needs = [Need(EndpointQuestion(cluster.key), max_age_s=3600)]
-        if observed.endpoint is None:
+        needs = [Need(PlaceQuestion(cluster.key), max_age_s=3600)]
+        if observed.place is None:
             finalizer = finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER)
             return wait("WaitingForEndpoint", "a place for the API is being looked for", finalizer, needs=needs)
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_CLUSTER, obj, FINALIZER), needs=needs)
-        return do(_endpoint(obj, observed.endpoint), _provisioned(obj, pause, now), needs=needs)
+        down = obj.metadata.annotations.get(FAULT) == "down"
+        question = PlaceQuestion(cluster.key)
+        changes = down != observed.place.down
+        effect = Effect(SET_DOWN, SetDown(cluster.key, down), outdates=(question,)) if changes else None
+        return do(_endpoint(obj, observed.place.endpoint), _provisioned(obj, pause, now), effect, needs=needs)
 
 
-def performers(remove: Callable[[Key], Awaitable[None]]) -> Performers:
+def performers(
+    remove: Callable[[Key], Awaitable[None]], set_down: Callable[[Key, bool], Awaitable[None]]
+) -> Performers:
     """What carries out the effects."""
 
     async def perform(arguments: RemoveCluster) -> Sequence[Action]:
         await remove(arguments.cluster)
         return ()
 
-    return {REMOVE: perform}
+    async def perform_down(arguments: SetDown) -> Sequence[Action]:
+        await set_down(arguments.cluster, arguments.down)
+        return ()
+
+    return {REMOVE: perform, SET_DOWN: perform_down}
 
 
 def _infrastructure_keys(cluster: Cluster) -> list[Key]:

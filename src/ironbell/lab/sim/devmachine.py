@@ -32,8 +32,9 @@ from ironbell.lab.sim.timing import Timing, duration_s
 
 FINALIZER: Final = "devmachine.infrastructure.cluster.x-k8s.io"
 FAULT: Final = "simulation.ironbell.dev/fault"
-"""Annotation with what is to go wrong: `never-boots`, `bootstrap-fails`, or `slow` (ten minutes more)."""
-POWER_ON, RELEASE = "power-on", "release"
+"""Annotation with what is to go wrong: `dies` at any time; when it is powered on `never-boots`, `bootstrap-fails`, or
+`slow` (ten minutes more)."""
+POWER_ON, RELEASE, LOSE = "power-on", "release", "lose"
 NAME: Final = "simulation-devmachine"
 _SLOW_S = 600.0
 _BY_CLUSTER = by_label(DEV_MACHINE, LABEL_CLUSTER_NAME)
@@ -43,6 +44,13 @@ _NOT_POWERED = HostState()
 @dataclass(frozen=True, slots=True)
 class Release:
     """Power off and wipe."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """Let it die where it stands."""
 
     uid: str
 
@@ -112,7 +120,11 @@ class DevMachineReconciler:
         return _running(observed, machine, pause, needs, now)
 
 
-def performers(power_on: Callable[[HostPlan], None], release: Callable[[str], Awaitable[None]]) -> Performers:
+def performers(
+    power_on: Callable[[HostPlan], None],
+    release: Callable[[str], Awaitable[None]],
+    lose: Callable[[str], Awaitable[None]],
+) -> Performers:
     """What carries out the effects."""
 
     async def start(plan: HostPlan) -> Sequence[Action]:
@@ -123,7 +135,11 @@ def performers(power_on: Callable[[HostPlan], None], release: Callable[[str], Aw
         await release(arguments.uid)
         return ()
 
-    return {POWER_ON: start, RELEASE: end}
+    async def die(arguments: Lose) -> Sequence[Action]:
+        await lose(arguments.uid)
+        return ()
+
+    return {POWER_ON: start, RELEASE: end, LOSE: die}
 
 
 def _infrastructure_keys(machine: Machine) -> list[Key]:
@@ -207,11 +223,13 @@ def _running(
     """A host that is powered on: what it says goes into the object."""
     obj = observed.obj
     host = (observed.host.value if observed.host is not None else None) or _NOT_POWERED
+    dies = obj.metadata.annotations.get(FAULT) == "dies" and not host.dead
+    effect = Effect(LOSE, Lose(obj.metadata.uid), outdates=(HostQuestion(obj.metadata.uid),)) if dies else None
     conditions = [*_stages(host, LABEL_CONTROL_PLANE in machine.metadata.labels), pause]
     named = None
     if host.running and obj.spec.provider_id != _provider_id(obj):
         named = patch(DEV_MACHINE, obj, {"spec": {"providerID": _provider_id(obj)}})
-    return do(named, _status(observed, machine, conditions, now, running=host.running), needs=needs)
+    return do(named, _status(observed, machine, conditions, now, running=host.running), effect, needs=needs)
 
 
 def _stages(host: HostState, control_plane: bool) -> Iterator[Condition]:

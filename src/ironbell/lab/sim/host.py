@@ -79,6 +79,8 @@ class HostState:
     """With what the bootstrap ended."""
     node: str = ""
     """The node's name."""
+    dead: bool = False
+    """It stands there and does nothing any more."""
 
 
 class Host:
@@ -97,8 +99,6 @@ class Host:
         self.plan = plan
         self.cluster = cluster
         self.state = HostState()
-        self.is_dead = False
-        """A fault: it stands there and does nothing any more."""
         self._read_secret = read_secret
         self._clock = clock
         self._randomness = randomness
@@ -184,6 +184,10 @@ class Host:
     def _set(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
         self._changed()
+
+    def die(self) -> None:
+        """It does nothing any more, and nobody can tell from outside."""
+        self._set(dead=True)
 
     async def silence(self) -> None:
         """The kubelet is not heard any more: after a while its node is called unknown. Cancellation point."""

@@ -17,7 +17,16 @@ class HostQuestion(Question[HostState | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointQuestion(Question[Endpoint]):
-    """Where the API of a cluster is, or will be."""
+class Place:
+    """Where a cluster's API is, or will be."""
+
+    endpoint: Endpoint
+    down: bool = False
+    """Whether nobody reaches it, by a fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceQuestion(Question[Place]):
+    """Where the API of a cluster is."""
 
     cluster: Key

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.kube.decision import Action
 from ironbell.kube.testing import World, crash_check
 from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.devcluster import REMOVE, DevClusterReconciler, RemoveCluster
-from ironbell.lab.sim.devmachine import FAULT, POWER_ON, RELEASE, DevMachineReconciler, Release
+from ironbell.lab.sim.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
+from ironbell.lab.sim.devmachine import FAULT, LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
 from ironbell.lab.sim.host import HostPlan, HostState
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DevCluster, DevMachine
-from ironbell.lab.sim.questions import EndpointQuestion, HostQuestion
+from ironbell.lab.sim.questions import HostQuestion, Place, PlaceQuestion
 from ironbell.lab.sim.timing import Timing, duration_s
 
 
@@ -22,6 +22,7 @@ class Hosts:
     plans: dict[str, HostPlan] = field(default_factory=dict)
     state: HostState = field(default_factory=HostState)
     removed: list[tuple[str, str]] = field(default_factory=list)
+    down: bool = False
 
 
 def power_on(world: World, plan: HostPlan) -> list[Action]:
@@ -39,15 +40,32 @@ def remove(world: World, arguments: RemoveCluster) -> list[Action]:
     return []
 
 
+def lose(world: World, arguments: Lose) -> list[Action]:
+    world.outside.state = replace(world.outside.state, dead=True)
+    return []
+
+
+def set_down(world: World, arguments: SetDown) -> list[Action]:
+    world.outside.down = arguments.down
+    return []
+
+
 def host(world: World, question: HostQuestion) -> HostState | None:
     return world.outside.state if question.uid in world.outside.plans else None
+
+
+def place(world: World, _question: PlaceQuestion) -> Place:
+    return Place(Endpoint("one.n.sim", 6443), world.outside.down)
 
 
 def a_world(*, provisioned: bool = True, data: str = "m-data", **cluster: Any) -> World:
     world = World(
         outside=Hosts(),
-        performers={POWER_ON: power_on, RELEASE: release, REMOVE: remove},
-        askers={HostQuestion: host, EndpointQuestion: lambda _world, _question: Endpoint("one.n.sim", 6443)},
+        performers={POWER_ON: power_on, RELEASE: release, REMOVE: remove, LOSE: lose, SET_DOWN: set_down},
+        askers={
+            HostQuestion: host,
+            PlaceQuestion: lambda world, _question: Place(Endpoint("one.n.sim", 6443), world.outside.down),
+        },
     )
     spec = {"infrastructureRef": {"kind": "DevCluster", "name": "one", "apiGroup": DEV_CLUSTER.group}, **cluster}
     world.add(
@@ -177,6 +195,22 @@ def test_faults_can_be_asked_for_by_annotation() -> None:
         world.settle(DevMachineReconciler())
         (plan,) = world.outside.plans.values()
         assert check(plan.fault)
+
+
+def test_a_machine_may_die_and_an_api_go_down_by_annotation() -> None:
+    world = a_world()
+    dev_machine(world, annotations={FAULT: "dies"})
+    world.outside.state = HostState(running=True, joined=True, node="m")
+    end = crash_check(DevMachineReconciler(), world, outside=lambda hosts: hosts.state)
+    assert end.outside.state.dead
+    world = a_world()
+    obj = dev_cluster(world)
+    obj = world.change(DEV_CLUSTER, obj, {"metadata": {"annotations": {FAULT: "down"}}})
+    world.settle(DevClusterReconciler())
+    assert world.outside.down
+    world.change(DEV_CLUSTER, world.require(DEV_CLUSTER, "n", "one"), {"metadata": {"annotations": None}})
+    world.settle(DevClusterReconciler())
+    assert not world.outside.down
 
 
 def test_a_deleted_machine_is_released_before_it_goes() -> None:
