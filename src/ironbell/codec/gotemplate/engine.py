@@ -25,9 +25,14 @@ _NAME = "workflow-template"
 
 
 def render(
-    text: str, data: Any, *, functions: Mapping[str, Function] = FUNCTIONS, output_cap: int = OUTPUT_BYTES
+    text: str,
+    data: Any,
+    *,
+    functions: Mapping[str, Function] = FUNCTIONS,
+    output_cap: int = OUTPUT_BYTES,
+    missing_is_error: bool = True,
 ) -> str:
-    """Execute a Go text/template with `missingkey=error`.
+    """Execute a Go text/template, with `missingkey=error` or (`missing_is_error` false) without that option.
 
     `data` is a Go value as `values` describes them. Bytes that are no UTF-8 come out as lone surrogates.
 
@@ -36,7 +41,8 @@ def render(
     """
     parsed = _parsed(text, functions)
     try:
-        return Evaluator(parsed.defined, functions, output_cap=output_cap).run(_NAME, data)
+        evaluator = Evaluator(parsed.defined, functions, output_cap=output_cap, missing_is_error=missing_is_error)
+        return evaluator.run(_NAME, data)
     except Fault as fault:
         line = text.count("\n", 0, fault.pos) + 1
         start = text.rfind("\n", 0, fault.pos) + 1

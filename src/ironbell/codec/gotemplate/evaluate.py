@@ -1,4 +1,4 @@
-"""Executes syntax trees with data, as text/template does with `missingkey=error`.
+"""Executes syntax trees with data, as text/template does with `missingkey=error` or without that option.
 
 Source: golang/go: src/text/template/exec.go.
 """
@@ -43,9 +43,15 @@ class Evaluator:
     """One execution. Variables are a stack of pairs, as blocks take theirs away when they end."""
 
     def __init__(
-        self, defined: Mapping[str, list[n.Node]], functions: Mapping[str, Function], *, output_cap: int = OUTPUT_BYTES
+        self,
+        defined: Mapping[str, list[n.Node]],
+        functions: Mapping[str, Function],
+        *,
+        output_cap: int = OUTPUT_BYTES,
+        missing_is_error: bool = True,
     ) -> None:
         self._defined = defined
+        self._missing_is_error = missing_is_error
         self._functions = functions
         self._cap = output_cap
         self._size = 0
@@ -259,9 +265,11 @@ class Evaluator:
 
     def _field(self, receiver: Any, name: str, args: list[n.Arg], final: Any, dot: Any) -> Any:
         pos = self._pos
+        if receiver is None and not self._missing_is_error:
+            return None
         if receiver is None or receiver is NIL:
             raise CallError(missing_in_nil(receiver, name))
-        found = field_of(receiver, name)
+        found = field_of(receiver, name, missing_is_error=self._missing_is_error)
         if isinstance(found, Function):
             return self._call(found, args, final, dot)
         if args or final is not _MISSING:

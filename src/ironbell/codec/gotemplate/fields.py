@@ -19,8 +19,10 @@ def missing_in_nil(receiver: Any, name: str) -> str:
     return f'nil data; no entry for key "{name}"'
 
 
-def field_of(receiver: Any, name: str) -> Any:
+def field_of(receiver: Any, name: str, *, missing_is_error: bool = True) -> Any:
     """The element, field or method called `name`; a method is a `Function`, a nil element `NIL`.
+
+    An element that a map does not have is None unless `missing_is_error`.
 
     Raises:
         CallError: there is none.
@@ -29,6 +31,8 @@ def field_of(receiver: Any, name: str) -> Any:
     match target:
         case dict():
             if name not in target:
+                if not missing_is_error:
+                    return None
                 raise CallError(f'map has no entry for key "{name}"')
             value = target[name]
             return NIL if value is None else value

@@ -127,3 +127,24 @@ _PIECES = st.sampled_from([*_WORDS.split(), " ", '"a"', "`b`", "'c'", "\n"])
 def test_any_text_renders_or_raises_the_modules_error(template: str) -> None:
     with contextlib.suppress(TemplateError):
         render(template, {"a": {"b": [1.0, None, "x"]}})
+
+
+@pytest.mark.parametrize(
+    ("template", "output"),
+    [
+        ("{{ .x }}", "<no value>"),
+        ("{{ .x.y.z }}", "<no value>"),
+        ("{{ if .x }}true{{ end }}", ""),
+        ('{{ ne .x "" }}', "true"),
+        ("{{ not .x }}", "true"),
+        ('{{ .x | default "fallback" }}', "fallback"),
+        ("{{ range .x }}a{{ else }}none{{ end }}", "none"),
+    ],
+)
+def test_without_the_option_a_missing_key_is_no_value(template: str, output: str) -> None:
+    assert render(template, {}, missing_is_error=False) == output
+
+
+def test_without_the_option_a_field_of_null_is_still_an_error() -> None:
+    with pytest.raises(TemplateError, match="nil pointer"):
+        render("{{ .n.y }}", {"n": None}, missing_is_error=False)
