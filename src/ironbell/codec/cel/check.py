@@ -53,8 +53,10 @@ def _fault(text: str) -> CelSyntaxError:
 class _Checker:
     """One scope of variables."""
 
-    def __init__(self, variables: dict[str, Type]) -> None:
+    def __init__(self, variables: dict[str, Type], *, mixed: bool = False) -> None:
+        """With `mixed`, items of a literal may be of several types."""
         self._variables = variables
+        self._mixed = mixed
 
     def type_of(self, node: syntax.Node) -> Type:
         match node:
@@ -90,6 +92,8 @@ class _Checker:
             return DYN
         for other in types[1:]:
             if not fits(types[0], other):
+                if self._mixed:
+                    return DYN
                 raise _fault(f"expected type '{types[0]}' but found '{other}'")
         return types[0]
 
@@ -107,7 +111,8 @@ class _Checker:
             return self._optional_map(node, self.type_of(target))
         if node.function not in METHOD_TYPES:
             return DYN
-        types = (self.type_of(target), *(self.type_of(one) for one in node.arguments))
+        inner = _Checker(self._variables, mixed=True) if node.function == "format" else self
+        types = (self.type_of(target), *(inner.type_of(one) for one in node.arguments))
         found = result_of(METHOD_TYPES[node.function], types)
         if found is None:
             listed = ", ".join(map(str, types[1:]))
@@ -148,7 +153,7 @@ class _Checker:
         if len(names) == 2:
             key = INT if target.name == "list" else element
             types = (key, element if target.name == "list" else target.of[1] if target.of else DYN)
-        inner = _Checker({**self._variables, **dict(zip(names, types, strict=True))})
+        inner = _Checker({**self._variables, **dict(zip(names, types, strict=True))}, mixed=self._mixed)
         found = [inner.type_of(body) for body in bodies]
         tests = found if node.function in _QUANTIFIERS or node.function == "filter" else found[:-1]
         for test in tests:

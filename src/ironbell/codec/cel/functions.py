@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from ironbell.codec import re2
 from ironbell.codec.cel.errors import CelError
+from ironbell.codec.cel.formatting import formatted
 from ironbell.codec.cel.library import LIBRARY_FUNCTIONS, LIBRARY_METHODS
 from ironbell.codec.cel.network import Network
 from ironbell.codec.cel.tokens import Uint
@@ -273,6 +274,7 @@ METHODS: dict[str, Function] = {
     "replace": _typed("replace", str, str, str)(_replace),
     "split": _typed("split", str, str)(lambda text, by: text.split(by) if by else list(text)),
     "join": _join,
+    "format": formatted,
     "substring": _substring,
     "charAt": _typed("charAt", str, int)(_char_at),
     "indexOf": _index_of,

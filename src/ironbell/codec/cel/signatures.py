@@ -112,6 +112,7 @@ METHOD_TYPES: dict[str, list[Signature]] = {
     **_each(("lowerAscii", "upperAscii", "trim"), [((STRING,), STRING)]),
     "replace": [((STRING, STRING, STRING), STRING), ((STRING, STRING, STRING, INT), STRING)],
     "split": [((STRING, STRING), _STRINGS), ((STRING, STRING, INT), _STRINGS)],
+    "format": [((STRING, list_of(DYN)), STRING)],
     "join": [((_STRINGS,), STRING), ((_STRINGS, STRING), STRING)],
     "substring": [((STRING, INT), STRING), ((STRING, INT, INT), STRING)],
     "charAt": [((STRING, INT), STRING)],

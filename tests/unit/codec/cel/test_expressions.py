@@ -58,6 +58,10 @@ def evaluate(text: str, **variables: Any) -> Any:
         ("'hello'.startsWith('he') && 'hello'.endsWith('lo') && 'hello'.contains('ll')", True),
         ("'abc123'.matches('[0-9]+$')", True),
         ("'a,b'.split(',')", ["a", "b"]),
+        ("'%s-%d-%.2f %%'.format(['a', 1, 1.234])", "a-1-1.23 %"),
+        ("'%e %b %x %X %o'.format([1234.5, 5, 255, 'a', 8])", "1.234500e+03 101 ff 61 10"),
+        ("'%s %s'.format([[1, 'a', true], {'b': 1, 'a': 2.5}])", "[1, a, true] {a: 2.5, b: 1}"),
+        ("'%d %d %s'.format([1000000.0, 0.0000001, null])", "1000000 0.0000001 null"),
         ("['a', 'b'].join('-')", "a-b"),
         ("int('12') + int(3.9)", 15),
         ("string(1.5)", "1.5"),
@@ -205,3 +209,23 @@ def _rules(node: Any) -> list[str]:
     if isinstance(node, list):
         return [rule for value in node for rule in _rules(value)]
     return []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("'%s %s'.format(['a'])", "index 1 out of range"),
+        ("'%d'.format(['a'])", "decimal clause can only be used on numbers, was given string"),
+        ("'%q'.format(['a'])", 'unrecognized formatting clause "q"'),
+        ("'%.2000f'.format([1.0])", "longer than 1000"),
+    ],
+)
+def test_what_cannot_be_formatted_is_an_error(text: str, problem: str) -> None:
+    with pytest.raises(CelError, match=problem):
+        evaluate(text)
+
+
+def test_only_arguments_of_format_may_be_of_several_types() -> None:
+    assert compile_rule("'%s %d'.format([self, 1])", {"type": "string"}, gives="string")("a", None) == "a 1"
+    with pytest.raises(CelSyntaxError, match="expected type 'string' but found 'int'"):
+        compile_rule("size([self, 1]) == 2", {"type": "string"})
