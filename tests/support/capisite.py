@@ -11,6 +11,7 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.store.log import Row
 from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
@@ -28,7 +29,7 @@ def controllers(around: Surroundings) -> list[Controller]:
     """The controllers of Cluster API, under the manager's identity."""
     workloads, api, clock = around.workloads, around.api, around.clock
     return [
-        *capi.controllers(workloads, api, clock, _nobody_else, algorithm=KeyAlgorithm.ECDSA_P256),
+        *capi.controllers(workloads, api, clock, _nobody_else, VariableSchemas(), algorithm=KeyAlgorithm.ECDSA_P256),
         *bootstrap_controllers(workloads, api, clock, around.randomness, _nobody_else),
         *control_plane_controllers(workloads, around.cloud.etcd_connect, api, clock, _nobody_else),
     ]

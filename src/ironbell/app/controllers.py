@@ -13,6 +13,7 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
 from ironbell.app.rendering import TemplateEngine
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
@@ -99,7 +100,7 @@ async def _all_controllers(
     for controller in (
         *tink.controllers(engine, engine.parse, api_of),
         *rufio.controllers(access, clock, api_of),
-        *capi.controllers(workloads, reader, clock, api_of),
+        *capi.controllers(workloads, reader, clock, api_of, VariableSchemas()),
         *kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
         *kubeadm.control_plane_controllers(workloads, etcd.connect, reader, clock, api_of),
     ):

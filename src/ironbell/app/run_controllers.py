@@ -26,6 +26,7 @@ from ironbell.app.components import (
 )
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_options import ElectionOptions
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
@@ -195,7 +196,9 @@ def _rufio(with_: Ingredients) -> list[Controller]:
 
 
 def _cluster_api(with_: Ingredients) -> list[Controller]:
-    return capi.controllers(with_.workloads(), with_.api, with_.clock, _nobody_else, synced=with_.synced)
+    return capi.controllers(
+        with_.workloads(), with_.api, with_.clock, _nobody_else, VariableSchemas(), synced=with_.synced
+    )
 
 
 def _kubeadm_bootstrap(with_: Ingredients) -> list[Controller]:

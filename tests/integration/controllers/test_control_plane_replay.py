@@ -19,6 +19,7 @@ from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.crd.document import crd_document
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm import controllers as kubeadm
@@ -36,7 +37,9 @@ def build(around: Surroundings) -> Sequence[Controller]:
 
     algorithm = KeyAlgorithm.ECDSA_P256
     return [
-        *capi.controllers(around.workloads, around.api, around.clock, nobody_else, algorithm=algorithm),
+        *capi.controllers(
+            around.workloads, around.api, around.clock, nobody_else, VariableSchemas(), algorithm=algorithm
+        ),
         *kubeadm.bootstrap_controllers(around.workloads, around.api, around.clock, around.randomness, nobody_else),
         *kubeadm.control_plane_controllers(
             around.workloads, around.cloud.etcd_connect, around.api, around.clock, nobody_else

@@ -14,6 +14,7 @@ from ironbell.api.cluster import MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHE
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.kind import Collection
 from ironbell.apiserver.identity import ADMIN
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
@@ -33,7 +34,7 @@ def controllers(around: Surroundings) -> list[Controller]:
     """Those that `ironbell run` has."""
     workloads, api, clock = around.workloads, around.api, around.clock
     return [
-        *capi.controllers(workloads, api, clock, _nobody_else, algorithm=KeyAlgorithm.ECDSA_P256),
+        *capi.controllers(workloads, api, clock, _nobody_else, VariableSchemas(), algorithm=KeyAlgorithm.ECDSA_P256),
         *bootstrap_controllers(workloads, api, clock, around.randomness, _nobody_else),
         *control_plane_controllers(workloads, around.cloud.etcd_connect, api, clock, _nobody_else),
     ]

@@ -20,6 +20,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
@@ -117,7 +118,7 @@ async def site() -> AsyncIterator[Provider]:
         for kind in OWN:
             await provider.client.create(CUSTOM_RESOURCE_DEFINITION, definition(kind))
         workloads = Workloads(never, no_kubeconfig, clock=SystemClock(), randomness=SystemRandomness())
-        core = controllers(workloads, api, SystemClock(), lambda _name: None)
+        core = controllers(workloads, api, SystemClock(), lambda _name: None, VariableSchemas())
         life = asyncio.create_task(provider.live())
         async with workloads, running(api, *core):
             yield provider

@@ -28,6 +28,10 @@ from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import Mach
 from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
 from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
 from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi.topology.cluster import TopologyReconciler
+from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
+from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
+from ironbell.controllers.capi.topology.variables.schemas import Schemas
 from ironbell.kube.controller import Controller
 from ironbell.kube.feeds import spaced
 from ironbell.workload.access import Workloads
@@ -89,6 +93,29 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["delete", "patch"]},
         {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": ["get", "patch"]},
     ],
+    ClusterClassReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["clusterclasses", "clusterclasses/status"], "verbs": ["patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
+    ],
+    TopologyReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
+        {
+            "apiGroups": _CLUSTER,
+            "resources": ["machinedeployments", "machinehealthchecks", "machinepools"],
+            "verbs": ["create", "delete", "patch"],
+        },
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete", "patch"]},
+    ],
+    TopologyDeploymentReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["machinedeployments"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks"], "verbs": ["delete"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete"]},
+    ],
+    TopologyMachineSetReconciler.name: [
+        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete"]},
+    ],
 }
 """PolicyRules by the controller's name. `.../finalizers` is for owner references that block deletion."""
 
@@ -121,6 +148,7 @@ def controllers(
     api: Api,
     clock: Clock,
     api_of: Callable[[str], Api | None],
+    schemas: Schemas,
     *,
     algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048,
     synced: Synced = NOTHING_MORE,
@@ -132,6 +160,7 @@ def controllers(
         api: the manager's API, for those without an identity of their own.
         clock: for how long certificates are good, and when something was done.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
+        schemas: reads the schemas of a ClusterClass's variables.
         algorithm: of the keys in kubeconfigs that are made here.
         synced: labels and annotations of Machines that go to Nodes besides the usual ones.
     """
@@ -166,6 +195,10 @@ def controllers(
             api=api_of(MachinePoolReconciler.name),
             feeds=(workloads.feed,),
         ),
+        Controller(ClusterClassReconciler(), api=api_of(ClusterClassReconciler.name)),
+        Controller(TopologyReconciler(schemas), api=api_of(TopologyReconciler.name)),
+        Controller(TopologyDeploymentReconciler(), api=api_of(TopologyDeploymentReconciler.name)),
+        Controller(TopologyMachineSetReconciler(), api=api_of(TopologyMachineSetReconciler.name)),
         *_resource_sets(workloads, api, clock, api_of),
     ]
 

@@ -30,6 +30,7 @@ from ironbell.contract.owners import owner_reference
 from ironbell.contract.propagation import handed_over, metadata_change
 from ironbell.controllers.capi.machinedeployment.limits import ON_DELETE, Limits
 from ironbell.controllers.capi.machinedeployment.template import FOLLOWED_IN_PLACE, template_hash
+from ironbell.controllers.capi.topology.changes import ANNOTATION_APPLIED
 from ironbell.kube.decision import Fields, MergePatch, patch
 from ironbell.kube.patches import diff
 
@@ -41,6 +42,7 @@ _NOT_HANDED_ON: Final = frozenset(
         ANNOTATION_REVISION_HISTORY,
         ANNOTATION_DESIRED_REPLICAS,
         ANNOTATION_MAX_REPLICAS,
+        ANNOTATION_APPLIED,
     }
 )
 _TEMPLATE_FIELDS: Final = tuple(name for name in FOLLOWED_IN_PLACE if name not in ("clusterName", "providerID"))

@@ -1,0 +1,1 @@
+"""Managed topologies: Clusters whose objects are computed from a ClusterClass."""

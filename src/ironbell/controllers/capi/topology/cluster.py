@@ -1,0 +1,180 @@
+"""The controller of topologies: keeps a Cluster's objects as its class and its topology say.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/cluster_controller.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ironbell.api.cluster import (
+    CLUSTER,
+    CLUSTER_CLASS,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_POOL,
+)
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.clusterclass import ClusterClass
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.machinepool import MachinePool
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_TOPOLOGY_DEPLOYMENT_NAME
+from ironbell.api.meta import Resource
+from ironbell.contract.external import external_watch
+from ironbell.contract.paused import is_paused
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.topology import status
+from ironbell.controllers.capi.topology.computing import compute
+from ironbell.controllers.capi.topology.current import Current, read_current
+from ironbell.controllers.capi.topology.desired.model import Blueprint
+from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.indexes import DEPLOYMENTS, MACHINES, POOLS, class_key, is_owned
+from ironbell.controllers.capi.topology.reading import NotYetError, read_blueprint
+from ironbell.controllers.capi.topology.status import CLASS_NOT_RECONCILED, DELETING, FAILED, Said
+from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.controllers.capi.topology.writing import Writer
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Action, AnyKind, Decision, Key, do, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, DynamicWatch, Index, Watch, read_by
+
+TOPOLOGY_CONTROLLER = "capi-topology"
+"""Also the field manager of everything that a topology makes."""
+VARIABLES_READY = "VariablesReady"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A Cluster with all that its topology is computed from; or why that is not known."""
+
+    cluster: Cluster
+    blueprint: Blueprint | None = None
+    current: Current | None = None
+    trouble: Said | None = None
+    not_yet: str = ""
+
+
+def class_fault(class_: ClusterClass) -> str:
+    """Why a class cannot be used now; empty if it can."""
+    found = find_condition(class_.status.conditions, VARIABLES_READY)
+    if found is None or found.status == "False":
+        why = f": {found.message}" if found is not None and found.message else ""
+        return (
+            "ClusterClass is not successfully reconciled: status of VariablesReady condition on ClusterClass must be"
+            f' "True"{why}'
+        )
+    if class_.metadata.generation != class_.status.observed_generation:
+        return (
+            "ClusterClass is not successfully reconciled: ClusterClass.status.observedGeneration must be"
+            f" {class_.metadata.generation}, but is {class_.status.observed_generation}"
+        )
+    return ""
+
+
+def _of_cluster(obj: Resource, _cache: Cache) -> Iterable[Key]:
+    name = obj.metadata.labels.get(LABEL_CLUSTER_NAME)
+    return [(obj.metadata.namespace, name)] if name and is_owned(obj) else []
+
+
+def _spec_matters(old: Resource | None, new: Resource | None) -> bool:
+    if old is None or new is None:
+        return True
+    before, now = old.metadata, new.metadata
+    return (before.generation, before.labels, before.annotations, before.deletion_timestamp) != (
+        now.generation,
+        now.labels,
+        now.annotations,
+        now.deletion_timestamp,
+    )
+
+
+def _pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
+    if old is None or new is None:
+        return True
+    return _spec_matters(old, new) or old.status.versions != new.status.versions
+
+
+def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
+    return _machine_version(old) != _machine_version(new)
+
+
+def _machine_version(machine: Machine | None) -> tuple[object, ...]:
+    if machine is None or not is_owned(machine):
+        return ()
+    info = machine.status.node_info
+    kubelet = "" if info is None else info.kubelet_version
+    return (machine.metadata.labels.get(LABEL_TOPOLOGY_DEPLOYMENT_NAME), machine.spec.version, kubelet)
+
+
+class TopologyReconciler:
+    """Computes what a Cluster with a topology is to have, and writes what differs."""
+
+    name = TOPOLOGY_CONTROLLER
+    kind: AnyKind = CLUSTER
+    watches: Sequence[Watch[Any]] = (
+        read_by(CLUSTER_CLASS),
+        Watch(MACHINE_DEPLOYMENT, _of_cluster, _spec_matters),
+        Watch(MACHINE_POOL, _of_cluster, _pool_matters),
+        Watch(MACHINE_HEALTH_CHECK, _of_cluster, _spec_matters),
+        Watch(MACHINE, _of_cluster, _machine_matters),
+        DEFINITIONS,
+    )
+    indexes: Sequence[Index[Any]] = (DEPLOYMENTS, POOLS, MACHINES, BY_GROUP_KIND)
+    dynamic: Sequence[DynamicWatch] = (external_watch(CLUSTER),)
+
+    def __init__(self, schemas: Schemas) -> None:
+        """`schemas` reads the schemas of variables."""
+        self._schemas = schemas
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        cluster = cache.get(CLUSTER, *key)
+        if cluster is None or not cluster.spec.topology.class_ref.name:
+            return None
+        if _is_paused(cluster) or is_deleting(cluster):
+            return Observed(cluster)
+        class_ = cache.get(CLUSTER_CLASS, *class_key(cluster))
+        if class_ is None:
+            name = "/".join(class_key(cluster))
+            return Observed(cluster, trouble=Said(FAILED, f"failed to retrieve ClusterClass {name}: it does not exist"))
+        if fault := class_fault(class_):
+            return Observed(cluster, trouble=Said(CLASS_NOT_RECONCILED, fault))
+        try:
+            blueprint = read_blueprint(cache, class_)
+            return Observed(cluster, blueprint, read_current(cache, cluster, blueprint))
+        except NotYetError as error:
+            return Observed(cluster, not_yet=str(error))
+        except TopologyError as error:
+            return Observed(cluster, trouble=Said(FAILED, error.message))
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        cluster, blueprint, current = observed.cluster, observed.blueprint, observed.current
+        if _is_paused(cluster):
+            return _said(cluster, status.paused(cluster), now)
+        if is_deleting(cluster):
+            return _said(cluster, Said(DELETING, "Cluster is deleting"), now)
+        if observed.not_yet:
+            return wait("ObjectsNotListed", observed.not_yet)
+        if observed.trouble is not None or blueprint is None or current is None:
+            return _said(cluster, observed.trouble or Said(FAILED, "nothing is known of the class"), now)
+        try:
+            computed = compute(cluster, blueprint, current, self._schemas)
+            actions: list[Action] = list(Writer(cluster, blueprint, current, computed).all())
+        except TopologyError as error:
+            return _said(cluster, Said(FAILED, error.message), now)
+        said = status.of_versions(cluster, computed.versions, computed.desired.control_plane)
+        told = status.change(cluster, said, now, versions=computed.versions)
+        if said.is_true:
+            return do(*actions, told)
+        return wait(said.reason, said.message, *actions, told)
+
+
+def _is_paused(cluster: Cluster) -> bool:
+    return is_paused(cluster, cluster_paused=bool(cluster.spec.paused))
+
+
+def _said(cluster: Cluster, said: Said, now: datetime) -> Decision:
+    return wait(said.reason, said.message, status.change(cluster, said, now))

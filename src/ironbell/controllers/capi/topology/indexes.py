@@ -1,0 +1,55 @@
+"""Ways to find the objects of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import (
+    LABEL_CLUSTER_NAME,
+    LABEL_DEPLOYMENT_NAME,
+    LABEL_TOPOLOGY_DEPLOYMENT_NAME,
+    LABEL_TOPOLOGY_OWNED,
+)
+from ironbell.api.meta import Resource
+from ironbell.kube.reconciler import Index
+
+
+def joined(namespace: str, *names: str) -> str:
+    """An index value."""
+    return "/".join((namespace, *names))
+
+
+def is_owned(obj: Resource) -> bool:
+    """Whether a topology made the object."""
+    return LABEL_TOPOLOGY_OWNED in obj.metadata.labels
+
+
+def class_key(cluster: Cluster) -> tuple[str, str]:
+    """Where the Cluster's class is; an empty name if it has no topology."""
+    reference = cluster.spec.topology.class_ref
+    return (reference.namespace or cluster.metadata.namespace, reference.name)
+
+
+def _by_labels(*labels: str) -> Callable[[Resource], list[str]]:
+    def keys(obj: Resource) -> list[str]:
+        held = obj.metadata.labels
+        if not is_owned(obj) or any(not held.get(label) for label in labels):
+            return []
+        return [joined(obj.metadata.namespace, *(held[label] for label in labels))]
+
+    return keys
+
+
+def _class_keys(cluster: Cluster) -> list[str]:
+    namespace, name = class_key(cluster)
+    return [joined(namespace, name)] if name else []
+
+
+CLUSTERS_BY_CLASS: Final = Index(CLUSTER, "topology-class", _class_keys)
+DEPLOYMENTS: Final = Index(MACHINE_DEPLOYMENT, "topology-cluster", _by_labels(LABEL_CLUSTER_NAME))
+POOLS: Final = Index(MACHINE_POOL, "topology-cluster", _by_labels(LABEL_CLUSTER_NAME))
+MACHINES: Final = Index(MACHINE, "topology-deployment", _by_labels(LABEL_CLUSTER_NAME, LABEL_TOPOLOGY_DEPLOYMENT_NAME))
+MACHINE_SETS: Final = Index(MACHINE_SET, "topology-deployment", _by_labels(LABEL_DEPLOYMENT_NAME))

@@ -1,0 +1,120 @@
+"""Reading what a topology is computed from; what is not there is an error that says so, what is not known yet a wait.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/blueprint.go, current_state.go.
+"""
+
+from __future__ import annotations
+
+from ironbell.api.cluster.clusterclass import ClusterClass
+from ironbell.api.cluster.common import TemplateReference
+from ironbell.api.kind import Kind
+from ironbell.api.unstructured import Unstructured
+from ironbell.contract.external import External, State, look_up, look_up_version
+from ironbell.contract.references import Contracted, NoSuchKindError, Reference, resolve_version
+from ironbell.contract.templates import SUFFIX
+from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, WorkerTemplates
+from ironbell.controllers.capi.topology.errors import TopologyError
+from ironbell.controllers.capi.topology.indexes import is_owned
+from ironbell.kube.reconciler import Cache
+
+
+class NotYetError(Exception):
+    """Something is not known yet; the key comes back when it is."""
+
+
+def read_blueprint(cache: Cache, class_: ClusterClass) -> Blueprint:
+    """The class with its templates.
+
+    Raises:
+        NotYetError: templates of a kind have not been listed yet.
+        TopologyError: a template is missing.
+    """
+    spec = class_.spec
+    machine = spec.control_plane.machine_infrastructure.template_ref
+    contract = _made(cache, spec.control_plane.template_ref).contract
+    return Blueprint(
+        cluster_class=class_,
+        infrastructure_cluster=_template(
+            cache, class_, spec.infrastructure.template_ref, "infrastructure cluster template", is_made=True
+        ),
+        control_plane=_template(cache, class_, spec.control_plane.template_ref, "control plane template", is_made=True),
+        control_plane_contract=contract,
+        control_plane_machine=_template(cache, class_, machine, "control plane's machine template")
+        if machine.name
+        else None,
+        deployments={
+            one.class_: WorkerTemplates(
+                _template(cache, class_, one.bootstrap.template_ref, f"bootstrap config template of {one.class_}"),
+                _template(
+                    cache, class_, one.infrastructure.template_ref, f"infrastructure machine template of {one.class_}"
+                ),
+            )
+            for one in spec.workers.machine_deployments
+        },
+        pools={
+            one.class_: WorkerTemplates(
+                _template(
+                    cache,
+                    class_,
+                    one.bootstrap.template_ref,
+                    f"bootstrap config template of {one.class_}",
+                    is_made=True,
+                ),
+                _template(
+                    cache,
+                    class_,
+                    one.infrastructure.template_ref,
+                    f"infrastructure machine pool template of {one.class_}",
+                    is_made=True,
+                ),
+            )
+            for one in spec.workers.machine_pools
+        },
+    )
+
+
+def _template(
+    cache: Cache, class_: ClusterClass, reference: TemplateReference, what: str, *, is_made: bool = False
+) -> Template:
+    where = class_.metadata
+    external = look_up_version(cache, reference.api_version, reference.kind, where.namespace, reference.name)
+    if external.state is State.UNKNOWN:
+        raise NotYetError(str(external))
+    if not external.is_found:
+        name = f"ClusterClass {where.namespace}/{where.name}"
+        raise TopologyError(f"error reading the ClusterClass: failed to get {what} for {name}: {external}")
+    kind, obj = external.found
+    return Template(obj.body, kind, _made(cache, reference).kind if is_made else None)
+
+
+def _made(cache: Cache, reference: TemplateReference) -> Contracted:
+    group, _, version = reference.api_version.rpartition("/")
+    try:
+        return resolve_version(cache, group, version, reference.kind.removesuffix(SUFFIX))
+    except NoSuchKindError as error:
+        raise TopologyError(f"error reading the ClusterClass: {error.message}") from error
+
+
+def read_owned(
+    cache: Cache, reference: Reference, namespace: str, kind: Kind[Unstructured], *, needed: bool, by: str
+) -> External | None:
+    """An object of the topology, in the class's version where group and kind are the class's; None if it is missing
+    and not needed.
+
+    Raises:
+        NotYetError: objects of the kind have not been listed yet.
+        TopologyError: it is missing although it is needed, or somebody else's.
+    """
+    if (reference.api_group, reference.kind) == (kind.group, kind.kind):
+        external = look_up_version(cache, kind.api_version, kind.kind, namespace, reference.name)
+    else:
+        external = look_up(cache, reference, namespace)
+    if external.state is State.UNKNOWN:
+        raise NotYetError(str(external))
+    if external.obj is None:
+        if not needed:
+            return None
+        raise TopologyError(f"error reading current state of the Cluster topology: {external}")
+    if not is_owned(external.obj):
+        raise TopologyError(f"{external} referenced from {by} is not topology owned")
+    return external

@@ -1,0 +1,138 @@
+"""The controllers that take away templates which no MachineSet and no MachineDeployment uses any more.
+
+A finalizer of its own on each holds the object until its templates are gone, or are seen to be in use elsewhere.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/machineset, core/reconcilers/topology/machinedeployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machinedeployment import MachineDeployment
+from ironbell.api.cluster.machinehealthcheck import MachineHealthCheck
+from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.cluster.names import (
+    FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY,
+    FINALIZER_MACHINE_SET_TOPOLOGY,
+    LABEL_DEPLOYMENT_NAME,
+)
+from ironbell.contract.external import External, State, look_up
+from ironbell.contract.paused import is_paused
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
+from ironbell.controllers.capi.topology.indexes import MACHINE_SETS, is_owned, joined
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, delete, do, wait
+from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+
+_Workers: TypeAlias = MachineDeployment | MachineSet
+_RefId: TypeAlias = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A MachineDeployment or MachineSet of a topology, with its templates."""
+
+    obj: _Workers
+    cluster: Cluster | None
+    unused: tuple[External, ...] = ()
+    """Its templates that nothing else uses; only looked for while it is being deleted."""
+    health_check: MachineHealthCheck | None = None
+
+
+def _used(deployment: MachineDeployment | None, sets: Iterable[MachineSet]) -> set[_RefId]:
+    """Templates of those that stay."""
+    staying: list[_Workers] = [one for one in sets if not is_deleting(one)]
+    if deployment is not None and not is_deleting(deployment):
+        staying.append(deployment)
+    return {ref for one in staying for ref in _references(one)}
+
+
+def _references(obj: _Workers) -> list[_RefId]:
+    spec = obj.spec.template.spec
+    refs = (spec.bootstrap.config_ref, spec.infrastructure_ref)
+    return [(ref.api_group, ref.kind, ref.name) for ref in refs if ref.name]
+
+
+def _unused(cache: Cache, obj: _Workers, used: set[_RefId]) -> tuple[External, ...]:
+    spec = obj.spec.template.spec
+    refs = (spec.bootstrap.config_ref, spec.infrastructure_ref)
+    return tuple(
+        look_up(cache, ref, obj.metadata.namespace)
+        for ref in refs
+        if ref.name and (ref.api_group, ref.kind, ref.name) not in used
+    )
+
+
+def _decide(kind: AnyKind, observed: Observed, finalizer: str) -> Decision:
+    obj, cluster = observed.obj, observed.cluster
+    if added := add_finalizer(kind, obj, finalizer):
+        return do(added)
+    if is_paused(obj, cluster_paused=cluster is not None and bool(cluster.spec.paused)):
+        return wait("Paused", f"{kind.kind} or its Cluster is paused")
+    if not is_deleting(obj) or not has_finalizer(obj, finalizer):
+        return DONE
+    for template in observed.unused:
+        if template.state is State.UNKNOWN:
+            return wait("TemplateNotRead", str(template))
+    actions: list[Action | None] = [delete(*one.found) for one in observed.unused if one.is_found]
+    if observed.health_check is not None and not is_deleting(observed.health_check):
+        actions.append(delete(MACHINE_HEALTH_CHECK, observed.health_check))
+    return do(*actions, remove_finalizer(kind, obj, finalizer))
+
+
+class TopologyDeploymentReconciler:
+    """Takes away the templates and the health check of a MachineDeployment that goes."""
+
+    name = "capi-topology-machinedeployment"
+    kind: AnyKind = MACHINE_DEPLOYMENT
+    watches: Sequence[Watch[Any]] = (
+        read_by(CLUSTER),
+        read_by(MACHINE_SET, MACHINE_SETS),
+        read_by(MACHINE_HEALTH_CHECK),
+        DEFINITIONS,
+    )
+    indexes: Sequence[Index[Any]] = (MACHINE_SETS, BY_GROUP_KIND)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        deployment = cache.get(MACHINE_DEPLOYMENT, *key)
+        if deployment is None or not is_owned(deployment):
+            return None
+        cluster = cache.get(CLUSTER, key[0], deployment.spec.cluster_name)
+        if not is_deleting(deployment):
+            return Observed(deployment, cluster)
+        used = _used(None, cache.indexed(MACHINE_SETS, joined(*key)))
+        check = cache.get(MACHINE_HEALTH_CHECK, *key)
+        return Observed(deployment, cluster, _unused(cache, deployment, used), check)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        return _decide(MACHINE_DEPLOYMENT, observed, FINALIZER_MACHINE_DEPLOYMENT_TOPOLOGY)
+
+
+class TopologyMachineSetReconciler:
+    """Takes away the templates of a MachineSet that goes."""
+
+    name = "capi-topology-machineset"
+    kind: AnyKind = MACHINE_SET
+    watches: Sequence[Watch[Any]] = (read_by(CLUSTER), read_by(MACHINE_DEPLOYMENT), DEFINITIONS)
+    indexes: Sequence[Index[Any]] = (MACHINE_SETS, BY_GROUP_KIND)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        machine_set = cache.get(MACHINE_SET, *key)
+        if machine_set is None or not is_owned(machine_set):
+            return None
+        cluster = cache.get(CLUSTER, key[0], machine_set.spec.cluster_name)
+        if not is_deleting(machine_set):
+            return Observed(machine_set, cluster)
+        name = machine_set.metadata.labels.get(LABEL_DEPLOYMENT_NAME, "")
+        deployment = cache.get(MACHINE_DEPLOYMENT, key[0], name) if name else None
+        used = _used(deployment, cache.indexed(MACHINE_SETS, joined(key[0], name)) if name else ())
+        return Observed(machine_set, cluster, _unused(cache, machine_set, used))
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        return _decide(MACHINE_SET, observed, FINALIZER_MACHINE_SET_TOPOLOGY)

@@ -1,0 +1,1 @@
+"""Variables of a ClusterClass: definitions, values, and those that every topology has."""

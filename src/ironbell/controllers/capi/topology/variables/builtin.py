@@ -1,0 +1,100 @@
+"""The variable `builtin`: what the class's patches may know of the cluster and its parts.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/patches/variables/variables.go,
+api/runtime/hooks/v1alpha1/topologymutation_variable_types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import ANNOTATION_CONVERSION_DATA
+from ironbell.controllers.capi.topology.desired.model import Worker
+from ironbell.controllers.capi.topology.plain import MISSING, find, metadata_of, name_of
+from ironbell.kube.decision import Fields
+
+BUILTIN: Final = "builtin"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+NOT_TOLD: Final = (LAST_APPLIED, ANNOTATION_CONVERSION_DATA)
+
+
+def of_cluster(cluster: Cluster, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fields:
+    """What is known of the Cluster; labels and annotations are those it is to have."""
+    meta, spec = cluster.metadata, cluster.spec
+    topology, network = spec.topology, spec.cluster_network
+    class_name, class_namespace = topology.class_ref.name, topology.class_ref.namespace or meta.namespace
+    known_network = {
+        "serviceDomain": network.service_domain,
+        "services": list(network.services.cidr_blocks),
+        "pods": list(network.pods.cidr_blocks),
+    }
+    return {
+        "cluster": _known(
+            {
+                "name": meta.name,
+                "namespace": meta.namespace,
+                "uid": meta.uid,
+                "metadata": _metadata(labels, annotations),
+                "topology": {
+                    "version": topology.version,
+                    "class": class_name,
+                    "classNamespace": class_namespace,
+                    "classRef": {"name": class_name, "namespace": class_namespace},
+                },
+                "network": _known(known_network),
+            }
+        )
+    }
+
+
+def of_control_plane(obj: Fields, machine_template: Fields | None, *, replicas: int | None) -> Fields:
+    """What is known of the control plane."""
+    return {
+        "controlPlane": _known(
+            {
+                "version": _at(obj, "spec", "version"),
+                "metadata": _metadata(metadata_of(obj, "labels"), metadata_of(obj, "annotations")),
+                "name": name_of(obj),
+                "replicas": replicas,
+                "machineTemplate": None
+                if machine_template is None
+                else {"infrastructureRef": {"name": name_of(machine_template)}},
+            }
+        )
+    }
+
+
+def of_worker(name: str, worker: Worker) -> Fields:
+    """What is known of a MachineDeployment (`name` is machineDeployment) or MachinePool (machinePool)."""
+    obj = worker.obj
+    return {
+        name: _known(
+            {
+                "version": _at(obj, "spec", "template", "spec", "version"),
+                "metadata": _metadata(metadata_of(obj, "labels"), metadata_of(obj, "annotations")),
+                "class": worker.class_name,
+                "name": worker.name,
+                "topologyName": worker.topology_name,
+                "replicas": _at(obj, "spec", "replicas"),
+                "bootstrap": {"configRef": {"name": name_of(worker.bootstrap)}},
+                "infrastructureRef": {"name": name_of(worker.infrastructure)},
+            }
+        )
+    }
+
+
+def _at(obj: Fields, *path: str) -> Any:
+    found = find(obj, path)
+    return None if found is MISSING else found
+
+
+def _metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fields:
+    told = {name: value for name, value in annotations.items() if name not in NOT_TOLD}
+    return _known({"labels": dict(labels), "annotations": told})
+
+
+def _known(fields: Fields) -> Fields:
+    """Without what says nothing; numbers stay, zero too."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
