@@ -1,0 +1,107 @@
+"""A topology on the embedded API: schemas, server-side apply and garbage collection accept what its controller does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ironbell.api import bootstrap, controlplane
+from ironbell.api.client import ListOptions
+from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT
+from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
+from ironbell.api.kind import Kind
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.direct import DirectApi
+from ironbell.apiserver.identity import ADMIN
+from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.base.clock import SystemClock
+from ironbell.base.randomness import SystemRandomness
+from ironbell.codec.cel import compile_rule
+from ironbell.kube.client import Client
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.controller import Controller
+from ironbell.kube.testing import running
+from support.topologies import (
+    CLASSES,
+    CONTRACT,
+    DEV_MACHINE_TEMPLATE,
+    NAMESPACE,
+    PLANE,
+    PROVIDED,
+    TOPOLOGY,
+    small_class,
+    small_cluster,
+)
+
+
+def definition(kind: Kind[Any]) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"plural": kind.plural, "singular": kind.kind.lower(), "kind": kind.kind, "listKind": f"{kind.kind}List"}
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    return {
+        "metadata": {"name": f"{kind.plural}.{kind.group}", "labels": CONTRACT},
+        "spec": {"group": kind.group, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+async def all_of(api: DirectApi, kind: Kind[Any]) -> list[Any]:
+    page = await api.list(kind.collection, "", ListOptions())
+    return [kind.decode(body) for body in page.items]
+
+
+async def reconciled(api: DirectApi, generation: int) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            [cluster] = await all_of(api, CLUSTER)
+            found = find_condition(cluster.status.conditions, "TopologyReconciled")
+            if found is not None and found.status == "True" and found.observed_generation >= generation:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_a_topology_is_made_changed_and_comes_to_rest() -> None:
+    kinds = ClusterKinds()
+    opened = ApiServer.open(
+        None,
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        compile_rule=compile_rule,
+        conversions=kinds.conversions,
+    )
+    async with opened as server:
+        kinds.join(server)
+        await kinds.define(server)
+        api = DirectApi(server.context, ADMIN)
+        client = Client(api)
+        ours = {kind.kind for package in (bootstrap, controlplane) for kind in package.KINDS}
+        by_name: dict[str, Any] = {kind.kind: kind for kind in (CLUSTER, CLUSTER_CLASS, *PROVIDED)}
+        for kind in PROVIDED:
+            if kind.kind not in ours:
+                await client.create(CUSTOM_RESOURCE_DEFINITION, definition(kind))
+        class_objects = small_class(
+            variables=[{"name": "region", "required": True, "schema": {"openAPIV3Schema": {"type": "string"}}}]
+        )
+        cluster = small_cluster(variables=[{"name": "region", "value": "north"}])
+        for body in (*class_objects, cluster):
+            metadata = {"namespace": NAMESPACE, **body["metadata"]}
+            await client.create(by_name[body["kind"]], {**body, "metadata": metadata})
+        async with running(api, Controller(CLASSES), Controller(TOPOLOGY)):
+            await reconciled(api, 1)
+            [deployment] = await all_of(api, MACHINE_DEPLOYMENT)
+            [plane] = await all_of(api, PLANE)
+            assert deployment.spec.replicas == 2
+            assert plane.body["spec"]["replicas"] == 3
+            body = {"spec": {"topology": {"controlPlane": {"replicas": 5}}}}
+            changed = await client.merge_patch(CLUSTER, NAMESPACE, "prod", body=body)
+            await reconciled(api, changed.metadata.generation)
+            async with asyncio.timeout(20):
+                while (await all_of(api, PLANE))[0].body["spec"]["replicas"] != 5:
+                    await asyncio.sleep(0.02)
+            templates = {one.metadata.name for one in await all_of(api, DEV_MACHINE_TEMPLATE)}
+            assert len(templates) == 4
