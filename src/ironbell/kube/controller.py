@@ -92,6 +92,7 @@ class RunningController:
             self._readers,
             mappings=[self._mapped("looked-up object", watch.keys) for watch in getattr(reconciler, "dynamic", ())],
             add=self.queue.add,
+            gather=self._gather,
         )
         self._view = View(
             around.informers,
@@ -101,6 +102,7 @@ class RunningController:
             readers=self._readers,
             dynamic=reads,
         )
+        self._dynamic_delay_s: float = getattr(reconciler, "dynamic_delay_s", 0.0)
         self._unfeed: list[Callable[[], None]] = []
         self._executor = Executor(controller.api or around.api, self.name, self._perform, around.emit)
         self._behind: dict[Key, Written] = {}
@@ -157,6 +159,9 @@ class RunningController:
 
     def _own_changed(self, old: Any, new: Any) -> None:
         self.queue.add((old if new is None else new).key)
+
+    def _gather(self, key: Key) -> None:
+        self.queue.add_spaced(key, self._dynamic_delay_s)
 
     def _mapped(
         self,

@@ -115,13 +115,20 @@ class DynamicReads:
     """What one controller looks up: it is told of changes for the sake of keys that read, and of its own mappings."""
 
     def __init__(
-        self, informers: DynamicInformers, readers: Readers, *, mappings: Sequence[Mapping], add: Callable[[Key], None]
+        self,
+        informers: DynamicInformers,
+        readers: Readers,
+        *,
+        mappings: Sequence[Mapping],
+        add: Callable[[Key], None],
+        gather: Callable[[Key], None],
     ) -> None:
-        """`add` brings a key back; `mappings` are told of every change of any object."""
+        """`add` brings a key back at once, `gather` perhaps later; `mappings` are told of every change of an object."""
         self._informers = informers
         self._readers = readers
         self._mappings = mappings
         self._add = add
+        self._gather = gather
         # Weak, so that what an ended informer held goes with it.
         self._known: WeakValueDictionary[Collection, Informer[Unstructured]] = WeakValueDictionary()
         self._waiting: dict[Collection, dict[Key, None]] = {}
@@ -163,7 +170,7 @@ class DynamicReads:
                 return
             if informer.has_synced:  # else all who look are waiting for that
                 for key in self._readers.of(where, obj.key):
-                    self._add(key)
+                    self._gather(key)
             for mapping in self._mappings:
                 mapping(old, new)
 

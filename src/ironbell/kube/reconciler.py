@@ -6,8 +6,8 @@ runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the
 
 Every kind that `observe` reads is the reconciler's own `kind` or one of its `watches`: nothing polls for what can be
 watched. Reading another kind raises `UndeclaredKindError`. Kinds that only the objects name, such as those of an
-infrastructure provider, are read with `Cache.dynamic`; a reconciler may have an attribute `dynamic`, a sequence of
-`DynamicWatch`.
+infrastructure provider, are read with `Cache.dynamic`. A reconciler may have an attribute `dynamic`, a sequence of
+`DynamicWatch`, and `dynamic_delay_s`, which is for changes of looked-up objects what `Watch.delay_s` is for others.
 
 Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
 """

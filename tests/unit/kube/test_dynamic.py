@@ -274,3 +274,24 @@ def test_readers_know_what_was_read_last() -> None:
     readers.begin(("", "k"))
     readers.end()
     assert list(readers.of_kind(where)) == []
+
+
+async def test_changes_of_looked_up_objects_are_gathered_where_that_is_asked_for() -> None:
+    class Patient(FollowerReconciler):
+        dynamic_delay_s = 10.0
+
+    api, reconciler = Api(), Patient()
+    await api.define("v1beta1")
+    await api.add("s1", "0")
+    await api.follow("f", "s1")
+    async with running(api, reconciler) as manager:
+        await until(api.sees("f", "v1beta1 0"))
+        await until(lambda: manager.is_idle)
+        before = reconciler.observed["f"]
+        for number in range(1, 101):
+            await api.resize("s1", str(number))
+            await asyncio.sleep(0.05)
+        await until(api.sees("f", "v1beta1 100"))
+        await until(lambda: manager.is_idle)
+    # once for all of them, and once for what that wrote
+    assert reconciler.observed["f"] - before <= 3

@@ -68,6 +68,8 @@ class ClusterReconciler:
         read_by(SECRET_METADATA),
         DEFINITIONS,
     )
+    dynamic_delay_s = 0.5 * ROLL_UP_S
+    """A control plane tells much of its progress, and what matters for the Cluster comes last."""
     indexes: Sequence[Index[Any]] = (
         MACHINES_OF_CLUSTER,
         MACHINE_SETS_OF_CLUSTER,
