@@ -110,7 +110,7 @@ def cluster_documents(
                 "machineTemplate": {
                     "spec": {
                         "infrastructureRef": reference(infrastructure, "DevMachineTemplate", "-control-plane"),
-                        "deletion": {"nodeDrainTimeoutSeconds": 600, "nodeDeletionTimeoutSeconds": 10},
+                        "deletion": {"nodeDrainTimeoutSeconds": 600, "nodeDeletionTimeoutSeconds": 0},
                     }
                 },
                 "kubeadmConfigSpec": {"clusterConfiguration": {"encryptionAlgorithm": algorithm}},
@@ -131,7 +131,7 @@ def cluster_documents(
                         "version": version,
                         "bootstrap": {"configRef": reference(bootstrap_group, "KubeadmConfigTemplate", "-md-0")},
                         "infrastructureRef": reference(infrastructure, "DevMachineTemplate", "-md-0"),
-                        "deletion": {"nodeDrainTimeoutSeconds": 600, "nodeDeletionTimeoutSeconds": 10},
+                        "deletion": {"nodeDrainTimeoutSeconds": 600, "nodeDeletionTimeoutSeconds": 0},
                     },
                 },
             },
