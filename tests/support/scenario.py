@@ -12,9 +12,10 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.node import NODE
 from ironbell.api.core.secret import SECRET
+from ironbell.base.errors import IronbellError
 from ironbell.lab.sim.host import HostFault, HostPlan
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE
-from ironbell.lab.sim.replay import NotReachedError, ReplaySite
+from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import NAMESPACE, cluster_documents, site
 from support.invariants import Invariants
@@ -68,7 +69,7 @@ class Scenario:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
             try:
                 runner.run(self._live())
-            except (AssertionError, NotReachedError) as error:
+            except (AssertionError, IronbellError) as error:
                 story = "\n  ".join(self.story)
                 raise AssertionError(f"seed {self.seed}: {error}\nstory:\n  {story}") from error
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from typing import Any
 
 import pytest
+import structlog
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
@@ -154,12 +160,27 @@ def test_a_seed_gives_the_same_run_again() -> None:
     assert len(first) > 50
 
 
+def live(seed: int, changes: int) -> str:
+    """Live one life; what went wrong in it."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        Scenario(seed, changes).run()
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def lives(seeds: int, changes: int) -> None:
+    """Live all of them, on all processors."""
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+        failures = [failure for failure in pool.map(live, range(seeds), repeat(changes)) if failure]
+    assert not failures, "\n\n".join(failures)
+
+
 def test_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
-    for seed in range(SEEDS):
-        Scenario(seed).run()
+    lives(SEEDS, 1)
 
 
 @pytest.mark.soak
 def test_many_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
-    for seed in range(MANY_SEEDS):
-        Scenario(seed, changes=4).run()
+    lives(MANY_SEEDS, 4)
