@@ -7,6 +7,7 @@ from typing import Final
 from ironbell.contract.admission import Admission
 from ironbell.controllers.capi.admission import (
     cluster,
+    clusterclass,
     clusterresourceset,
     machine,
     machinedeployment,
@@ -18,6 +19,7 @@ from ironbell.controllers.capi.admission import (
 
 ADMISSIONS: Final[tuple[Admission, ...]] = (
     cluster.ADMISSION,
+    clusterclass.ADMISSION,
     machine.ADMISSION,
     machineset.ADMISSION,
     machinedeployment.ADMISSION,

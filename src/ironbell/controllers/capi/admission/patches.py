@@ -1,0 +1,128 @@
+"""Patches of a ClusterClass as they are written.
+
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission/patch_validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ironbell.contract.admission import FieldProblem, forbidden, invalid, not_supported, required
+from ironbell.controllers.capi.admission.checks import at
+from ironbell.controllers.capi.topology.patches.items import is_named
+from ironbell.controllers.capi.topology.patches.rendering import template_fault
+from ironbell.kube.decision import Fields
+
+_OPERATIONS: Final = ("add", "remove", "replace")
+_NAME: Final = re.compile(r"[^.\[]*")
+
+
+def patch_problems(spec: Fields) -> Iterator[FieldProblem]:
+    """What is wrong with the patches of a class."""
+    variables = {str(at(one, "name")) for one in at(spec, "variables") or ()} | {"builtin"}
+    seen: set[str] = set()
+    for number, patch in enumerate(at(spec, "patches") or ()):
+        path, name = f"spec.patches[{number}]", str(at(patch, "name") or "")
+        if name == "inline":
+            yield required(f"{path}.name", '"inline" can not be used as the name of a patch')
+        if name in seen:
+            detail = f'patch names must be unique. Patch with name "{name}" is defined more than once'
+            yield invalid(f"{path}.name", name, detail)
+        seen.add(name)
+        yield from _one(patch, spec, variables, path)
+
+
+def _one(patch: Any, spec: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
+    condition = str(at(patch, "enabledIf") or "")
+    if condition and (fault := template_fault(condition)):
+        yield invalid(f"{path}.enabledIf", condition, f"template can not be parsed: {fault}")
+    definitions, external = at(patch, "definitions"), at(patch, "external")
+    if external is not None:
+        yield forbidden(f"{path}.external", "runtime extensions are not supported; use definitions")
+    elif definitions is None:
+        yield required(path, "one of definitions or external must be defined")
+    for number, definition in enumerate(definitions or ()):
+        where = f"{path}.definitions[{number}]"
+        yield from _selector_problems(at(definition, "selector") or {}, spec, f"{where}.selector")
+        for place, operation in enumerate(at(definition, "jsonPatches") or ()):
+            yield from _operation_problems(operation, variables, f"{where}.jsonPatches[{place}]")
+
+
+def _operation_problems(operation: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
+    op, target = operation.get("op"), str(operation.get("path") or "")
+    if op not in _OPERATIONS:
+        yield not_supported(f"{path}.op", op, _OPERATIONS)
+    if not target.startswith("/spec"):
+        yield invalid(f"{path}.path", target, 'jsonPatch path must start with "/spec"')
+    steps = target.split("/")
+    for number, step in enumerate(steps):
+        if step.isdecimal() or step == "-":
+            if op != "add":
+                yield invalid(f"{path}.path", target, "element access in array is supported only for add operations")
+            elif step not in ("0", "-") or number != len(steps) - 1:
+                detail = 'only "0" (prepend) and "-" (append) are supported as index, and only at the end'
+                yield invalid(f"{path}.path", target, detail)
+    if op in ("add", "replace"):
+        yield from _value_problems(operation, variables, path)
+
+
+def _value_problems(operation: Fields, variables: set[str], path: str) -> Iterator[FieldProblem]:
+    source, has_value = operation.get("valueFrom"), operation.get("value") is not None
+    if has_value == (source is not None):
+        detail = "can not define both value and valueFrom" if has_value else "must define one of value or valueFrom"
+        yield invalid(path, operation, f"jsonPatch {detail}")
+    if source is None:
+        return
+    template, variable = str(at(source, "template") or ""), str(at(source, "variable") or "")
+    if bool(template) == bool(variable):
+        detail = "can not set both template and variable" if template else "must set either template or variable"
+        yield invalid(f"{path}.valueFrom", source, f"valueFrom {detail}")
+    if template and (fault := template_fault(template)):
+        yield invalid(f"{path}.valueFrom.template", template, f"template can not be parsed: {fault}")
+    found = _NAME.match(variable)
+    if variable and (found is None or found[0] not in variables):
+        detail = f"variable with name {variable} cannot be found"
+        yield invalid(f"{path}.valueFrom.variable", variable, detail)
+
+
+def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[FieldProblem]:
+    wanted = at(selector, "matchResources") or {}
+    names = {kind: at(wanted, f"{kind}Class", "names") or [] for kind in ("machineDeployment", "machinePool")}
+    if not (wanted.get("infrastructureCluster") or wanted.get("controlPlane") or any(names.values())):
+        yield invalid(path, selector, "no selector enabled")
+        return
+    infrastructure = at(spec, "infrastructure", "templateRef")
+    if wanted.get("infrastructureCluster") and not _means(selector, infrastructure):
+        detail = "selector is enabled but does not match the infrastructure ref"
+        yield invalid(f"{path}.matchResources.infrastructureCluster", True, detail)
+    plane = (
+        at(spec, "controlPlane", "templateRef"),
+        at(spec, "controlPlane", "machineInfrastructure", "templateRef"),
+    )
+    if wanted.get("controlPlane") and not any(_means(selector, one) for one in plane):
+        detail = "selector is enabled but matches neither the controlPlane ref nor its machineInfrastructure ref"
+        yield invalid(f"{path}.matchResources.controlPlane", True, detail)
+    for kind, wanted_names in names.items():
+        for number, name in enumerate(wanted_names):
+            where = f"{path}.matchResources.{kind}Class.names[{number}]"
+            yield from _name_problems(str(name), where)
+            if not any(
+                is_named(str(at(one, "class")), [str(name)])
+                and any(_means(selector, at(one, part, "templateRef")) for part in ("bootstrap", "infrastructure"))
+                for one in at(spec, "workers", f"{kind}s") or ()
+            ):
+                detail = "selector is enabled but matches neither the bootstrap nor the infrastructure ref of a class"
+                yield invalid(where, name, detail)
+
+
+def _name_problems(name: str, path: str) -> Iterator[FieldProblem]:
+    if name.count("*") > 1:
+        yield invalid(path, name, 'selector can at most contain a single "*" rune')
+    elif "*" in name[1:-1]:
+        yield invalid(path, name, '"*" rune can only appear at the beginning, or ending of the selector')
+
+
+def _means(selector: Fields, reference: Any) -> bool:
+    return (at(reference, "kind"), at(reference, "apiVersion")) == (selector.get("kind"), selector.get("apiVersion"))
