@@ -1,6 +1,7 @@
 """The etcd of a simulated cluster: who is a member, who runs, who leads; and connections to it.
 
-Source: etcd-io/etcd: server/etcdserver (membership changes need a quorum of the old members).
+Source: etcd-io/etcd: server/etcdserver (membership changes need a quorum of the old members;
+`mayRemoveMember` of server.go: and, as `--strict-reconfig-check` is on, one of the new).
 """
 
 from __future__ import annotations
@@ -90,12 +91,14 @@ class EtcdCluster:
         """Take a member out.
 
         Raises:
-            EtcdError: it is none, or there is no quorum.
+            EtcdError: it is none, there is no quorum, or too few of those that run would be left.
         """
         if not self.has_quorum:
             raise EtcdError("etcdserver: no leader")
         if number not in self._members:
             raise EtcdError("etcdserver: member not found")
+        if self._members[number].running and len(self.running) - 1 < 1 + (len(self._members) - 1) // 2:
+            raise EtcdError("etcdserver: unhealthy cluster")
         del self._members[number]
         self._elect()
 

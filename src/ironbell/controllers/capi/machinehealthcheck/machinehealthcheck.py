@@ -97,7 +97,13 @@ def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datet
             change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
             why = error.message if error is not None else "the Nodes of the cluster are asked for"
             return wait("NodesNotKnown", why, belongs, change, needs=needs)
+        # All Nodes are read now and then, and a Machine may have got its Node since: each that is missed is asked for.
+        needs += [Need(one, PUSHED_S) for one in observed.missing]
+        if any(fact is None or fact.at is None or fact.error is not None for fact in observed.missing.values()):
+            change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
+            return wait("NodesNotKnown", "Nodes that seem to be gone are asked for", belongs, change, needs=needs)
     nodes = {node.name: node for node in (observed.nodes.value if observed.nodes else None) or ()}
+    nodes |= {fact.value.name: fact.value for fact in observed.missing.values() if fact is not None and fact.value}
     targets = [Target(machine, nodes.get(machine.status.node_ref.name)) for machine in observed.machines]
     judge = Judge.of(cluster, check.spec.checks, now)
     result = _Result(tuple((one, judge.verdict(one)) for one in targets))

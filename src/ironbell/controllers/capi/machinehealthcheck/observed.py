@@ -25,7 +25,7 @@ from ironbell.controllers.capi.indexes import MACHINES_OF_CLUSTER, cluster_key
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
-from ironbell.workload.questions import AllNodes, NodeView
+from ironbell.workload.questions import AllNodes, NodeByName, NodeView
 
 SPACING_S: Final = 2.0
 """So far apart are two looks at all Machines of a check, however many of them change."""
@@ -51,6 +51,8 @@ class Observed:
     cluster: Cluster | None
     machines: tuple[Machine, ...] = ()
     nodes: Fact[tuple[NodeView, ...]] | None = None
+    missing: Mapping[NodeByName, Fact[NodeView | None] | None] = field(default_factory=dict)
+    """Nodes that Machines have and that `nodes` does not show: they may be gone, or newer than it."""
     remediation: Remediation | None = None
     """None if the Machines' owners do it."""
     problem: str = ""
@@ -74,7 +76,18 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         if selector.matches(machine.metadata.labels) and not _is_left_alone(machine)
     )
     nodes = cache.fact(AllNodes((namespace, name)))
-    return Observed(check, cluster, machines, nodes, _remediation(cache, check, machines))
+    missing = {asked: cache.fact(asked) for asked in _missing((namespace, name), machines, nodes)}
+    return Observed(check, cluster, machines, nodes, missing, _remediation(cache, check, machines))
+
+
+def _missing(
+    cluster: Key, machines: Sequence[Machine], nodes: Fact[tuple[NodeView, ...]] | None
+) -> Sequence[NodeByName]:
+    if nodes is None or nodes.value is None:
+        return ()
+    shown = {node.name for node in nodes.value}
+    names = {machine.status.node_ref.name for machine in machines} - shown - {""}
+    return [NodeByName(cluster, name) for name in sorted(names)]
 
 
 def _is_left_alone(machine: Machine) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE, Machine
@@ -20,7 +20,7 @@ from ironbell.kube.decision import Fields
 from ironbell.kube.testing import World
 from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.access import NotConnected
-from ironbell.workload.questions import AllNodes, NodeView
+from ironbell.workload.questions import AllNodes, NodeByName, NodeView
 from support.machines import NODE_FINE
 
 REBOOT = dynamic_kind("remediation.example.io", "v1", "Reboot", "reboots")
@@ -35,12 +35,20 @@ class Nodes:
 
     views: dict[str, NodeView] = field(default_factory=dict)
     connected: bool = True
+    unseen: set[str] = field(default_factory=set)
+    """Those that came after all of them were read."""
 
 
 def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
     if not world.outside.connected:
         raise NotConnected(("ns", "c"), last_error="timed out")
-    return tuple(world.outside.views.values())
+    return tuple(view for name, view in world.outside.views.items() if name not in world.outside.unseen)
+
+
+def node_by_name(world: World, question: NodeByName) -> NodeView | None:
+    if not world.outside.connected:
+        raise NotConnected(("ns", "c"), last_error="timed out")
+    return cast("NodeView | None", world.outside.views.get(question.name))
 
 
 def since(kind: str, status: str = "True") -> Fields:
@@ -50,7 +58,7 @@ def since(kind: str, status: str = "True") -> Fields:
 
 
 def world_with(machines: int, *, spec: Fields | None = None, cluster: Fields | None = None) -> World:
-    world = World(outside=Nodes(), askers={AllNodes: all_nodes})
+    world = World(outside=Nodes(), askers={AllNodes: all_nodes, NodeByName: node_by_name})
     for kind in (REBOOT, REBOOT_TEMPLATE):
         world.define(kind, {"cluster.x-k8s.io/v1beta2": "v1"})
     status = {"conditions": [since("ControlPlaneInitialized"), since("InfrastructureReady")]}
@@ -103,6 +111,19 @@ def older(obj: Machine | MachineHealthCheck) -> Sequence[tuple[str, str, str, st
     assert deprecated is not None
     assert deprecated.v1beta1 is not None
     return [(one.type, one.status, one.severity, one.reason) for one in deprecated.v1beta1.conditions]
+
+
+def test_a_node_that_came_after_all_were_read_is_not_gone() -> None:
+    world = world_with(3)
+    world.outside.unseen = {"m0"}
+    check = settle(world)
+    assert check.status.current_healthy == 3
+    assert told(world, "HealthCheckSucceeded", "m0") == told(world, "HealthCheckSucceeded", "m1")
+    del world.outside.views["m0"]
+    settle(world)
+    found = told(world, "HealthCheckSucceeded", "m0")
+    assert found is not None
+    assert found[:2] == ("False", "NodeDeleted")
 
 
 def test_healthy_machines_are_marked_and_counted() -> None:
