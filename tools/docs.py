@@ -40,7 +40,7 @@ All errors are one line on standard error, without a traceback. Exit statuses: 0
 2 the command line is wrong. `ironbell template render` ends with 1 where nothing could be rendered, and with 2 where
 the text is no valid workflow, which is printed all the same.
 
-Commands that talk to an API (`get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
+Commands that talk to an API (`cluster`, `get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
 `~/.kube/config`.
 """
 KINDS_HEAD = """\

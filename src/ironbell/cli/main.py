@@ -23,6 +23,7 @@ COMMANDS = {
     "get": ("ironbell.cli.get", "get", "Show objects as a table."),
     "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),
     "why": ("ironbell.cli.why", "why", "Tell why an object waits or failed."),
+    "cluster": ("ironbell.cli.cluster.commands", "cluster", "Kubernetes clusters on machines."),
     "template": ("ironbell.cli.template", "template", "Render workflow templates."),
     "crds": ("ironbell.cli.crds", "crds", "Print CustomResourceDefinitions."),
     "lab": ("ironbell.cli.lab", "lab", "Virtual bare metal."),

@@ -1,0 +1,1 @@
+"""`ironbell cluster`: whole clusters of Cluster API, on any API that has it."""

@@ -1,0 +1,247 @@
+"""The commands of `ironbell cluster`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ironbell.cli.session import SECONDS, api_options, connected, run
+from ironbell.cli.terminal import one_line
+
+_NAMESPACE = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
+_TIMEOUT = click.option("--timeout", type=SECONDS, default="30m", show_default=True, help="How long to wait.")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _wait(*, default: bool) -> Callable[[F], F]:
+    return click.option("--wait/--no-wait", default=default, show_default=True, help="Wait until it is done.")
+
+
+def _values(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    """Several `NAME=VALUE`; the last of a name counts."""
+    result: dict[str, str] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", ctx=context, param=parameter)
+        result[name] = value
+    return result
+
+
+@click.group()
+def cluster() -> None:
+    """Kubernetes clusters on machines, by Cluster API."""
+
+
+@cluster.command()
+@click.argument("name")
+@click.option(
+    "--from", "source", metavar="FILE", type=click.Path(allow_dash=True), required=True, help="Template; - reads stdin."
+)
+@click.option("--kubernetes-version", help="KUBERNETES_VERSION of the template.")
+@click.option("--control-planes", type=click.IntRange(min=1), help="CONTROL_PLANE_MACHINE_COUNT of the template.")
+@click.option("--workers", type=click.IntRange(min=0), help="WORKER_MACHINE_COUNT of the template.")
+@click.option("--set", "values", metavar="VAR=VALUE", multiple=True, callback=_values, help="Any variable.")
+@click.option("--list-variables", is_flag=True, help="Print the template's variables, and create nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
+@_wait(default=False)
+@_TIMEOUT
+@_NAMESPACE
+@api_options
+def create(name: str, source: str, values: dict[str, str], list_variables: bool, dry_run: bool, **options: Any) -> None:
+    """Create the cluster NAME from a template in clusterctl's form.
+
+    Variables are given by --set, by the options here, and by the environment; the first of these counts.
+    """
+    from ironbell.cli.cluster.rendering import built_in, objects_of
+    from ironbell.codec.envsubst import variables
+    from ironbell.codec.goyaml import dump
+
+    namespace = options["namespace"]
+    with click.open_file(source, encoding="utf-8") as file:
+        text = file.read()
+    if list_variables:
+        for variable, default in variables(text).items():
+            click.echo(variable if default is None else f"{variable} (default: {one_line(default)})")
+        return
+    given = {name: options[name] for name in ("kubernetes_version", "control_planes", "workers")}
+    defaults = {"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "0"}
+    built = built_in(name, namespace, **given)
+    objects = objects_of(text, {**defaults, **os.environ, **built, **values}, source=source)
+    if dry_run:
+        click.echo("---\n".join(dump(found) for found in objects), nl=False)
+        return
+    run(_create(name, objects, **options))
+
+
+async def _create(
+    name: str,
+    objects: list[dict[str, Any]],
+    *,
+    namespace: str,
+    wait: bool,
+    timeout: float,
+    kubeconfig: Path | None,
+    context: str,
+    **_given: Any,
+) -> None:
+    from ironbell.cli.cluster import operations
+
+    async with connected(kubeconfig, context) as api:
+        await operations.create(api, namespace, objects)
+        if wait:
+            await operations.wait_settled(api, namespace, name, what=f"Cluster {namespace}/{name}", timeout_s=timeout)
+            click.echo(f"Cluster {namespace}/{name} is available", err=True)
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@click.option("--grouping/--no-grouping", default=True, show_default=True, help="Machines in one state as one line.")
+@_NAMESPACE
+@api_options
+def describe(name: str, output: str, grouping: bool, **where: Any) -> None:
+    """Show the cluster NAME as a tree: what is there, and what it waits for."""
+    import msgspec
+
+    from ironbell.base.clock import SystemClock
+    from ironbell.cli.cluster import tree
+
+    root = tree.tree(run(_read(name, with_parts=True, **where)), grouping=grouping)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(root.plain()), indent=2).decode())
+    else:
+        click.echo(tree.text(root, SystemClock().now()), nl=False)
+
+
+async def _read(name: str, *, namespace: str, kubeconfig: Path | None, context: str, with_parts: bool = False) -> Any:
+    from ironbell.cli.cluster.snapshot import read
+
+    async with connected(kubeconfig, context) as api:
+        return await read(api, namespace, name, with_parts=with_parts)
+
+
+@cluster.command()
+@click.argument("name")
+@_NAMESPACE
+@api_options
+def kubeconfig(name: str, **where: Any) -> None:
+    """Print the kubeconfig of the cluster NAME. It is a secret: it gives all rights in that cluster."""
+    click.echo(run(_kubeconfig(name, **where)), nl=False)
+
+
+async def _kubeconfig(name: str, *, namespace: str, kubeconfig: Path | None, context: str) -> bytes:
+    from ironbell.cli.cluster.secret import cluster_kubeconfig
+
+    async with connected(kubeconfig, context) as api:
+        return await cluster_kubeconfig(api, namespace, name)
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("--control-planes", type=int, help="New number of control plane Machines.")
+@click.option("--workers", type=int, help="New number of workers.")
+@click.option("--machine-deployment", metavar="MD", help="Which workers, where there are several MachineDeployments.")
+@_wait(default=False)
+@_TIMEOUT
+@_NAMESPACE
+@api_options
+def scale(name: str, **options: Any) -> None:
+    """Change the number of Machines of the cluster NAME."""
+    run(_scale(name, **options))
+
+
+async def _scale(
+    name: str,
+    *,
+    control_planes: int | None,
+    workers: int | None,
+    machine_deployment: str | None,
+    namespace: str,
+    wait: bool,
+    timeout: float,
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    from ironbell.cli.cluster import operations
+    from ironbell.cli.cluster.changes import scaling
+    from ironbell.cli.cluster.snapshot import read
+
+    async with connected(kubeconfig, context) as api:
+        found = await read(api, namespace, name)
+        changes = scaling(found, control_planes=control_planes, workers=workers, deployment=machine_deployment)
+        await operations.change(api, changes)
+        if wait:
+            await operations.wait_settled(api, namespace, name, what="scaling", timeout_s=timeout)
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("--kubernetes-version", required=True, help="Version to upgrade to, such as v1.34.2.")
+@_TIMEOUT
+@_NAMESPACE
+@api_options
+def upgrade(name: str, kubernetes_version: str, **options: Any) -> None:
+    """Upgrade the cluster NAME: the control plane, then the workers; waits for both.
+
+    Where it was interrupted, the same command goes on.
+    """
+    run(_upgrade(name, kubernetes_version, **options))
+
+
+async def _upgrade(
+    name: str, target: str, *, namespace: str, timeout: float, kubeconfig: Path | None, context: str
+) -> None:
+    from ironbell.cli.cluster import changes, operations
+    from ironbell.cli.cluster.snapshot import read
+
+    async with connected(kubeconfig, context) as api:
+        found = await read(api, namespace, name)
+        changes.check_upgrade(found, target)
+        await operations.change(api, changes.control_plane_upgrade(found, target))
+        if not found.has_topology:
+            what = "the upgrade of the control plane"
+            found = await operations.wait_control_plane(api, namespace, name, what=what, timeout_s=timeout)
+            await operations.change(api, changes.worker_upgrade(found, target))
+        await operations.wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout)
+        click.echo(f"Cluster {namespace}/{name} has {target}", err=True)
+
+
+@cluster.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask for the name.")
+@_wait(default=True)
+@_TIMEOUT
+@_NAMESPACE
+@api_options
+def delete(name: str, yes: bool, **options: Any) -> None:
+    """Delete the cluster NAME with all its machines, and wait until it is gone."""
+    run(_delete(name, yes=yes, **options))
+
+
+async def _delete(
+    name: str, *, yes: bool, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
+) -> None:
+    from ironbell.cli.cluster import operations
+    from ironbell.cli.cluster.snapshot import read
+
+    async with connected(kubeconfig, context) as api:
+        found = await read(api, namespace, name)
+        if not yes:
+            machines = len(found.machines)
+            asked = f"This deletes Cluster {namespace}/{name} and its {machines} Machines. Type its name to go on"
+            if click.prompt(asked, default="", show_default=False, err=True) != name:
+                raise click.ClickException("that is not the cluster's name; nothing was deleted")
+        await operations.delete(api, found)
+        if not wait:
+            return
+        await operations.wait_gone(api, namespace, name, timeout_s=timeout)
+        click.echo(f"Cluster {namespace}/{name} is gone", err=True)
+        for left in await operations.templates_left(api, found):
+            click.echo(f"left: {left}", err=True)

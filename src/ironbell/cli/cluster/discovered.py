@@ -1,0 +1,88 @@
+"""Kinds that only the API knows: providers' objects, found by group and kind.
+
+Source: kubernetes/kubernetes: staging/src/k8s.io/client-go/discovery.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.kind import Collection
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.http import HttpApi
+
+Object = dict[str, Any]
+
+
+class NoSuchKindError(IronbellError):
+    """The API has no such kind."""
+
+    reason = "NoSuchKind"
+    retry = Retry.NEVER
+
+
+class Discovered:
+    """Reads objects of any kind that the API has; asks about each group once."""
+
+    def __init__(self, api: HttpApi) -> None:
+        self._api = api
+        self._versions: dict[str, str] = {}
+        self._resources: dict[tuple[str, str], dict[str, Collection]] = {}
+
+    async def collection(self, group: str, kind: str, version: str = "") -> Collection:
+        """Where objects of a kind are; without a version in the one that the API prefers.
+
+        Raises:
+            NoSuchKindError: the API does not have it.
+        """
+        if not version and group not in self._versions:
+            self._versions[group] = await self._preferred(group)
+        version = version or self._versions[group]
+        if version and (group, version) not in self._resources:
+            self._resources[group, version] = await self._listed(group, version)
+        found = self._resources.get((group, version), {}).get(kind)
+        if found is None:
+            where = f"{group}/{version}" if version else group
+            raise NoSuchKindError(f"the API has no kind {kind} of {where}; is its provider installed?")
+        return found
+
+    async def find(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
+        """One object; None if there is none, or no such kind."""
+        try:
+            where = await self.collection(group, kind)
+            return _decoded(await self._api.get(where, namespace, name))
+        except (NotFound, NoSuchKindError):
+            return None
+
+    async def labelled(self, where: Collection, namespace: str, labels: str) -> list[Object]:
+        """The objects of a namespace with these labels."""
+        page = await self._api.list(where, namespace, ListOptions(Selector(labels=labels)))
+        return [_decoded(item) for item in page.items]
+
+    async def _preferred(self, group: str) -> str:
+        if not group:
+            return "v1"
+        try:
+            found = _decoded(await self._api.raw("GET", f"/apis/{group}"))
+        except NotFound:
+            return ""
+        return str(found["preferredVersion"]["version"])
+
+    async def _listed(self, group: str, version: str) -> dict[str, Collection]:
+        try:
+            found = _decoded(await self._api.raw("GET", Collection(group, version, "", namespaced=False).prefix))
+        except NotFound:
+            return {}
+        return {
+            resource["kind"]: Collection(group, version, resource["name"], resource["namespaced"])
+            for resource in found["resources"]
+            if "/" not in resource["name"]
+        }
+
+
+def _decoded(body: bytes) -> Object:
+    found: Object = msgspec.json.decode(body)
+    return found

@@ -1,0 +1,173 @@
+"""What the commands do with an API: apply, patch, wait, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from ironbell.api.client import ApiError, NotFound, PatchType, WriteOptions
+from ironbell.api.cluster import CLUSTER
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.cluster.changes import Change
+from ironbell.cli.cluster.discovered import Discovered, Object
+from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
+from ironbell.cli.cluster.status import is_settled, progress, reason_to_wait, title, unsettled
+from ironbell.cli.cluster.waiting import until
+from ironbell.kube.http import HttpApi
+
+MANAGER = "ironbell-cluster"
+
+
+class NotAppliedError(IronbellError):
+    """The API refused an object; the message names it and the field."""
+
+    reason = "NotApplied"
+    retry = Retry.NEVER
+
+
+async def create(api: HttpApi, namespace: str, objects: Sequence[Object]) -> None:
+    """Apply the objects of a template; all are tried without effect first, so that a mistake in one leaves nothing.
+
+    Raises:
+        NotAppliedError: naming object and reason.
+    """
+    discovered = Discovered(api)
+    for obj in objects:
+        if obj["kind"] == CLUSTER.kind and await discovered.find(*_place(obj, namespace)) is not None:
+            raise NotAppliedError(
+                f"Cluster {_namespace(obj, namespace)}/{object_name(obj)} is there already; change it with "
+                f"`ironbell cluster scale` or `upgrade`, or choose another name"
+            )
+    if not any(obj["kind"] == "Namespace" for obj in objects):  # what is in a namespace that is to come cannot be tried
+        for obj in objects:
+            await _apply(api, discovered, namespace, obj, dry_run=True)
+    for obj in objects:
+        await _apply(api, discovered, namespace, obj, dry_run=False)
+        click.echo(f"{obj['kind']} {_namespace(obj, namespace)}/{object_name(obj)} applied", err=True)
+
+
+async def change(api: HttpApi, changes: Sequence[Change]) -> None:
+    """Carry out changes, and say which."""
+    discovered = Discovered(api)
+    for one in changes:
+        group, _, version = one.target["apiVersion"].rpartition("/")
+        where = await discovered.collection(group, one.target["kind"], version)
+        meta = one.target["metadata"]
+        try:
+            await api.patch(
+                where,
+                meta.get("namespace", ""),
+                meta["name"],
+                msgspec.json.encode(one.operations),
+                patch_type=PatchType.JSON,
+                options=WriteOptions(field_manager=MANAGER),
+            )
+        except ApiError as error:
+            raise NotAppliedError(f"{one}: {error.message}") from None
+        click.echo(str(one), err=True)
+
+
+async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, timeout_s: float) -> None:
+    """Wait until all of a cluster is as its specs say.
+
+    Raises:
+        StillWaitingError: the time was up first.
+    """
+
+    async def look() -> tuple[bool, str]:
+        snapshot = await read(api, namespace, name)
+        return not unsettled(snapshot), progress(snapshot)
+
+    await until(look, what=what, timeout_s=timeout_s)
+
+
+async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: str, timeout_s: float) -> Snapshot:
+    """Wait until the control plane is as its spec says; gives the cluster as it was then.
+
+    Raises:
+        StillWaitingError: the time was up first.
+    """
+    last = await read(api, namespace, name)
+
+    async def look() -> tuple[bool, str]:
+        nonlocal last
+        last = await read(api, namespace, name)
+        return last.control_plane is not None and is_settled(last.control_plane), progress(last)
+
+    await until(look, what=what, timeout_s=timeout_s)
+    return last
+
+
+async def delete(api: HttpApi, snapshot: Snapshot) -> None:
+    """Ask for a Cluster's deletion."""
+    meta = snapshot.cluster["metadata"]
+    await api.delete(CLUSTER.collection, meta["namespace"], meta["name"])
+
+
+async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float) -> None:
+    """Wait until a Cluster and all its Machines are gone.
+
+    Raises:
+        StillWaitingError: the time was up first.
+    """
+
+    async def look() -> tuple[bool, str]:
+        try:
+            found = await read(api, namespace, name)
+        except NoClusterError:
+            return True, ""
+        machines = found.machines
+        why = next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
+        return False, "; ".join(part for part in (f"{len(machines)} Machines left", why) if part)
+
+    await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)
+
+
+async def templates_left(api: HttpApi, snapshot: Snapshot) -> list[str]:
+    """Which templates of a cluster are still there; they are the user's, and other clusters may use them."""
+    discovered, namespace = Discovered(api), snapshot.cluster["metadata"]["namespace"]
+    references = [
+        reference for obj in (snapshot.control_plane, *snapshot.deployments) if obj for reference in _refs(obj)
+    ]
+    found = [await referenced(discovered, namespace, reference) for reference in references]
+    return list(dict.fromkeys(title({"kind": r["kind"], **f}) for r, f in zip(references, found, strict=True) if f))
+
+
+def _refs(obj: Object) -> list[dict[str, Any]]:
+    spec = obj.get("spec", {})
+    machine = spec.get("template", {}).get("spec", {})
+    found = (
+        spec.get("machineTemplate", {}).get("spec", {}).get("infrastructureRef", {}),
+        machine.get("infrastructureRef", {}),
+        machine.get("bootstrap", {}).get("configRef", {}),
+    )
+    return [reference for reference in found if reference.get("name")]
+
+
+async def _apply(api: HttpApi, discovered: Discovered, namespace: str, obj: Object, *, dry_run: bool) -> None:
+    group, _, version = str(obj["apiVersion"]).rpartition("/")
+    where = await discovered.collection(group, obj["kind"], version)
+    options = WriteOptions(field_manager=MANAGER, dry_run=dry_run, field_validation="Strict")
+    space = _namespace(obj, namespace) if where.namespaced else ""
+    try:
+        await api.patch(
+            where, space, object_name(obj), msgspec.json.encode(obj), patch_type=PatchType.APPLY, options=options
+        )
+    except NotFound as error:
+        raise NotAppliedError(
+            f"{obj['kind']} {space}/{object_name(obj)}: {error.message}; create what is missing"
+        ) from None
+    except ApiError as error:
+        raise NotAppliedError(f"{obj['kind']} {space}/{object_name(obj)}: {error.message}") from None
+
+
+def _namespace(obj: Object, namespace: str) -> str:
+    return str(obj["metadata"].get("namespace") or namespace)
+
+
+def _place(obj: Object, namespace: str) -> tuple[str, str, str, str]:
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    return group, obj["kind"], _namespace(obj, namespace), object_name(obj)

@@ -1,0 +1,64 @@
+"""From a cluster template to the objects in it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.cluster.discovered import Object
+from ironbell.codec.envsubst import substitute
+from ironbell.codec.goyaml import YamlError, load_all
+from ironbell.contract.versions import find_version
+
+LAST_KIND = "Cluster"
+
+
+class TemplateError(IronbellError):
+    """A template whose result is no list of objects."""
+
+    reason = "InvalidTemplate"
+    retry = Retry.NEVER
+
+
+def built_in(
+    name: str, namespace: str, *, kubernetes_version: str | None, control_planes: int | None, workers: int | None
+) -> dict[str, str]:
+    """The variables that options of `create` give.
+
+    Raises:
+        TemplateError: the Kubernetes version is none.
+    """
+    if kubernetes_version is not None and find_version(kubernetes_version) is None:
+        raise TemplateError(f"--kubernetes-version: {kubernetes_version!r} is no version; write it as v1.34.2")
+    found = {
+        "CLUSTER_NAME": name,
+        "NAMESPACE": namespace,
+        "KUBERNETES_VERSION": kubernetes_version,
+        "CONTROL_PLANE_MACHINE_COUNT": None if control_planes is None else str(control_planes),
+        "WORKER_MACHINE_COUNT": None if workers is None else str(workers),
+    }
+    return {variable: value for variable, value in found.items() if value is not None}
+
+
+def objects_of(text: str, values: Mapping[str, str], *, source: str) -> list[Object]:
+    """The objects of a template, Clusters last: what they refer to is there before them.
+
+    Raises:
+        MissingVariablesError: naming all variables without a value.
+        SubstitutionError: a variable is malformed.
+        TemplateError: the result is no YAML, or a document of it is no object.
+    """
+    try:
+        documents = [found for found in load_all(substitute(text, values).encode()) if found is not None]
+    except YamlError as error:
+        raise TemplateError(f"{source}, with its variables filled in: {error}") from None
+    for number, found in enumerate(documents, 1):
+        missing = [name for name in ("apiVersion", "kind") if not isinstance(found, dict) or not found.get(name)]
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        if not isinstance(metadata, dict) or not metadata.get("name"):
+            missing.append("metadata.name")
+        if missing:
+            raise TemplateError(f"{source}, document {number}: has no {', '.join(missing)}")
+    if not documents:
+        raise TemplateError(f"{source}: holds no objects")
+    return sorted(documents, key=lambda found: found["kind"] == LAST_KIND)

@@ -1,0 +1,132 @@
+"""What an object of a cluster says of itself: its state, its counters, and why it is not done. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.cli.cluster.discovered import Object
+from ironbell.cli.cluster.snapshot import Snapshot, object_name
+
+GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
+_CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")
+_COUNTED = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The condition that sums an object up."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    since: str = ""
+    message: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is waited for."""
+        return self.status == ("False" if self.type in GOOD_WHEN_FALSE else "True")
+
+
+def conditions(obj: Object) -> dict[str, Object]:
+    """The conditions of an object by type."""
+    return {found["type"]: found for found in obj.get("status", {}).get("conditions", [])}
+
+
+def standing(obj: Object) -> Standing:
+    """The condition that matters most: a deletion, a pause, then Available, then Ready."""
+    found = conditions(obj)
+    for name in ("Deleting", "Paused"):
+        if found.get(name, {}).get("status") == "True":
+            return _standing(found[name])
+    for name in ("Available", "Ready"):
+        if name in found:
+            return _standing(found[name])
+    provisioned = obj.get("status", {}).get("initialization", {}).get("provisioned")
+    return Standing("Provisioned", str(provisioned)) if provisioned is not None else Standing()
+
+
+def reason_to_wait(obj: Object) -> str:
+    """One line on what an object waits for; empty if for nothing."""
+    if not obj.get("status", {}).get("conditions"):
+        return f"{title(obj)} has not been looked at yet"
+    found = standing(obj)
+    if found.is_good or not found.type:
+        return ""
+    return f"{title(obj)}: {found.message or found.reason}"
+
+
+def title(obj: Object) -> str:
+    """Kind and name."""
+    return f"{obj.get('kind', '')} {obj['metadata'].get('namespace', '')}/{object_name(obj)}"
+
+
+def version(obj: Object) -> str:
+    """The Kubernetes version that an object is to have; empty where it has none."""
+    spec = obj.get("spec", {})
+    of_template = spec.get("template", {}).get("spec", {}) if isinstance(spec.get("template"), dict) else {}
+    return str(spec.get("topology", {}).get("version") or spec.get("version") or of_template.get("version") or "")
+
+
+def is_settled(obj: Object) -> bool:
+    """Whether a control plane or a set of workers has all its Machines, up to date and available, and no others."""
+    status, spec = obj.get("status", {}), obj.get("spec", {})
+    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
+        return False
+    if any(found["type"] in _CHANGES and found["status"] == "True" for found in status.get("conditions", [])):
+        return False
+    wanted = spec.get("replicas", 1)
+    return all((status.get(name) or 0) == wanted for name in _COUNTED)
+
+
+def unsettled(snapshot: Snapshot) -> list[Object]:
+    """What of a cluster is not as it is to be: control plane first, then workers, then the Cluster itself."""
+    scaled = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
+    return [obj for obj in scaled if not is_settled(obj)] + [
+        obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)
+    ]
+
+
+def progress(snapshot: Snapshot) -> str:
+    """One line: how many Machines are ready, and what is waited for first."""
+    counts = []
+    if snapshot.control_plane is not None:
+        counts.append(f"control plane {_share([snapshot.control_plane])}")
+    if workers := [*snapshot.deployments, *snapshot.pools]:
+        counts.append(f"workers {_share(workers)}")
+    why = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
+    first = next((line for line in why if line), "")
+    return "; ".join(part for part in (", ".join(counts), one_line(first)) if part)
+
+
+def one_line(message: str) -> str:
+    """A condition's message, which may be a list in lines, as one line."""
+    parts = [line.strip().removeprefix("* ") for line in message.splitlines() if line.strip()]
+    return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; ")
+
+
+def _under_way(obj: Object) -> str:
+    """What an object does that is available all the while."""
+    found = conditions(obj)
+    doing = [kind for kind in _CHANGES if found.get(kind, {}).get("status") == "True"]
+    return f"{title(obj)}: {one_line(found[doing[0]].get('message', '')) or doing[0]}" if doing else ""
+
+
+def _share(objects: list[Object]) -> str:
+    ready = sum(obj.get("status", {}).get("readyReplicas") or 0 for obj in objects)
+    return f"{ready}/{sum(obj.get('spec', {}).get('replicas', 1) for obj in objects)} ready"
+
+
+def _topology_is_open(snapshot: Snapshot) -> bool:
+    return snapshot.has_topology and conditions(snapshot.cluster).get("TopologyReconciled", {}).get("status") != "True"
+
+
+def _standing(condition: dict[str, Any]) -> Standing:
+    return Standing(
+        condition["type"],
+        condition["status"],
+        condition.get("reason", ""),
+        condition.get("lastTransitionTime", ""),
+        one_line(condition.get("message", "")),
+    )

@@ -1,0 +1,45 @@
+"""Waiting for a cluster, with a line on standard error whenever what it waits for changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import click
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.terminal import printable
+
+POLL_S = 1.0
+
+
+class StillWaitingError(IronbellError):
+    """The time was up first."""
+
+    reason = "TimedOut"
+    retry = Retry.BACKOFF
+
+
+async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float) -> None:
+    """Look every second until it is done; `look` tells that, and what is waited for.
+
+    A few objects of one cluster are read, by one person: a poll is simpler than watches of six kinds, and as quick.
+
+    Raises:
+        StillWaitingError: naming what was waited for last.
+    """
+    said = ""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                done, line = await look()
+                if line and line != said:
+                    click.echo(printable(line), err=True)
+                    said = line
+                if done:
+                    return
+                await asyncio.sleep(POLL_S)
+    except TimeoutError:
+        raise StillWaitingError(
+            f"{what} is not done after {timeout_s:g} s, and goes on without this command; it waits for: {said or '?'}"
+        ) from None

@@ -1,0 +1,138 @@
+"""The tree of a cluster, and the line on what it waits for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ironbell.cli.cluster.snapshot import Snapshot
+from ironbell.cli.cluster.status import one_line, progress, reason_to_wait, unsettled
+from ironbell.cli.cluster.tree import text, tree
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+SINCE = "2026-01-01T11:50:00Z"
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
+
+
+def obj(kind: str, name: str, *conditions: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    metadata = {"namespace": "site", "name": name, "generation": 1, **parts.pop("metadata", {})}
+    status = {"observedGeneration": 1, "conditions": list(conditions), **parts.pop("status", {})}
+    return {"kind": kind, "metadata": metadata, "spec": parts, "status": status}
+
+
+def counts(number: int) -> dict[str, int]:
+    return dict.fromkeys(("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"), number)
+
+
+AVAILABLE = condition("Available", "True", "Available")
+NOT_YET = condition("Available", "False", "NotAvailable", "* Machine w-3:\n  * waits for its host")
+
+
+def machine(name: str, *, good: bool, labels: dict[str, str] | None = None, owner: str = "") -> dict[str, Any]:
+    owners = [{"name": owner, "controller": True}] if owner else []
+    parts = {"infrastructureRef": {"apiGroup": "i", "kind": "Host", "name": f"host-{name}"}, "version": "v1.34.2"}
+    return obj(
+        "Machine",
+        name,
+        AVAILABLE if good else NOT_YET,
+        metadata={"labels": labels or {}, "ownerReferences": owners},
+        **parts,
+    )
+
+
+def cluster() -> Snapshot:
+    owned = {"ownerReferences": [{"name": "md", "controller": True}]}
+    return Snapshot(
+        obj("Cluster", "one", NOT_YET, status={"controlPlane": counts(1), "workers": counts(3)}),
+        obj("DevCluster", "one", condition("Ready", "True", "Ready")),
+        obj("KubeadmControlPlane", "one", AVAILABLE, status=counts(1), replicas=1, version="v1.34.2"),
+        (obj("MachineDeployment", "md", NOT_YET, status=counts(2), replicas=3),),
+        (obj("MachineSet", "md-1", AVAILABLE, metadata=owned),),
+        (),
+        (
+            machine("c", good=True, labels={"cluster.x-k8s.io/control-plane": ""}),
+            machine("stray", good=True),
+            *(machine(f"w-{number}", good=number < 3, owner="md-1") for number in (1, 2, 3)),
+        ),
+        {("i", "Host", "host-w-3"): obj("Host", "host-w-3", condition("Ready", "False", "Slow", "boots"))},
+    )
+
+
+def test_machines_stand_below_what_owns_them_and_alike_ones_are_one_line() -> None:
+    lines = text(tree(cluster()), NOW).splitlines()
+    names = [line[: lines[0].index("REPLICAS")].rstrip() for line in lines]
+    assert names == [
+        "NAME",
+        "Cluster site/one",
+        "├─DevCluster site/one",
+        "├─KubeadmControlPlane site/one, v1.34.2",
+        "│ └─Machine site/c, v1.34.2",
+        "└─Workers",
+        "  ├─MachineDeployment site/md",
+        "  │ ├─Machine site/w-3, v1.34.2",
+        "  │ │ └─Host site/host-w-3",
+        "  │ └─2 Machines...",
+        "  └─Other",
+        "    └─Machine site/stray, v1.34.2",
+    ]
+    assert " ".join(lines[1].split()[2:]) == "4 4 4 4 False NotAvailable 10m Machine w-3: waits for its host"
+    assert "See w-1, w-2" in lines[9]
+    assert "Ready: " not in lines[8]
+    assert "Slow" in lines[8]
+
+
+def test_every_machine_is_shown_where_that_is_asked_for() -> None:
+    assert "Machine site/w-1, v1.34.2" in text(tree(cluster(), grouping=False), NOW)
+
+
+def test_json_leaves_out_what_is_not_known() -> None:
+    plain = tree(cluster()).plain()
+    assert plain["replicas"] == 4
+    assert plain["children"][0] == {
+        "name": "DevCluster site/one", "condition": "Ready", "status": "True", "reason": "Ready", "since": SINCE
+    }  # fmt: skip
+
+
+def test_a_deletion_is_marked_and_its_reason_comes_first() -> None:
+    gone = condition("Deleting", "True", "DrainingNode", "evicts 3 pods")
+    found = obj("Machine", "m", AVAILABLE, gone, metadata={"deletionTimestamp": SINCE})
+    shown = text(tree(Snapshot(obj("Cluster", "one", AVAILABLE), machines=(found,))), NOW)
+    assert "!! DELETED !! Machine site/m" in shown
+    assert "Deleting: True" in shown
+    assert reason_to_wait(found) == "Machine site/m: evicts 3 pods"
+
+
+def test_control_sequences_of_messages_do_not_reach_the_terminal() -> None:
+    evil = obj("Cluster", "one", condition("Available", "False", "No", "a\x1b[2Jb"))
+    assert "\x1b" not in text(tree(Snapshot(evil)), NOW)
+
+
+def test_progress_counts_machines_and_names_the_first_that_waits() -> None:
+    assert [found["kind"] for found in unsettled(cluster())] == ["MachineDeployment", "Cluster"]
+    assert progress(cluster()) == (
+        "control plane 1/1 ready, workers 2/3 ready; MachineDeployment site/md: Machine w-3: waits for its host"
+    )
+
+
+def test_a_spec_that_was_not_looked_at_yet_is_not_settled() -> None:
+    changed = obj("KubeadmControlPlane", "one", AVAILABLE, status=counts(1), replicas=1, metadata={"generation": 2})
+    assert unsettled(Snapshot(obj("Cluster", "one", AVAILABLE), control_plane=changed)) == [changed]
+
+
+def test_an_available_control_plane_tells_what_it_does() -> None:
+    rolling = condition("RollingOut", "True", "RollingOut", "Rolling out 1 not up-to-date replicas")
+    control_plane = obj("KubeadmControlPlane", "one", AVAILABLE, rolling, status=counts(2), replicas=1)
+    snapshot = Snapshot(obj("Cluster", "one", AVAILABLE), control_plane=control_plane)
+    assert progress(snapshot).endswith("KubeadmControlPlane site/one: Rolling out 1 not up-to-date replicas")
+
+
+def test_an_open_topology_is_waited_for() -> None:
+    managed = obj("Cluster", "one", AVAILABLE, topology={"classRef": {"name": "c"}})
+    assert unsettled(Snapshot(managed)) == [managed]
+
+
+def test_lists_of_messages_become_one_line() -> None:
+    assert one_line("* A:\n  * b\n  * c\n* D: e") == "A: b; c; D: e"
