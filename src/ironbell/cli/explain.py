@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
+from ironbell.cli.cluster.status import one_line
 from ironbell.cli.terminal import printable
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
-GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"}
+GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"} | OF_CLUSTERS
 EVENTS_SHOWN = 5
 
 
@@ -38,11 +40,15 @@ class Explanation:
         return printable("\n".join([head, *body]))
 
 
-def explain(obj: Object, events: Sequence[Object], now: datetime) -> Explanation:
-    """One object, with the events about it (of any object; others are left out)."""
+def explain(obj: Object, events: Sequence[Object], now: datetime, *, with_group: bool = False) -> Explanation:
+    """One object, with the events about it (of any object; others are left out).
+
+    `with_group` names the group of its kind, where a kind of another group has the same name.
+    """
     uid, name = obj["metadata"].get("uid"), obj["metadata"]["name"]
     own = [e for e in events if _is_about(e, obj["kind"], name, uid)]
-    about = f"{obj['kind']} {obj['metadata'].get('namespace', '')}/{name}"
+    group = _group(obj) if with_group else ""
+    about = f"{obj['kind']}{'.' * bool(group)}{group} {obj['metadata'].get('namespace', '')}/{name}"
     lines = [*_special(obj), *_conditions(obj), *_annotations(obj)]
     if obj["metadata"].get("deletionTimestamp"):
         lines.append(f"is being deleted; waits for finalizers: {', '.join(obj['metadata'].get('finalizers', []))}")
@@ -60,10 +66,22 @@ def _state(obj: Object) -> str:
     status = obj.get("status", {})
     if status.get("state"):
         return str(status["state"])
-    if obj["kind"] == "Machine":
+    if status.get("phase"):
+        return str(status["phase"])
+    if obj["kind"] == "Machine" and not _is_of_clusters(obj):
         return f"power {status.get('powerState', 'unknown')}"
     done = {c["type"] for c in status.get("conditions", []) if c["status"] == "True"}
+    if _is_of_clusters(obj):
+        return "" if done & {"Available", "Ready"} else "waits"
     return next((state for state in ("Failed", "Completed", "Running") if state in done), "")
+
+
+def _group(obj: Object) -> str:
+    return str(obj.get("apiVersion", "")).rpartition("/")[0]
+
+
+def _is_of_clusters(obj: Object) -> bool:
+    return _group(obj).endswith("cluster.x-k8s.io")
 
 
 def _special(obj: Object) -> list[str]:
@@ -99,7 +117,9 @@ def _conditions(obj: Object) -> list[str]:
         kind, status = condition["type"], condition["status"]
         bad = status == ("True" if kind in GOOD_WHEN_FALSE else "False") or status == "Unknown"
         if bad:
-            why = ": ".join(part for part in (condition.get("reason", ""), condition.get("message", "")) if part)
+            why = ": ".join(
+                part for part in (condition.get("reason", ""), one_line(condition.get("message", ""))) if part
+            )
             lines.append(f"{kind} is {status}" + (f": {why}" if why else ""))
     return lines
 

@@ -110,6 +110,15 @@ def kind_named(word: str) -> Kind[Any]:
     Raises:
         UnknownKindError: there is no such kind.
     """
+    return kinds_named(word)[0]
+
+
+def kinds_named(word: str) -> list[Kind[Any]]:
+    """All kinds that a word may mean: `machine` is one of a BMC and one of a cluster.
+
+    Raises:
+        UnknownKindError: there is none.
+    """
     from ironbell.api import core
     from ironbell.api.registry import KINDS
 
@@ -125,10 +134,13 @@ def kind_named(word: str) -> Kind[Any]:
         core.SERVICE_ACCOUNT,
         core.CUSTOM_RESOURCE_DEFINITION,
     )
+    found = []
     for kind in kinds:
         names = {kind.plural, kind.singular, kind.kind.lower(), *kind.short_names}
         if name in names and (not group or group in {kind.group, f"{kind.version}.{kind.group}"}):
-            return kind
+            found.append(kind)
+    if found:
+        return found
     known = ", ".join(kind.plural for kind in kinds)
     raise UnknownKindError(f"{word!r} is no kind known here; known are: {known}")
 
@@ -139,10 +151,20 @@ def object_named(word: str) -> tuple[Kind[Any], str]:
     Raises:
         UnknownKindError: it has another shape, or the kind does not exist.
     """
+    kinds, name = objects_named(word)
+    return kinds[0], name
+
+
+def objects_named(word: str) -> tuple[list[Kind[Any]], str]:
+    """`KIND/NAME` to all kinds that it may mean, and the name.
+
+    Raises:
+        UnknownKindError: it has another shape, or the kind does not exist.
+    """
     kind, slash, name = word.partition("/")
     if not slash or not name:
         raise UnknownKindError(f"{word!r} must be KIND/NAME, such as workflow/install-node-1")
-    return kind_named(kind), name
+    return kinds_named(kind), name
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,20 @@ from ironbell.api.client import ListOptions, NotFound, Selector
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import SystemClock
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
-from ironbell.cli.session import api_options, connected, object_named, run
+from ironbell.cli.session import api_options, connected, objects_named, run
 from ironbell.kube.http import HttpApi
 
 LATEST_TASKS = 1
+
+
+class NothingThereError(IronbellError):
+    """No object of this kind and name."""
+
+    reason = "NothingThere"
+    retry = Retry.NEVER
 
 
 @click.command()
@@ -28,9 +38,12 @@ LATEST_TASKS = 1
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
 @api_options
 def why(target: str, namespace: str, output: str, kubeconfig: Path | None, context: str) -> None:
-    """Tell why KIND/NAME waits or failed, such as workflow/install-node-1, hardware/node-1 or machine/node-1."""
-    kind, name = object_named(target)
-    found = run(_explanations(kind, namespace, name, kubeconfig=kubeconfig, context=context))
+    """Tell why KIND/NAME waits or failed: workflow/install-node-1, hardware/node-1, machine/node-1, cluster/one, ...
+
+    A KIND of several groups, such as machine, means all of them; machine.cluster.x-k8s.io/NAME is only one.
+    """
+    kinds, name = objects_named(target)
+    found = run(_explanations(kinds, namespace, name, kubeconfig=kubeconfig, context=context))
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
@@ -38,21 +51,35 @@ def why(target: str, namespace: str, output: str, kubeconfig: Path | None, conte
 
 
 async def _explanations(
-    kind: Kind[Any], namespace: str, name: str, *, kubeconfig: Path | None, context: str
+    kinds: Sequence[Kind[Any]], namespace: str, name: str, *, kubeconfig: Path | None, context: str
 ) -> list[Explanation]:
     now = SystemClock().now()
     async with connected(kubeconfig, context) as api:
-        root = msgspec.json.decode(await api.get(kind.collection, namespace, name))
+        roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name)]
+        if not roots:
+            known = " or ".join(f"{kind.plural}.{kind.group}".rstrip(".") for kind in kinds)
+            raise NothingThereError(f"there is no {name!r} among {known} in namespace {namespace}; -n names another")
         events = await _list(api, core.EVENT, namespace)
-        found = [explain(root, events, now)]
-        found += [explain(obj, events, now) async for obj in _related(api, kind, root)]
+        found = []
+        for kind, root in roots:
+            found.append(explain(root, events, now, with_group=len(roots) > 1))
+            found += [explain(obj, events, now) async for obj in _related(api, kind, root)]
     return found
+
+
+async def _there(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
+    with contextlib.suppress(NotFound):
+        found = msgspec.json.decode(await api.get(kind.collection, namespace, name))
+        yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
 
 
 async def _related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[Object]:
     """What the object depends on, nearest first."""
     namespace, spec = obj["metadata"].get("namespace", ""), obj.get("spec", {})
-    if kind is WORKFLOW:
+    if kind.group.endswith("cluster.x-k8s.io"):
+        async for related in of_clusters(api, obj):
+            yield related
+    elif kind is WORKFLOW:
         if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
             async for template in _one(api, TEMPLATE, namespace, spec["templateRef"]):
                 yield template

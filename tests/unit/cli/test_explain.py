@@ -102,3 +102,20 @@ def test_a_machine_that_does_not_exist_has_no_power_state() -> None:
     assert explain(missing, [], NOW).state == "does not exist"
     there = {"kind": "Machine", "metadata": {"name": "m", "namespace": "x"}, "status": {"powerState": "on"}}
     assert explain(there, [], NOW).state == "power on"
+
+
+def test_a_machine_of_a_cluster_has_a_phase_and_says_its_group_where_asked() -> None:
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "NotReady", "message": "* A:\n  * b"},
+        {"type": "Updating", "status": "False", "reason": "NotUpdating"},
+        {"type": "Paused", "status": "True", "reason": "Paused"},
+    ]
+    metadata = {"name": "m", "namespace": "x"}
+    status = {"phase": "Provisioning", "conditions": conditions}
+    obj = {"kind": "Machine", "apiVersion": "cluster.x-k8s.io/v1beta2", "metadata": metadata, "status": status}
+    assert explain(obj, [], NOW, with_group=True).text().splitlines() == [
+        "Machine.cluster.x-k8s.io x/m: Provisioning",
+        "  Ready is False: NotReady: A: b",
+        "  Paused is True: Paused",
+    ]
+    assert explain({**obj, "status": {}}, [], NOW).state == "waits"

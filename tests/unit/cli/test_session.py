@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.cli.session import NoApiError, kubeconfig_paths
+from ironbell.cli.session import NoApiError, UnknownKindError, kubeconfig_paths, object_named, objects_named
 
 
 def test_all_that_are_there_are_taken_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +25,13 @@ def test_an_account_without_a_home_folder_is_told_what_to_give(monkeypatch: pyte
     monkeypatch.setattr(Path, "home", no_home)
     with pytest.raises(NoApiError, match="give --kubeconfig"):
         kubeconfig_paths(None)
+
+
+def test_a_word_may_mean_kinds_of_several_groups() -> None:
+    kinds, name = objects_named("machine/a")
+    assert ([kind.group for kind in kinds], name) == (["bmc.tinkerbell.org", "cluster.x-k8s.io"], "a")
+    assert [kind.group for kind in objects_named("Machine.cluster.x-k8s.io/a")[0]] == ["cluster.x-k8s.io"]
+    assert object_named("machine/a")[0].group == "bmc.tinkerbell.org"
+    assert [kind.kind for kind in objects_named("kcp/a")[0]] == ["KubeadmControlPlane"]
+    with pytest.raises(UnknownKindError, match="must be KIND/NAME"):
+        objects_named("machine")

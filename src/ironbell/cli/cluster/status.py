@@ -8,7 +8,7 @@ from typing import Any
 from ironbell.cli.cluster.discovered import Object
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 
-GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
+GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
 _CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")
 _COUNTED = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
 
@@ -40,9 +40,11 @@ def standing(obj: Object) -> Standing:
     for name in ("Deleting", "Paused"):
         if found.get(name, {}).get("status") == "True":
             return _standing(found[name])
-    for name in ("Available", "Ready"):
-        if name in found:
-            return _standing(found[name])
+    if "Available" in found:
+        why = found["Available"].get("message") or found.get("Ready", {}).get("message", "")  # Machines say it there
+        return _standing({**found["Available"], "message": why})
+    if "Ready" in found:
+        return _standing(found["Ready"])
     provisioned = obj.get("status", {}).get("initialization", {}).get("provisioned")
     return Standing("Provisioned", str(provisioned)) if provisioned is not None else Standing()
 

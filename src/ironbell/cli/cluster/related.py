@@ -1,0 +1,89 @@
+"""What an object of Cluster API depends on, along its references, nearest first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.cli.cluster.discovered import Discovered, Object
+from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, part_references, read
+from ironbell.cli.cluster.status import is_settled, standing
+from ironbell.kube.http import HttpApi
+
+MACHINES_SHOWN = 2
+
+
+async def related(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
+    """What explains why an object waits; what is referred to and not there is among it, with a state that says so."""
+    discovered, meta = Discovered(api), obj["metadata"]
+    spec, namespace = obj.get("spec", {}), meta.get("namespace", "")
+    kind = obj["kind"]
+    name = object_name(obj) if kind == CLUSTER.kind else cluster_name(obj)
+    for reference in references(obj):
+        yield await _referenced(discovered, namespace, reference)
+    try:
+        snapshot = await read(api, namespace, name)
+    except NoClusterError:
+        if name:
+            yield missing(CLUSTER.kind, namespace, name)
+        return
+    for below in waiting_below(snapshot, obj):
+        yield below
+        for reference in part_references(below) if below["kind"] == "Machine" else ():
+            yield await _referenced(discovered, namespace, reference)
+    if kind != CLUSTER.kind and spec.get("clusterName", name):
+        yield snapshot.cluster
+
+
+def cluster_name(obj: Object) -> str:
+    """The Cluster that an object says it belongs to; empty if it says none."""
+    meta = obj["metadata"]
+    owner = (o["name"] for o in meta.get("ownerReferences", []) if o.get("kind") == CLUSTER.kind)
+    labelled = meta.get("labels", {}).get(LABEL_CLUSTER_NAME)
+    return str(obj.get("spec", {}).get("clusterName") or labelled or next(owner, ""))
+
+
+def references(obj: Object) -> list[Object]:
+    """What a Cluster or a Machine refers to; the templates of others explain nothing."""
+    spec = obj.get("spec", {})
+    if obj["kind"] == CLUSTER.kind:
+        found = [spec.get("infrastructureRef", {}), spec.get("controlPlaneRef", {})]
+        return [reference for reference in found if reference.get("name")]
+    return part_references(obj) if obj["kind"] == "Machine" else []
+
+
+def waiting_below(snapshot: Snapshot, obj: Object) -> list[Object]:
+    """What an object has made and is not done: sets of workers that are not settled, and the first Machines."""
+    if obj["kind"] == "Machine":
+        return []
+    scaled = [found for found in (*snapshot.deployments, *snapshot.pools, *snapshot.sets) if _is_below(found, obj)]
+    owners = {obj["metadata"].get("uid"), *(found["metadata"].get("uid") for found in snapshot.sets if found in scaled)}
+    machines = [
+        machine
+        for machine in snapshot.machines
+        if not standing(machine).is_good and (obj["kind"] == CLUSTER.kind or owners & _owner_ids(machine))
+    ]
+    return [found for found in scaled if not is_settled(found)] + machines[:MACHINES_SHOWN]
+
+
+def missing(kind: str, namespace: str, name: str) -> Object:
+    """Stands for an object that is not there."""
+    return {"kind": kind, "metadata": {"namespace": namespace, "name": name}, "status": {"state": "does not exist"}}
+
+
+def _is_below(found: Object, obj: Object) -> bool:
+    if obj["kind"] == CLUSTER.kind:
+        return bool(found["kind"] != "MachineSet")  # its MachineDeployment says the same
+    return obj["metadata"].get("uid") in _owner_ids(found)
+
+
+def _owner_ids(obj: Object) -> set[Any]:
+    return {owner.get("uid") for owner in obj["metadata"].get("ownerReferences", [])}
+
+
+async def _referenced(discovered: Discovered, namespace: str, reference: Object) -> Object:
+    kind, name = reference.get("kind", ""), reference["name"]
+    found = await discovered.find(reference.get("apiGroup", ""), kind, namespace, name)
+    return missing(kind, namespace, name) if found is None else {"kind": kind, **found}
