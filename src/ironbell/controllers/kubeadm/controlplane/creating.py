@@ -30,7 +30,7 @@ from ironbell.contract.templates import SUFFIX, clone, cloned_kind, is_cloned_fr
 from ironbell.controllers.kubeadm.controlplane import desired
 from ironbell.controllers.kubeadm.controlplane.configspec import desired_spec, is_up_to_date
 from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_MACHINES_CREATED,
+    ANNOTATION_MACHINES_MADE,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
 )
 from ironbell.kube.decision import Action, Fields, create, delete, patch
@@ -152,13 +152,13 @@ def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
 
 
 def _made(kcp: KubeadmControlPlane) -> int:
-    text = kcp.metadata.annotations.get(ANNOTATION_MACHINES_CREATED, "")
+    text = kcp.metadata.annotations.get(ANNOTATION_MACHINES_MADE, "")
     return int(text) if text.isdecimal() else 0
 
 
 def _grown(kcp: KubeadmControlPlane, *, made: bool) -> Action:
     """The number grows; if a Machine was made, a remediation that waited for its replacement is over."""
-    changed: dict[str, str | None] = {ANNOTATION_MACHINES_CREATED: str(_made(kcp) + 1)}
+    changed: dict[str, str | None] = {ANNOTATION_MACHINES_MADE: str(_made(kcp) + 1)}
     if made and ANNOTATION_REMEDIATION_IN_PROGRESS in kcp.metadata.annotations:
         changed[ANNOTATION_REMEDIATION_IN_PROGRESS] = None
     return patch(KUBEADM_CONTROL_PLANE, kcp, {"metadata": {"annotations": changed}}, locked=True)

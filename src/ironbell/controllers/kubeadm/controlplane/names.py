@@ -19,7 +19,7 @@ ANNOTATION_HOOK: Final = f"{PRE_TERMINATE_HOOK_PREFIX}/kcp-cleanup"
 """On Machines: the host stays until this is taken off, which happens once etcd has no member there any more."""
 ANNOTATION_OLD_CLUSTER_CONFIGURATION: Final = "controlplane.cluster.x-k8s.io/kubeadm-cluster-configuration"
 """Set on Machines by Cluster API before 1.12; taken off on sight."""
-ANNOTATION_MACHINES_CREATED: Final = "ironbell.dev/machines-created"
+ANNOTATION_MACHINES_MADE: Final = "ironbell.dev/machines-made"
 """On a KubeadmControlPlane: how many Machines it has made, so that no name is used twice."""
 
 LABEL_CONTROL_PLANE_NODE: Final = "node-role.kubernetes.io/control-plane"
