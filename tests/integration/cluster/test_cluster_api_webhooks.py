@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ironbell.api.conversion.names import CONVERTED
-from support.components import OnCluster, Process, ironbell
+from support.clusterapisite import cluster_api
+from support.components import OnCluster, Process
 from support.kubeapi import Answer, eventually
 
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-CONFIGURATIONS = [
-    f"{ADMISSION}/{plural}/ironbell-cluster-api"
-    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-]
-DEFINITIONS = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}" for name in sorted(CONVERTED)]
 OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
 
 
@@ -28,34 +21,9 @@ def _machines(version: str, name: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def webhooks(on_cluster: OnCluster) -> Iterator[Process]:
-    """A replica that serves them; the API server is told to ask it at its address instead of through a Service."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    ironbell("install", "--kubeconfig", on_cluster.admin, "--components", "tink-controller,rufio,wire,cluster-api")
-    try:
-        made = on_cluster.run("cluster-api", "--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
-        for path in (*CONFIGURATIONS, *DEFINITIONS):
-            _point(on_cluster, path, port)
-        yield made
-        made.stop()
-    finally:
-        # other tests on this API server must not meet webhooks that nobody serves
-        for path in (*CONFIGURATIONS, *DEFINITIONS):
-            on_cluster.api.delete(path)
-
-
-def _point(on_cluster: OnCluster, path: str, port: int) -> None:
-    def put() -> bool:
-        found = on_cluster.api.get(path).json
-        conversion = ((found.get("spec") or {}).get("conversion") or {}).get("webhook")
-        for holder in [*found.get("webhooks", ()), *([conversion] if conversion else ())]:
-            client = holder["clientConfig"]
-            assert client["caBundle"]
-            if "service" in client:
-                client["url"] = f"https://127.0.0.1:{port}{client.pop('service')['path']}"
-        return on_cluster.api.put(path, found).status == 200
-
-    assert eventually(put)
+    """A replica that serves them."""
+    with cluster_api(on_cluster) as (serving,):
+        yield serving
 
 
 def _machine(api_version: str, name: str, **spec: Any) -> dict[str, Any]:

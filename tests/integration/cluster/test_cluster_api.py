@@ -1,0 +1,146 @@
+"""A cluster of simulated machines comes, is scaled and goes on a real API server, by components that may do only what
+their roles say. That none of them asked for more is asserted when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from support.capisite import cluster_documents
+from support.clusterapisite import KUBEADM, cluster_api, simulation
+from support.components import OnCluster
+from support.kubeapi import eventually
+
+CORE, BOOTSTRAP, CONTROL_PLANE = (f"{prefix}cluster.x-k8s.io" for prefix in ("", "bootstrap.", "controlplane."))
+INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+TEMPLATES = {"DevMachineTemplate", "KubeadmConfigTemplate"}
+WITHIN_S = 60.0
+
+
+class Namespace:
+    """One cluster's objects, all in one version of Cluster API."""
+
+    def __init__(self, on_cluster: OnCluster, name: str, version: str) -> None:
+        self._on, self._api, self._name, self._version = on_cluster, on_cluster.api, name, version
+        self._api.made("/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def path(self, group: str, plural: str, name: str = "") -> str:
+        path = f"/apis/{group}/{self._version}/namespaces/{self._name}/{plural}"
+        return f"{path}/{name}" if name else path
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        for document in documents:
+            group, _, version = document["apiVersion"].partition("/")
+            name, plural = document["metadata"]["name"], f"{document['kind'].lower()}s"
+            path = f"/apis/{group}/{version}/namespaces/{self._name}/{plural}/{name}"
+            body = {**document, "metadata": {**document["metadata"], "namespace": self._name}}
+            answer = self._api.apply(path, body, manager="test")
+            assert answer.status in {200, 201}, answer.body
+
+    def items(self, group: str, plural: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._found(self.path(group, plural))["items"]
+        return found
+
+    def scale(self, group: str, plural: str, name: str, replicas: int) -> None:
+        answer = self._api.patch(f"{self.path(group, plural, name)}/scale", {"spec": {"replicas": replicas}})
+        assert answer.status == 200, answer.body
+
+    def runs(self, count: int) -> None:
+        """Until there are so many Machines and all of them run."""
+
+        def look() -> bool:
+            phases = {
+                one["metadata"]["name"]: one.get("status", {}).get("phase") for one in self.items(CORE, "machines")
+            }
+            assert len(phases) == count, phases
+            assert set(phases.values()) == {"Running"}, phases
+            return True
+
+        eventually(look, timeout=WITHIN_S)
+
+    def left(self) -> set[str]:
+        """What there is: kinds of Cluster API and providers; Secrets and ConfigMaps by name."""
+        kinds = set()
+        for group in (CORE, BOOTSTRAP, CONTROL_PLANE, INFRASTRUCTURE, f"addons.{CORE}"):
+            for served in self._found(f"/apis/{group}/v1beta2")["resources"]:
+                if served["namespaced"] and "/" not in served["name"]:
+                    path = f"/apis/{group}/v1beta2/namespaces/{self._name}/{served['name']}"
+                    kinds |= {served["kind"] for _one in self._found(path)["items"]}
+        named = {"secrets": "Secret", "configmaps": "ConfigMap"}
+        for plural, kind in named.items():
+            items = self._found(f"/api/v1/namespaces/{self._name}/{plural}")["items"]
+            kinds |= {f"{kind} {one['metadata']['name']}" for one in items}
+        return kinds - {"ConfigMap kube-root-ca.crt"}
+
+    def _found(self, path: str) -> dict[str, Any]:
+        answer = self._api.get(path)
+        assert answer.status == 200, answer.body
+        found: dict[str, Any] = answer.json
+        return found
+
+
+def older(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same as one writes it in v1beta1."""
+    group = document["apiVersion"].partition("/")[0]
+    if group == INFRASTRUCTURE:
+        return document
+    spec = dict(document["spec"])
+    match document["kind"]:
+        case "Cluster":
+            spec |= {name: referred(spec[name]) for name in ("controlPlaneRef", "infrastructureRef")}
+        case "KubeadmControlPlane":
+            machine = spec["machineTemplate"]["spec"]
+            spec["machineTemplate"] = {
+                "infrastructureRef": referred(machine["infrastructureRef"]),
+                "nodeDrainTimeout": "10m",
+                "nodeDeletionTimeout": "10s",
+            }
+        case "MachineDeployment":
+            machine = dict(spec["template"]["spec"], nodeDrainTimeout="10m", nodeDeletionTimeout="10s")
+            del machine["deletion"]
+            machine["infrastructureRef"] = referred(machine["infrastructureRef"])
+            machine["bootstrap"] = {"configRef": referred(machine["bootstrap"]["configRef"])}
+            spec["template"] = {**spec["template"], "spec": machine}
+        case "KubeadmConfigTemplate":
+            registration = {"kubeletExtraArgs": {"eviction-hard": "nodefs.available<0%"}}
+            spec = {"template": {"spec": {"joinConfiguration": {"nodeRegistration": registration}}}}
+    return {**document, "apiVersion": f"{group}/v1beta1", "spec": spec}
+
+
+def referred(reference: Mapping[str, Any]) -> Mapping[str, Any]:
+    version = "v1beta2" if reference["apiGroup"] == INFRASTRUCTURE else "v1beta1"
+    return {"apiVersion": f"{reference['apiGroup']}/{version}", "kind": reference["kind"], "name": reference["name"]}
+
+
+@pytest.fixture(scope="module")
+def site(on_cluster: OnCluster) -> Iterator[OnCluster]:
+    with cluster_api(on_cluster, *KUBEADM), simulation(on_cluster):
+        yield on_cluster
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_cluster_comes_is_scaled_and_goes(site: OnCluster, version: str) -> None:
+    namespace = Namespace(site, f"capi-{version}", version)
+    documents = cluster_documents(workers=2, vm="0s")
+    namespace.apply([older(one) for one in documents] if version == "v1beta1" else documents)
+    namespace.runs(3)
+    (cluster,) = namespace.items(CORE, "clusters")
+    assert cluster["apiVersion"] == f"{CORE}/{version}"
+    assert cluster["status"]["phase"] == "Provisioned"
+
+    namespace.scale(CORE, "machinedeployments", "one-md-0", 3)
+    namespace.scale(CONTROL_PLANE, "kubeadmcontrolplanes", "one-control-plane", 3)
+    namespace.runs(6)
+    namespace.scale(CORE, "machinedeployments", "one-md-0", 1)
+    namespace.scale(CONTROL_PLANE, "kubeadmcontrolplanes", "one-control-plane", 1)
+    namespace.runs(2)
+
+    assert site.api.delete(namespace.path(CORE, "clusters", "one")).status == 200
+
+    def gone() -> bool:
+        assert namespace.left() == TEMPLATES
+        return True
+
+    eventually(gone, timeout=WITHIN_S)

@@ -1,0 +1,92 @@
+"""Cluster API's components on a real API server, each a process under its own ServiceAccount; simulated machines.
+
+What a cluster would add is done here: the API server asks webhooks at an address instead of through a Service.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from ironbell.api.conversion.names import CONVERTED
+from support.components import OnCluster, Process, ironbell
+from support.kubeapi import eventually
+from support.realcluster import free_ports
+
+KUBEADM = ("kubeadm-bootstrap", "kubeadm-control-plane")
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_CONFIGURATIONS = [
+    f"{_ADMISSION}/{plural}/ironbell-cluster-api"
+    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+]
+_DEFINITIONS = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}" for name in sorted(CONVERTED)]
+
+
+@contextmanager
+def cluster_api(on_cluster: OnCluster, *more: str) -> Iterator[list[Process]]:
+    """`cluster-api`, whose webhooks the API server asks, and other components beside it; processes in this order."""
+    port = free_ports(1)[0]
+    words = ",".join(("tink-controller", "rufio", "wire", "cluster-api", *more))
+    ironbell("install", "--kubeconfig", on_cluster.admin, "--components", words)
+    served = ("--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
+    try:
+        # processes end with the thread that has started them: the pool is left last
+        with ThreadPoolExecutor() as pool:
+            starting = [pool.submit(on_cluster.run, "cluster-api", *served)]
+            starting += [pool.submit(on_cluster.run, word) for word in more]
+            made = [one.result() for one in starting]
+            for path in (*_CONFIGURATIONS, *_DEFINITIONS):
+                _point(on_cluster, path, port)
+            yield made
+            for process in made:
+                process.stop()
+    finally:
+        # other tests on this API server must not meet webhooks that nobody serves
+        for path in (*_CONFIGURATIONS, *_DEFINITIONS):
+            on_cluster.api.delete(path)
+
+
+def _point(on_cluster: OnCluster, path: str, port: int) -> None:
+    def put() -> bool:
+        found = on_cluster.api.get(path).json
+        conversion = ((found.get("spec") or {}).get("conversion") or {}).get("webhook")
+        for holder in [*found.get("webhooks", ()), *([conversion] if conversion else ())]:
+            client = holder["clientConfig"]
+            assert client["caBundle"]
+            if "service" in client:
+                client["url"] = f"https://127.0.0.1:{port}{client.pop('service')['path']}"
+        return on_cluster.api.put(path, found).status == 200
+
+    assert eventually(put)
+
+
+@contextmanager
+def simulation(on_cluster: OnCluster) -> Iterator[Path]:
+    """The simulated provider, as `ironbell up --simulate` starts it; its log."""
+    log = on_cluster.folder / "simulation.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "ironbell.lab.sim.process"],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+        )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps({"kubeconfig": str(on_cluster.admin)}).encode() + b"\n")
+        process.stdin.flush()
+        eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, timeout=60)
+        assert process.poll() is None, log.read_text()[-3000:]
+        yield log
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+            process.wait()
