@@ -141,13 +141,23 @@ def make_signed(
         )
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .add_extension(_authority_identifier(issuer, issuer_key), critical=False)
     )
     if subject.alternatives:
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in subject.alternatives])
         builder = builder.add_extension(alternatives, critical=False)
     certificate = builder.sign(issuer_key, _digest(issuer_key))
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
+
+
+def _authority_identifier(issuer: x509.Certificate, key: PrivateKey) -> x509.AuthorityKeyIdentifier:
+    """As the issuer names its key: how an identifier is made of a key differs between programs (Go takes SHA-256), and
+    OpenSSL finds no issuer under another one."""
+    try:
+        own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own.value)
 
 
 def usable(pair: KeyPair) -> tuple[x509.Certificate, PrivateKey]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -89,6 +90,23 @@ def test_openssl_verifies_what_an_authority_signs(authority: KeyPair, tmp_path: 
         assert (
             subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "leaf.pem: OK\n"
         )
+
+
+@pytest.mark.parametrize("identifier", [b"sha-256-of-the-key", None])
+def test_openssl_verifies_under_an_authority_with_an_identifier_of_another_making(
+    identifier: bytes | None, authority: KeyPair, tmp_path: Path
+) -> None:
+    _, key = pki.usable(authority)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=1)).add_extension(
+        x509.BasicConstraints(ca=True, path_length=None), critical=True
+    )
+    if identifier is not None:
+        builder = builder.add_extension(x509.SubjectKeyIdentifier(identifier), critical=False)
+    theirs = KeyPair(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), authority.key)
+    (tmp_path / "ca.pem").write_bytes(theirs.certificate)
+    (tmp_path / "leaf.pem").write_bytes(pki.make_signed(theirs, Subject("kube-apiserver"), P256, NOW).certificate)
+    subprocess.run(["openssl", "verify", "-CAfile", "ca.pem", "leaf.pem"], cwd=tmp_path, check=True)
 
 
 def test_a_client_certificate_says_who_it_is(authority: KeyPair) -> None:
