@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,14 +58,16 @@ class Manager:
 
 
 @contextmanager
-def managers(api: KubeApi, *, kubectl: Path, authority: bytes, folder: Path) -> Iterator[dict[str, Manager]]:
-    """Install all three providers, and run their managers until the end.
+def managers(
+    api: KubeApi, *, kubectl: Path, authority: bytes, folder: Path, names: Collection[str] = tuple(CLUSTER_API)
+) -> Iterator[dict[str, Manager]]:
+    """Install all three providers, or those that are named, and run their managers until the end.
 
     Raises:
         CannotBuild: a manager is not there and cannot be built.
         AssertionError: with the end of the log of what did not start.
     """
-    programs = {name: component(name) for name in CLUSTER_API}
+    programs = {name: component(name) for name in names}
     pki = Authority(folder / "webhooks", SystemClock())
     pair = pki.server(["127.0.0.1"])
     ports = {name: free_ports(2) for name in programs}

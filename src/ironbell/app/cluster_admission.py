@@ -6,11 +6,10 @@ Rules are written for the stored version; a write in an older version is brought
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.apiserver import status
 from ironbell.apiserver.admission import Admission as Plugins
 from ironbell.apiserver.admission import AdmissionRequest, Operation
@@ -33,15 +32,18 @@ def admissions() -> Mapping[str, Admission]:
 
 
 class ClusterAdmission:
-    """Plugins for the server's admission. `convert` brings objects from one version to another."""
+    """Plugins for the server's admission."""
 
-    def __init__(self, convert: Convert) -> None:
+    def __init__(self, convert: Convert, names: Collection[str]) -> None:
+        """`convert` brings objects from one version to another; `names` are those of the definitions whose objects
+        are checked."""
         self._convert = convert
+        self._names = names
 
     def register(self, plugins: Plugins) -> None:
         """Have every write of these kinds completed and checked."""
-        plugins.mutating(_concerns, self.mutate)
-        plugins.validating(_concerns, self.review)
+        plugins.mutating(self._concerns, self.mutate)
+        plugins.validating(self._concerns, self.review)
 
     async def mutate(self, request: AdmissionRequest) -> Object | None:
         """The object with what is filled in; None if that is nothing."""
@@ -80,6 +82,9 @@ class ClusterAdmission:
         written = request.new or request.old or {}
         return found.get(_name(request.info)) if written.get("kind") == request.info.kind else None
 
+    def _concerns(self, info: ResourceInfo) -> bool:
+        return _name(info) in self._names
+
     def _stored(self, value: Object, rules: Admission) -> Object:
         return self._convert(value, rules.kind.api_version)
 
@@ -89,7 +94,3 @@ class ClusterAdmission:
 
 def _name(info: ResourceInfo) -> str:
     return f"{info.plural}.{info.group}"
-
-
-def _concerns(info: ResourceInfo) -> bool:
-    return _name(info) in CONVERTED

@@ -1,12 +1,13 @@
 """Cluster API's kinds in the embedded API: defined when it answers already, and converted in its own process.
 
-Their definitions take longer than all others together, and nobody needs them in the first second.
+Their definitions take longer than all others together, and nobody needs them in the first second. The kinds of a
+component that is left out are left alone: who takes its place brings definitions and webhooks of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +19,15 @@ from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_GROUPS: Mapping[str, frozenset[str]] = {
+    "cluster-api": frozenset(
+        {"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
+    ),
+    "kubeadm-bootstrap": frozenset({"bootstrap.cluster.x-k8s.io"}),
+    "kubeadm-control-plane": frozenset({"controlplane.cluster.x-k8s.io"}),
+}
+"""API groups by the component whose kinds are in them. Who left out which matters at the start, before components are
+imported: hence the names."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False):
@@ -31,23 +41,29 @@ class _Definition(msgspec.Struct, frozen=True, gc=False):
 class ClusterKinds:
     """What converts, completes and checks objects of these kinds; `join` comes right after the server's start."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: Collection[str] = ()) -> None:
+        """`without` names components whose kinds are somebody else's."""
+        self._others: frozenset[str] = frozenset().union(*(_GROUPS.get(name, ()) for name in without))
         self._server: ApiServer | None = None
         self._versions: dict[str, tuple[int, str]] = {}
 
     @property
     def conversions(self) -> Mapping[str, Convert]:
         """For `ApiServer.open`."""
-        return dict.fromkeys(CONVERTED, self._convert)
+        return dict.fromkeys(self._names, self._convert)
+
+    @property
+    def _names(self) -> frozenset[str]:
+        return frozenset(name for name in CONVERTED if name.partition(".")[2] not in self._others)
 
     def join(self, server: ApiServer) -> None:
         """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
-        ClusterAdmission(self._convert).register(server.admission)
+        ClusterAdmission(self._convert, self._names).register(server.admission)
 
     async def define(self, server: ApiServer) -> None:
         """Define the kinds."""
-        await server.define(await asyncio.to_thread(_documents))
+        await server.define(await asyncio.to_thread(_documents, self._others))
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
         from ironbell.api.conversion.convert import convert
@@ -73,9 +89,9 @@ class ClusterKinds:
         return known[1]
 
 
-def _documents() -> list[dict[str, Any]]:
+def _documents(others: Collection[str]) -> list[dict[str, Any]]:
     from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, clusterruntime, controlplane
     from ironbell.api.crd.document import crd_document
 
     packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
-    return [crd_document(kind) for package in packages for kind in package.KINDS]
+    return [crd_document(kind) for package in packages for kind in package.KINDS if kind.group not in others]

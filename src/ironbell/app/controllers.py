@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, TypeAlias
 
 from ironbell.api.client import Api
@@ -12,6 +13,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
+from ironbell.app.components import CLUSTER_API, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE, RUFIO, TINK_CONTROLLER
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
@@ -22,6 +24,7 @@ from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.tink import controllers as tink
+from ironbell.kube.controller import Controller
 from ironbell.kube.runtime import Manager
 from ironbell.workload.access import Workloads
 from ironbell.workload.etcd_forward import ForwardedEtcd
@@ -34,13 +37,21 @@ WORKLOAD_ACCESS = "workload-access"
 PolicyRules = Sequence[Mapping[str, Sequence[str]]]
 
 
-def rules_by_controller() -> dict[str, PolicyRules]:
-    """What each controller may write, and what opens sessions with BMCs and workload clusters may read."""
+_WRITES: Mapping[str, Mapping[str, PolicyRules]] = {
+    TINK_CONTROLLER.name: tink.WRITES,
+    RUFIO.name: rufio.WRITES,
+    CLUSTER_API.name: capi.WRITES,
+    KUBEADM_BOOTSTRAP.name: kubeadm.BOOTSTRAP_WRITES,
+    KUBEADM_CONTROL_PLANE.name: kubeadm.CONTROL_PLANE_WRITES,
+}
+
+
+def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]:
+    """What each controller may write, and what opens sessions with BMCs and workload clusters may read; but for those
+    of the components in `without`."""
+    written = (rules for name, rules in _WRITES.items() if name not in without)
     return {
-        **tink.WRITES,
-        **rufio.WRITES,
-        **capi.WRITES,
-        **kubeadm.WRITES,
+        **dict(chain.from_iterable(rules.items() for rules in written)),
         BMC_ACCESS: rufio.ACCESS_READS,
         WORKLOAD_ACCESS: [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
     }
@@ -51,20 +62,26 @@ def identity(controller: str) -> Identity:
     return Identity(roles.service_account_user(controller), roles.WIRE_GROUPS)
 
 
-def grant_controllers(authorizer: RoleAuthorizer) -> None:
-    """Give each controller its role."""
-    for name, rules in rules_by_controller().items():
+def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ()) -> None:
+    """Give each controller that runs its role."""
+    for name, rules in rules_by_controller(without).items():
         role = Role(f"ironbell:{name}", tuple(_rule(rule) for rule in rules))
         authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])
 
 
 async def run_controllers(
-    server: ApiServer, authorizer: RoleAuthorizer, clock: Clock, randomness: Randomness, ready: Callable[[], None]
+    server: ApiServer,
+    authorizer: RoleAuthorizer,
+    clock: Clock,
+    randomness: Randomness,
+    ready: Callable[[], None],
+    without: Collection[str] = (),
 ) -> None:
-    """Run the controllers until cancelled; `ready` is called when all of them work."""
-    grant_controllers(authorizer)
+    """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
+    of them work."""
+    grant_controllers(authorizer, without)
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-    async with _all_controllers(manager, server, clock, randomness), asyncio.TaskGroup() as group:
+    async with _controllers(manager, server, clock, randomness, without), asyncio.TaskGroup() as group:
         announce = group.create_task(_announce(manager, ready), name="announce")
         try:
             await manager.run()
@@ -73,7 +90,7 @@ async def run_controllers(
 
 
 RunControllers: TypeAlias = Callable[
-    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None]], Coroutine[Any, Any, None]
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str]], Coroutine[Any, Any, None]
 ]
 
 
@@ -83,10 +100,10 @@ async def _announce(manager: Manager, ready: Callable[[], None]) -> None:
 
 
 @asynccontextmanager
-async def _all_controllers(
-    manager: Manager, server: ApiServer, clock: Clock, randomness: Randomness
+async def _controllers(
+    manager: Manager, server: ApiServer, clock: Clock, randomness: Randomness, without: Collection[str]
 ) -> AsyncIterator[None]:
-    """Add all controllers to the manager; what they hold open is closed when the block is left."""
+    """Add the controllers to the manager; what they hold open is closed when the block is left."""
     engine = await asyncio.to_thread(TemplateEngine)
 
     def api_of(controller: str) -> Api:
@@ -97,14 +114,18 @@ async def _all_controllers(
     workloads = Workloads(http_link, kubeconfigs_from(api_of(WORKLOAD_ACCESS)), clock=clock, randomness=randomness)
     etcd = ForwardedEtcd(workloads, api_of(WORKLOAD_ACCESS), clock)
     follow(workloads, manager.informers)
-    for controller in (
-        *tink.controllers(engine, engine.parse, api_of),
-        *rufio.controllers(access, clock, api_of),
-        *capi.controllers(workloads, reader, clock, api_of, VariableSchemas()),
-        *kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
-        *kubeadm.control_plane_controllers(workloads, etcd.connect, reader, clock, api_of),
-    ):
-        manager.add(controller)
+    made: Mapping[str, Callable[[], Sequence[Controller]]] = {
+        TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, api_of),
+        RUFIO.name: lambda: rufio.controllers(access, clock, api_of),
+        CLUSTER_API.name: lambda: capi.controllers(workloads, reader, clock, api_of, VariableSchemas()),
+        KUBEADM_BOOTSTRAP.name: lambda: kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
+        KUBEADM_CONTROL_PLANE.name: lambda: kubeadm.control_plane_controllers(
+            workloads, etcd.connect, reader, clock, api_of
+        ),
+    }
+    for name, make in made.items():
+        for controller in make() if name not in without else ():
+            manager.add(controller)
     try:
         yield
     finally:

@@ -67,7 +67,7 @@ async def serve_core(configuration: CoreConfig) -> None:
     clock, steady, randomness = SystemClock(), SteadyClock(), SystemRandomness()
     authorizer = RoleAuthorizer()
     roles.grant_processes(authorizer)
-    cluster_kinds = ClusterKinds()
+    cluster_kinds = ClusterKinds(configuration.without)
     await _predecessor_gone(folder / DATABASE)
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(
@@ -95,7 +95,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
             try:
-                await run_controllers(server, authorizer, steady, randomness, _announce)
+                await run_controllers(server, authorizer, steady, randomness, _announce, configuration.without)
             finally:
                 lag.cancel()
 

@@ -23,3 +23,5 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
     wire_user: str = ""
     """The account that `wire` runs as; empty: the usual one."""
+    without: tuple[str, ...] = ()
+    """Names of components whose controllers do not run."""

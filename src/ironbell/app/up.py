@@ -170,6 +170,7 @@ class Site:
                 audit_log=_absolute(options.audit_log),
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
                 wire_user=options.user,
+                without=options.without,
             )
 
         return ChildSpec(CORE, "ironbell.app.core", configuration)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     audit_log: str = ""
     lab: str = ""
     simulate: bool = False
+    without: tuple[str, ...] = ()
     interface: str = ""
     advertise: str = ""
     dhcp: str = "reservation"
@@ -108,12 +109,31 @@ def _checked(options: UpOptions) -> UpOptions:
         raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
     for name in options.artefacts:
         artefact_name(name)
+    if options.without:
+        options = msgspec.structs.replace(options, without=_left_out(options.without))
     if options.advertise and not _is_ipv4(options.advertise):
         raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
     for name in ("api_port", "http_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
+
+
+def _left_out(words: Sequence[str]) -> tuple[str, ...]:
+    """The components' proper names."""
+    # it knows the controllers and what they may do: too much to import for those who leave nothing out
+    from ironbell.app.components import Role, UnknownComponentError, components_named
+
+    try:
+        components = components_named(words)
+    except UnknownComponentError as error:
+        raise OptionsError(f"without: {error}") from error
+    for component in components:
+        if component.role is not Role.CONTROLLERS:
+            raise OptionsError(
+                f"without: {component.name} has no controllers; servers toward machines run with interface or lab only"
+            )
+    return tuple(component.name for component in components)
 
 
 def artefact_name(name: str) -> str:

@@ -35,6 +35,12 @@ import click
 )
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
 @click.option("--simulate", is_flag=True, default=None, help="Simulate machines and clusters (DevCluster, DevMachine).")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="COMPONENT",
+    help="Leave out a component's controllers, for others in their place; those of Cluster API with their kinds.",
+)
 @click.option("--interface", help="Serve machines on this network interface.")
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
@@ -61,6 +67,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     configure_logging(process="up")
     given["artefacts"] = dict(_pair(text) for text in artefacts) or None
     given["consoles"] = given["consoles"] or None
+    given["without"] = given["without"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None
     options = read_options(config, given)
     with contextlib.suppress(KeyboardInterrupt):

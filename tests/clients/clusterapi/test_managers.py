@@ -28,13 +28,14 @@ CONFIGS = f"/apis/bootstrap.cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/kube
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 IN_CONTROL_PLANE = "?labelSelector=cluster.x-k8s.io/control-plane"
 WAIT_S = 60
+WITHOUT = ("--without=cluster-api", "--without=kubeadm-bootstrap", "--without=kubeadm-control-plane")
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.soak)])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a cluster of its own: its webhooks would be in the way of others."""
     folder = tmp_path_factory.mktemp(f"cluster-api-{request.param}")
-    server = EmbeddedCluster(folder) if request.param == "embedded" else RealCluster(folder)
+    server = EmbeddedCluster(folder, WITHOUT) if request.param == "embedded" else RealCluster(folder)
     try:
         server.start()
         yield server.kubeconfig if isinstance(server, EmbeddedCluster) else server.kubeconfig()

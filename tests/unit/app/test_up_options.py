@@ -48,6 +48,16 @@ def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
         read_options(file, {})
 
 
+def test_components_are_left_out_by_any_of_their_names() -> None:
+    options = read_options(None, {"data_dir": "/x", "without": ("cacpk", "core")})
+    assert options.without == ("cluster-api", "kubeadm-control-plane")
+    assert read_options(None, {"data_dir": "/x", "without": None}).without == ()
+    with pytest.raises(OptionsError, match="without: 'cappy' is no component; known are: tink-controller"):
+        read_options(None, {"data_dir": "/x", "without": ("cappy",)})
+    with pytest.raises(OptionsError, match="without: smee has no controllers"):
+        read_options(None, {"data_dir": "/x", "without": ("boots",)})
+
+
 def test_api_alone_needs_no_servers() -> None:
     assert not read_options(None, {"data_dir": "/x"}).serves_machines
 
