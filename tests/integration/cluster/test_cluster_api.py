@@ -1,5 +1,7 @@
 """A cluster of simulated machines comes, is scaled and goes on a real API server, by components that may do only what
-their roles say. That none of them asked for more is asserted when they have ended."""
+their roles say. That none of them asked for more is asserted when they have ended.
+
+Objects are converted, completed and checked by our webhooks, over TLS."""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ import pytest
 from support.capisite import cluster_documents
 from support.clusterapisite import KUBEADM, cluster_api, simulation
 from support.components import OnCluster
-from support.kubeapi import eventually
+from support.kubeapi import Answer, eventually
 
 CORE, BOOTSTRAP, CONTROL_PLANE = (f"{prefix}cluster.x-k8s.io" for prefix in ("", "bootstrap.", "controlplane."))
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+OLD, NEW = f"{CORE}/v1beta1", f"{CORE}/v1beta2"
 TEMPLATES = {"DevMachineTemplate", "KubeadmConfigTemplate"}
 WITHIN_S = 60.0
 
@@ -144,3 +147,64 @@ def test_a_cluster_comes_is_scaled_and_goes(site: OnCluster, version: str) -> No
         return True
 
     eventually(gone, timeout=WITHIN_S)
+
+
+def _machines(version: str, name: str = "") -> str:
+    path = f"/apis/{version}/namespaces/default/machines"
+    return f"{path}/{name}" if name else path
+
+
+def _machine(api_version: str, name: str, **spec: Any) -> dict[str, Any]:
+    reference = {"apiVersion": "hosts.test/v1alpha3"} if api_version == OLD else {"apiGroup": "hosts.test"}
+    return {
+        "apiVersion": api_version,
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "clusterName": "nobodys",
+            "bootstrap": {"dataSecretName": "s"},
+            "infrastructureRef": {**reference, "kind": "Host", "name": "h"},
+            **spec,
+        },
+    }
+
+
+def test_an_object_is_stored_converted_and_completed(site: OnCluster) -> None:
+    def created() -> Answer | None:
+        body = _machine(OLD, "older", version="1.36.0", nodeDrainTimeout="1m30s")
+        answer = site.api.post(_machines(OLD), body)
+        return answer if answer.status == 201 else None
+
+    assert eventually(created)
+    stored = site.api.get(_machines(NEW, "older")).json
+    assert stored["spec"]["version"] == "v1.36.0"
+    assert stored["spec"]["deletion"]["nodeDrainTimeoutSeconds"] == 90
+    assert stored["spec"]["infrastructureRef"] == {"apiGroup": "hosts.test", "kind": "Host", "name": "h"}
+    assert stored["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "nobodys"
+    shown = site.api.get(_machines(OLD, "older")).json
+    assert shown["spec"]["nodeDrainTimeout"] == "1m30s"
+    assert shown["spec"]["infrastructureRef"]["apiVersion"] == "hosts.test/v1beta1"
+    listed = site.api.get(_machines(OLD)).json["items"]
+    assert [item["apiVersion"] for item in listed if item["metadata"]["name"] == "older"] == [OLD]
+
+    def written() -> bool:
+        # the controllers beside the webhooks write too
+        read = site.api.get(_machines(OLD, "older")).json
+        read["spec"]["version"] = "v1.36.1"
+        return site.api.put(_machines(OLD, "older"), read).status == 200
+
+    assert eventually(written)
+    again = site.api.get(_machines(NEW, "older")).json
+    assert again["spec"] == {**stored["spec"], "version": "v1.36.1"}
+    assert "cluster.x-k8s.io/conversion-data" not in again["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize("version", [OLD, NEW], ids=["older", "stored"])
+def test_what_breaks_the_rules_is_refused(site: OnCluster, version: str) -> None:
+    def refused() -> Answer | None:
+        answer = site.api.post(_machines(version), _machine(version, "refused", version="one"))
+        return answer if answer.status == 422 else None
+
+    said = eventually(refused).json["message"]
+    assert 'denied the request: Machine.cluster.x-k8s.io "refused" is invalid' in said
+    assert "spec.version: Invalid value" in said
