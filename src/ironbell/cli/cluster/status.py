@@ -83,10 +83,13 @@ def is_settled(obj: Object) -> bool:
 
 
 def unsettled(snapshot: Snapshot) -> list[Object]:
-    """What of a cluster is not as it is to be: control plane first, then workers, then the Cluster itself."""
+    """What of a cluster is not as it is to be: control plane first, then workers, then Machines that still go (no
+    counter has them), then the Cluster itself."""
     scaled = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
-    return [obj for obj in scaled if not is_settled(obj)] + [
-        obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)
+    return [
+        *(obj for obj in scaled if not is_settled(obj)),
+        *(obj for obj in snapshot.machines if "deletionTimestamp" in obj["metadata"]),
+        *(obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)),
     ]
 
 

@@ -136,3 +136,8 @@ def test_an_open_topology_is_waited_for() -> None:
 
 def test_lists_of_messages_become_one_line() -> None:
     assert one_line("* A:\n  * b\n  * c\n* D: e") == "A: b; c; D: e"
+
+
+def test_a_machine_that_still_goes_is_waited_for_though_no_counter_has_it() -> None:
+    going = obj("Machine", "old", AVAILABLE, metadata={"deletionTimestamp": SINCE})
+    assert unsettled(Snapshot(obj("Cluster", "one", AVAILABLE), machines=(going,))) == [going]
