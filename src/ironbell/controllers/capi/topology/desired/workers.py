@@ -6,7 +6,7 @@ computeMachinePool).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.desired import healthchecks
-from ironbell.controllers.capi.topology.desired.model import Blueprint, Worker
+from ironbell.controllers.capi.topology.desired.model import Blueprint, Template, Worker, WorkerTemplates
 from ironbell.controllers.capi.topology.desired.objects import (
     copy_of,
     first,
@@ -63,22 +63,8 @@ def machine_deployment(
         raise _no_class("MachineDeployment", topology.class_, blueprint)
     templates = blueprint.deployments[topology.class_]
     own = {LABEL_TOPOLOGY_DEPLOYMENT_NAME: topology.name}
-    owner = owner_reference(CLUSTER, cluster)
-    prefix, role = f"{cluster.metadata.name}-{topology.name}-", f"deployment {topology.name}"
-    bootstrap = copy_of(
-        templates.bootstrap,
-        cluster,
-        held.bootstrap or names.template_name(prefix, cluster, f"{role} bootstrap", ""),
-        owner=owner,
-        labels=own,
-    )
-    infrastructure = copy_of(
-        templates.infrastructure,
-        cluster,
-        held.infrastructure or names.template_name(prefix, cluster, f"{role} infrastructure", ""),
-        owner=owner,
-        labels=own,
-    )
+    role = f"deployment {topology.name}"
+    bootstrap, infrastructure = _parts(copy_of, templates, cluster, topology.name, role, held, own)
     name = held.obj or names.named(
         class_.naming.template or names.MACHINE_DEPLOYMENT,
         cluster,
@@ -122,22 +108,8 @@ def machine_pool(
         raise _no_class("MachinePool", topology.class_, blueprint)
     templates = blueprint.pools[topology.class_]
     own = {LABEL_TOPOLOGY_POOL_NAME: topology.name}
-    owner = owner_reference(CLUSTER, cluster)
-    prefix, role = f"{cluster.metadata.name}-{topology.name}-", f"pool {topology.name}"
-    bootstrap = made_from(
-        templates.bootstrap,
-        cluster,
-        held.bootstrap or names.template_name(prefix, cluster, f"{role} bootstrap", ""),
-        owner=owner,
-        labels=own,
-    )
-    infrastructure = made_from(
-        templates.infrastructure,
-        cluster,
-        held.infrastructure or names.template_name(prefix, cluster, f"{role} infrastructure", ""),
-        owner=owner,
-        labels=own,
-    )
+    role = f"pool {topology.name}"
+    bootstrap, infrastructure = _parts(made_from, templates, cluster, topology.name, role, held, own)
     name = held.obj or names.named(
         class_.naming.template or names.MACHINE_POOL, cluster, role, {"machinePool": {"topologyName": topology.name}}
     )
@@ -156,6 +128,28 @@ def machine_pool(
     }
     obj = _object(MACHINE_POOL, cluster, name, labels, annotations, spec)
     return Worker(topology.name, topology.class_, obj, bootstrap, infrastructure)
+
+
+def _parts(
+    make: Callable[..., Fields],
+    templates: WorkerTemplates,
+    cluster: Cluster,
+    name: str,
+    role: str,
+    held: HeldNames,
+    own: Mapping[str, str],
+) -> tuple[Fields, Fields]:
+    """The bootstrap and the infrastructure object of a group of workers."""
+    owner, prefix = owner_reference(CLUSTER, cluster), f"{cluster.metadata.name}-{name}-"
+
+    def part(template: Template, known: str, what: str) -> Fields:
+        called = known or names.template_name(prefix, cluster, f"{role} {what}", "")
+        return make(template, cluster, called, owner=owner, labels=own)
+
+    return (
+        part(templates.bootstrap, held.bootstrap, "bootstrap"),
+        part(templates.infrastructure, held.infrastructure, "infrastructure"),
+    )
 
 
 def _metadata(
