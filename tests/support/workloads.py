@@ -21,6 +21,8 @@ class FakeCluster:
     api: MemoryApi = field(default_factory=MemoryApi)
     broken: ApiError | None = None
     hangs: bool = False
+    slow_s: float = 0.0
+    """How long it takes to answer a probe."""
     kubeconfig: bytes = b"good"
     links: int = 0
     probes: int = 0
@@ -42,6 +44,7 @@ class FakeCluster:
 
 @dataclass
 class FakeLink:
+    clusters: FakeClusters
     cluster: FakeCluster
 
     @property
@@ -50,8 +53,13 @@ class FakeLink:
 
     async def probe(self) -> None:
         self.cluster.probes += 1
-        if self.cluster.hangs:
-            await asyncio.Event().wait()
+        self.clusters.probing += 1
+        try:
+            await asyncio.sleep(self.cluster.slow_s)
+            if self.cluster.hangs:
+                await asyncio.Event().wait()
+        finally:
+            self.clusters.probing -= 1
         if self.cluster.broken is not None:
             raise self.cluster.broken
 
@@ -66,9 +74,14 @@ class FakeClusters:
 
     clusters: dict[Key, FakeCluster] = field(default_factory=dict)
     handed: dict[Key, bytes] = field(default_factory=dict)
+    read: int = 0
+    """How often a kubeconfig was."""
+    probing: int = 0
+    """Probes that wait for an answer."""
 
     async def kubeconfig(self, cluster: Key) -> bytes:
         """A `ReadKubeconfig`."""
+        self.read += 1
         return self.handed.get(cluster, b"good")
 
     def __call__(self, cluster: Key, kubeconfig: bytes) -> FakeLink:
@@ -76,4 +89,4 @@ class FakeClusters:
         if kubeconfig != found.kubeconfig:
             raise ConnectionConfigError(f"{cluster[1]}: not the right kubeconfig")
         found.links += 1
-        return FakeLink(found)
+        return FakeLink(self, found)

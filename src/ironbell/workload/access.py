@@ -36,6 +36,7 @@ from ironbell.workload.questions import (
     node_view,
 )
 from ironbell.workload.session import BY_PROVIDER_ID, Session, Settings
+from ironbell.workload.turns import Turns
 
 _NEVER = ConnectionState(connected=False, error="the cluster has no kubeconfig yet")
 
@@ -69,6 +70,7 @@ class Workloads:
         self._clock = clock
         self._randomness = randomness
         self._settings = settings or Settings()
+        self._turns = Turns(self._settings.attempts_at_once, self._settings.attempt_patience_s)
         self._sessions: dict[Key, tuple[Session, asyncio.Task[None]]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
@@ -90,6 +92,7 @@ class Workloads:
                 settings=self._settings,
                 clock=self._clock,
                 randomness=self._randomness,
+                turns=self._turns,
                 state_changed=self._state_changed,
                 nodes_changed=self._nodes_changed,
                 node_changed=self._node_changed,
@@ -102,7 +105,7 @@ class Workloads:
             self._sessions[cluster][0].use(revision)
 
     def nudge(self, cluster: Key) -> None:
-        """The cluster may have come up just now: try at once what would be tried later."""
+        """The cluster may have come up just now: try at once what would be tried later, and often again after that."""
         if cluster in self._sessions:
             self._sessions[cluster][0].nudge()
 

@@ -1,15 +1,20 @@
 """Which clusters there are to connect to, from the caches of a manager: those that have a kubeconfig Secret.
 
-Call `follow` before the manager runs; it adds Clusters and Secrets (without their contents) to what the manager holds.
-A cluster is forgotten when it is gone or its kubeconfig is. When its infrastructure or control plane comes up it is
-tried at once.
+Call `follow` before the manager runs; it adds Clusters, Machines and Secrets (without their contents) to what the
+manager holds. A cluster is forgotten when it is gone or its kubeconfig is. One that does not answer is tried at once
+when something says that it may answer now: its endpoint is set, its infrastructure or control plane comes up, or a
+Machine of its control plane has come a step further.
 """
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from ironbell.api.client import Api
-from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET, SECRET_METADATA, SecretMetadata
 from ironbell.contract.cluster_secrets import (
     VALUE,
@@ -26,10 +31,13 @@ from ironbell.kube.tokens import ConnectionConfigError
 from ironbell.workload.access import Workloads
 from ironbell.workload.link import ReadKubeconfig
 
+_REPORTS: Final = frozenset({"InfrastructureReady", "BootstrapConfigReady"})
+"""Conditions of a Machine in which its providers say how far its host is."""
+
 
 def follow(workloads: Workloads, informers: Informers) -> None:
     """Tell `workloads` of every cluster from now on."""
-    clusters, secrets = informers.of(CLUSTER), informers.of(SECRET_METADATA)
+    clusters, machines, secrets = informers.of(CLUSTER), informers.of(MACHINE), informers.of(SECRET_METADATA)
 
     def look(cluster: Key) -> None:
         secret = secrets.store.get((cluster[0], secret_name(cluster[1], Purpose.KUBECONFIG)))
@@ -44,8 +52,14 @@ def follow(workloads: Workloads, informers: Informers) -> None:
             return
         if old is None or new is None:
             look(cluster.key)
-        elif old.status.initialization != new.status.initialization:
+        elif _of_cluster(old) != _of_cluster(new):
             workloads.nudge(cluster.key)
+
+    def machine_changed(old: Machine | None, new: Machine | None) -> None:
+        if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
+            return
+        if old is not None and _of_machine(old) != _of_machine(new):
+            workloads.nudge((new.metadata.namespace, new.spec.cluster_name))
 
     def secret_changed(old: SecretMetadata | None, new: SecretMetadata | None) -> None:
         secret = new or old
@@ -54,7 +68,19 @@ def follow(workloads: Workloads, informers: Informers) -> None:
             look((secret.metadata.namespace, parsed[0]))
 
     clusters.add_handler(cluster_changed)
+    machines.add_handler(machine_changed)
     secrets.add_handler(secret_changed)
+
+
+def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
+    """What changes when its API may have come up."""
+    return cluster.spec.control_plane_endpoint, cluster.status.initialization
+
+
+def _of_machine(machine: Machine) -> tuple[Any, ...]:
+    """What changes when the API server on it may have come up."""
+    reported = [(it.type, it.status, it.reason) for it in machine.status.conditions if it.type in _REPORTS]
+    return machine.spec.provider_id, machine.status.initialization, machine.status.addresses, sorted(reported)
 
 
 def kubeconfigs_from(api: Api) -> ReadKubeconfig:

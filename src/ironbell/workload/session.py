@@ -1,5 +1,9 @@
 """One cluster's connection: connects, probes, watches its nodes, reconnects. One task, which nothing else waits for.
 
+A cluster that does not answer is tried again after a second, and then after twice as long each time, up to half a
+minute; a nudge begins that anew. Between attempts its link is kept, so that one costs a connection and nothing else:
+the kubeconfig is read again when there is another revision of it, or when it was refused.
+
 Failure modes: none ends it but cancellation. What goes wrong is in `state`, and told once in the log.
 
 Source: kubernetes-sigs/cluster-api: controllers/clustercache/cluster_accessor.go.
@@ -29,6 +33,7 @@ from ironbell.workload import metrics
 from ironbell.workload.limits import BoundedApi, Bounds
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.questions import ConnectionState
+from ironbell.workload.turns import Turns
 
 BY_PROVIDER_ID: Index[Node] = Index(
     NODE, "provider-id", lambda node: [node.spec.provider_id] if node.spec.provider_id else []
@@ -47,7 +52,11 @@ class Settings:
     failures: int = 5
     """After how many failed probes in a row a connection is given up."""
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
-    """Between attempts to connect."""
+    """Between attempts to connect. Half of the first lies between two attempts however often a cluster is nudged."""
+    attempts_at_once: int = 32
+    """To connect to any cluster; those that have failed least go first."""
+    attempt_patience_s: float = 0.5
+    """After how long an attempt that gets no answer holds up no other any more. It still has its time."""
 
 
 class Session:
@@ -62,12 +71,14 @@ class Session:
         settings: Settings,
         clock: Clock,
         randomness: Randomness,
+        turns: Turns,
         state_changed: Callable[[Key], None],
         nodes_changed: Callable[[Key], None],
         node_changed: Callable[[Key, Node | None, Node | None], None],
     ) -> None:
         """
         Args:
+            turns: those of all clusters, to begin an attempt.
             state_changed: called when the connection comes or goes, and when its health changes.
             nodes_changed: called when all nodes have been read, and when they are not known any more.
             node_changed: called for every change of one node, with its old and new state.
@@ -82,6 +93,7 @@ class Session:
         self._settings = settings
         self._clock = clock
         self._randomness = randomness
+        self._turns = turns
         self._state_changed = state_changed
         self._nodes_changed = nodes_changed
         self._node_changed = node_changed
@@ -89,6 +101,10 @@ class Session:
         self._revision = ""
         self._wake = asyncio.Event()
         self._renew = False
+        self._failures = 0
+        """Attempts in a row that came to nothing, since the last nudge."""
+        self._kept: Link | None = None
+        """The way to a cluster that has not answered on it yet."""
 
     def use(self, revision: str) -> None:
         """There is this revision of the kubeconfig; a connection by another one is renewed at once."""
@@ -96,43 +112,71 @@ class Session:
             return
         self._revision = revision
         self._renew = True
+        self._failures = 0
         self._wake.set()
 
     def nudge(self) -> None:
-        """Try now what would be tried later."""
-        self._wake.set()
+        """The cluster may have come up just now: try at once, and often again. Nothing if it is known to be well."""
+        if not self.state.healthy:
+            self._failures = 0
+            self._wake.set()
 
     async def run(self) -> None:
         """Until cancelled."""
-        attempts = 0
-        while True:
-            self._renew = False
+        try:
+            while True:
+                await self._once()
+        finally:
+            await self._drop()
+
+    async def _once(self) -> None:
+        """One attempt, the connection that comes of it, and the time until the next attempt."""
+        began_s = asyncio.get_running_loop().time()
+        renewed, self._renew = self._renew, False
+        self._wake.clear()
+        if renewed:
+            await self._drop()
+        try:
+            self._failures = 0 if await self._attempt() else self._failures + 1
+        except ConnectionConfigError as error:
+            self._lost(error)
+            await self._until_renewed()
+            return
+        except ApiError as error:
+            self._lost(Unavailable(f"the kubeconfig cannot be read: {error.message}"))
+            self._failures += 1
+        except Exception:
+            # The boundary of a cluster: a defect stays with the one that met it.
+            log.exception("connection met a defect", namespace=self._cluster[0], name=self._cluster[1])
+            await self._drop()
+            self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
+            self._failures += 1
+        if self._failures and not self._renew:
+            await self._pause(self._settings.retry.delay_s(self._failures, self._randomness))
+            await self._until(began_s + self._settings.retry.base_s / 2)
+
+    async def _until_renewed(self) -> None:
+        """There is nothing to try with: until there is another kubeconfig."""
+        while not self._renew:
+            await self._wake.wait()
             self._wake.clear()
-            try:
-                attempts = 0 if await self._attempt() else attempts + 1
-            except ConnectionConfigError as error:
-                self._lost(error)
-                await self._wake.wait()
-                continue
-            except ApiError as error:
-                self._lost(Unavailable(f"the kubeconfig cannot be read: {error.message}"))
-                attempts += 1
-            except Exception:
-                # The boundary of a cluster: a defect stays with the one that met it.
-                log.exception("connection met a defect", namespace=self._cluster[0], name=self._cluster[1])
-                self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
-                attempts += 1
-            if attempts and not self._renew:
-                await self._pause(self._settings.retry.delay_s(attempts, self._randomness))
+
+    async def _until(self, time_s: float) -> None:
+        """Until then, whoever nudges, but not longer than until there is another kubeconfig."""
+        while not self._renew and (left_s := time_s - asyncio.get_running_loop().time()) > 0:
+            await self._pause(left_s)
 
     async def _attempt(self) -> bool:
         """Connect, and hold the connection until it is lost; whether there was one that lasted."""
-        link = self._connect(self._cluster, await self._read_kubeconfig(self._cluster))
-        try:
+        async with self._turns.turn(self._failures):
+            link = await self._linked()
             error = await self._probe(link)
-            if error is not None:
-                self._lost(error)
-                return False
+        if error is not None:
+            if not isinstance(error, Unavailable):
+                await self._drop()  # whoever answers that may answer better to the kubeconfig that is there now
+            self._lost(error)
+            return False
+        try:
             with self._open(link) as informer:
                 async with asyncio.TaskGroup() as group:
                     tasks = [group.create_task(informer.run()), group.create_task(self._read(informer))]
@@ -145,6 +189,17 @@ class Session:
             self._lost(lost)
             return held
         finally:
+            await self._drop()
+
+    async def _linked(self) -> Link:
+        if self._kept is None:
+            self._kept = self._connect(self._cluster, await self._read_kubeconfig(self._cluster))
+        return self._kept
+
+    async def _drop(self) -> None:
+        """Close the link, if there is one."""
+        link, self._kept = self._kept, None
+        if link is not None:
             await link.close()
 
     @contextmanager

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 from ironbell.api.client import Unavailable
-from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.secret import SECRET
+from ironbell.api.kind import Kind
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.caches import Informers
 from ironbell.kube.client import Client
@@ -28,7 +30,7 @@ class Management:
 
     def __init__(self) -> None:
         self.api = MemoryApi()
-        self.api.serve([CLUSTER, SECRET])
+        self.api.serve([CLUSTER, MACHINE, SECRET])
         self.client = Client(self.api)
         self.clusters = FakeClusters({ONE: FakeCluster()})
         self.workloads = Workloads(
@@ -97,6 +99,46 @@ async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Manage
     await management.client.merge_patch(CLUSTER, "n", "one", body=status, subresource="status")
     await management.until(lambda: management.workloads.state(ONE).healthy)
     assert asyncio.get_running_loop().time() - began_s < 0.1
+
+
+ENDPOINT = {"spec": {"controlPlaneEndpoint": {"host": "b", "port": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "patch", "is_control_plane"),
+    [
+        (CLUSTER, ENDPOINT, True),
+        (CLUSTER, {"status": {"initialization": {"infrastructureProvisioned": True}}}, True),
+        (MACHINE, {"spec": {"providerID": "metal://1"}}, True),
+        (MACHINE, {"status": {"initialization": {"infrastructureProvisioned": True}}}, True),
+        (MACHINE, {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}, True),
+        (MACHINE, {"status": {"conditions": [{"type": "InfrastructureReady", "status": "True"}]}}, True),
+        (MACHINE, {"status": {"conditions": [{"type": "BootstrapConfigReady", "status": "True"}]}}, True),
+        (MACHINE, {"status": {"phase": "Provisioned"}}, False),
+        (MACHINE, {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": None}}}, False),
+    ],
+)
+async def test_a_step_toward_an_answer_is_tried_at_once(
+    management: Management, kind: Kind[Any], patch: dict[str, Any], is_control_plane: bool
+) -> None:
+    one = management.clusters.clusters[ONE]
+    one.broken = Unavailable("not there yet")
+    await management.add_cluster()
+    await management.add_kubeconfig()
+    labels = {"cluster.x-k8s.io/control-plane": ""}
+    machine = {"metadata": {"namespace": "n", "name": "one", "labels": labels}, "spec": {"clusterName": "one"}}
+    await management.client.create(MACHINE, machine)
+    await asyncio.sleep(300)
+    before = one.probes
+    await management.until(lambda: one.probes > before)
+    await asyncio.sleep(0.1)  # the next attempt of its own is 15 to 30 s away
+    one.broken = None
+    began_s = asyncio.get_running_loop().time()
+    subresource = "status" if "status" in patch else ""
+    await management.client.merge_patch(kind, "n", "one", body=patch, subresource=subresource)
+    await management.until(lambda: management.workloads.state(ONE).healthy)
+    took_s = asyncio.get_running_loop().time() - began_s
+    assert took_s < 0.5 if is_control_plane else took_s > 10
 
 
 @pytest.mark.parametrize(

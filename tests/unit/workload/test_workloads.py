@@ -16,6 +16,7 @@ from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.access import NotConnected, Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
+from ironbell.workload.session import Settings
 from support.workloads import FakeCluster, FakeClusters
 
 ONE, TWO = ("n", "one"), ("n", "two")
@@ -224,3 +225,97 @@ async def test_a_dead_cluster_does_not_slow_another(site: Site) -> None:
     site.workloads.follow(ONE, "1")
     await site.connected(TWO)
     assert now() == 0
+
+
+async def test_after_a_nudge_a_cluster_is_tried_often_again(site: Site) -> None:
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.follow(ONE, "1")
+    await asyncio.sleep(300)
+    site.workloads.nudge(ONE)
+    await asyncio.sleep(0)
+    before = site.one.probes
+    await asyncio.sleep(7)
+    assert site.one.probes - before >= 3
+    site.one.broken = None
+    began_s = now()
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert now() - began_s <= 8
+
+
+async def test_a_cluster_that_is_lost_is_tried_often_again(site: Site) -> None:
+    await site.connected()
+    site.one.broken = Unavailable("gone")
+    await site.until(Connection(ONE), lambda state: not state.connected)
+    before = site.one.probes
+    await asyncio.sleep(7)
+    assert site.one.probes - before >= 3
+
+
+async def test_nudges_without_end_cost_two_attempts_a_second(site: Site) -> None:
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.follow(ONE, "1")
+    for _nudge in range(1_000):
+        site.workloads.nudge(ONE)
+        await asyncio.sleep(0.01)
+    assert site.one.probes <= 10 / 0.5 + 1
+
+
+async def test_a_nudge_costs_a_cluster_that_is_well_nothing(site: Site) -> None:
+    await site.connected()
+    before = site.one.probes
+    site.workloads.nudge(ONE)
+    await asyncio.sleep(0.1)
+    assert site.one.probes == before
+
+
+async def test_attempts_use_the_same_way_until_the_kubeconfig_is_another_or_refused(site: Site) -> None:
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.follow(ONE, "1")
+    await asyncio.sleep(300)
+    assert (site.clusters.read, site.one.links) == (1, 1)
+    site.one.broken = Unauthorized("who are you?")
+    site.workloads.nudge(ONE)
+    await site.until(Connection(ONE), lambda state: state.error == "who are you?")
+    assert site.one.links == 0
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.nudge(ONE)
+    await site.until(Connection(ONE), lambda state: state.error == "not there yet")
+    assert site.clusters.read == 2
+    site.workloads.follow(ONE, "2")
+    await asyncio.sleep(0)
+    site.one.broken = None
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert (site.clusters.read, site.one.links) == (3, 1)
+
+
+async def test_a_thousand_dead_clusters_cost_next_to_nothing_and_slow_nobody(site: Site) -> None:
+    dead = [("n", f"dead-{number}") for number in range(1_000)]
+    for number, key in enumerate(dead):
+        refuses = Unavailable("connection refused") if number % 2 else None
+        site.clusters.clusters[key] = FakeCluster(hangs=not refuses, broken=refuses)
+        site.workloads.follow(key, "1")
+    await asyncio.sleep(45)
+    before = sum(site.clusters.clusters[key].probes for key in dead)
+    await asyncio.sleep(60)
+    attempts = sum(site.clusters.clusters[key].probes for key in dead) - before
+    # one each every 15 to 30 s, and 5 s more for those that hang
+    assert 1_000 * 60 / 36 <= attempts <= 1_000 * 60 / 15
+    assert site.clusters.read == 1_000
+    began_s = now()
+    await site.connected(TWO)
+    assert now() - began_s <= 0.5
+
+
+async def test_a_thousand_clusters_that_come_up_together_are_tried_a_few_at_a_time() -> None:
+    keys = [("n", f"up-{number}") for number in range(1_000)]
+    clusters = FakeClusters({key: FakeCluster(slow_s=0.1) for key in keys})
+    settings = Settings(probe_every_s=1e6)
+    workloads = Workloads(
+        clusters, clusters.kubeconfig, clock=LoopClock(), randomness=SeededRandomness(1), settings=settings
+    )
+    async with workloads, asyncio.timeout(10):
+        for key in keys:
+            workloads.follow(key, "1")
+        while not all(workloads.state(key).connected for key in keys):
+            assert clusters.probing <= 32
+            await asyncio.sleep(0.05)
