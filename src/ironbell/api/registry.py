@@ -12,6 +12,7 @@ from ironbell.api import (
     addons,
     bmc,
     bootstrap,
+    capt,
     cluster,
     clusterctl,
     clusteripam,
@@ -32,6 +33,7 @@ KINDS: tuple[Kind[Any], ...] = (
     *clusteripam.KINDS,
     *clusterruntime.KINDS,
     *clusterctl.KINDS,
+    *capt.KINDS,
 )
 
 

@@ -90,8 +90,8 @@ class ClusterKinds:
 
 
 def _documents(others: Collection[str]) -> list[dict[str, Any]]:
-    from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, clusterruntime, controlplane
+    from ironbell.api import addons, bootstrap, capt, cluster, clusterctl, clusteripam, clusterruntime, controlplane
     from ironbell.api.crd.document import crd_document
 
-    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
+    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt)
     return [crd_document(kind) for package in packages for kind in package.KINDS if kind.group not in others]

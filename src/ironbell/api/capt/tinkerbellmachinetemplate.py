@@ -1,0 +1,72 @@
+"""TinkerbellMachineTemplate: what TinkerbellMachines are made from.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: api/v1beta1/tinkerbellmachinetemplate_types.go; status as in the
+InfraMachineTemplate contract of kubernetes-sigs/cluster-api.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ironbell.api.capt.names import CRD_LABELS, GROUP, VERSION
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
+from ironbell.api.crd.markers import Quantity, Schema, required
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Model, Resource
+
+
+class TemplateObjectMeta(Model, frozen=True):
+    """Labels and annotations of what is made from the template."""
+
+    labels: Annotated[dict[str, str], Schema("Labels.")] = {}
+    annotations: Annotated[dict[str, str], Schema("Annotations.")] = {}
+
+
+class TinkerbellMachineTemplateResource(Model, frozen=True):
+    """What is made."""
+
+    metadata: Annotated[TemplateObjectMeta, Schema("Labels and annotations.")] = TemplateObjectMeta()
+    spec: Annotated[TinkerbellMachineSpec, Schema("What the machines are made of.")] = required(TinkerbellMachineSpec)
+
+
+class TinkerbellMachineTemplateSpec(Model, frozen=True):
+    """The template."""
+
+    template: Annotated[TinkerbellMachineTemplateResource, Schema("What is made.")] = required(
+        TinkerbellMachineTemplateResource
+    )
+
+
+class NodeInfo(Model, frozen=True):
+    """What a Node of such a machine says of itself."""
+
+    architecture: Annotated[str, Schema("Its architecture.", enum=("amd64", "arm64", "s390x", "ppc64le"))] = ""
+    operating_system: Annotated[str, Schema("Its operating system.")] = ""
+
+
+class TinkerbellMachineTemplateStatus(Model, frozen=True):
+    """What machines of this template have, for autoscaling from zero."""
+
+    capacity: Annotated[dict[str, Quantity], Schema("The least that matching Hardware has: cpu and memory.")] = {}
+    node_info: Annotated[NodeInfo | None, Schema("What their Nodes say of themselves.")] = None
+
+
+class TinkerbellMachineTemplate(Resource, frozen=True):
+    """What TinkerbellMachines are made from; unchangeable."""
+
+    spec: TinkerbellMachineTemplateSpec = TinkerbellMachineTemplateSpec()
+    status: TinkerbellMachineTemplateStatus = TinkerbellMachineTemplateStatus()
+
+
+TINKERBELL_MACHINE_TEMPLATE: Kind[TinkerbellMachineTemplate] = Kind(
+    group=GROUP,
+    version=VERSION,
+    kind="TinkerbellMachineTemplate",
+    plural="tinkerbellmachinetemplates",
+    singular="tinkerbellmachinetemplate",
+    list_kind="TinkerbellMachineTemplateList",
+    model=TinkerbellMachineTemplate,
+    categories=("cluster-api",),
+    has_status=True,
+    crd_labels=CRD_LABELS,
+)
