@@ -15,8 +15,10 @@ import msgspec
 from ironbell.api.client import ApiError
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
+from ironbell.app.cluster_inventory import list_providers
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _GROUPS: Mapping[str, frozenset[str]] = {
@@ -43,6 +45,7 @@ class ClusterKinds:
 
     def __init__(self, without: Collection[str] = ()) -> None:
         """`without` names components whose kinds are somebody else's."""
+        self._without = frozenset(without)
         self._others: frozenset[str] = frozenset().union(*(_GROUPS.get(name, ()) for name in without))
         self._server: ApiServer | None = None
         self._versions: dict[str, tuple[int, str]] = {}
@@ -62,8 +65,9 @@ class ClusterKinds:
         ClusterAdmission(self._convert, self._names).register(server.admission)
 
     async def define(self, server: ApiServer) -> None:
-        """Define the kinds."""
+        """Define the kinds, and list who looks after them in the inventory of providers."""
         await server.define(await asyncio.to_thread(_documents, self._others))
+        await list_providers(server.client(SYSTEM), self._without)
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
         from ironbell.api.conversion.convert import convert

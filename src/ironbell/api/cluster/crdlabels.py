@@ -1,6 +1,7 @@
 """Labels of the definitions: which contracts the versions follow, and which provider a kind belongs to.
 
-Source: kubernetes-sigs/cluster-api: core/config/default, bootstrap/kubeadm/config/crd, controlplane/kubeadm/config/crd.
+Source: kubernetes-sigs/cluster-api: core/config/default, bootstrap/kubeadm/config/crd, controlplane/kubeadm/config/crd;
+cmd/clusterctl/client/repository/components.go for the label of clusterctl.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from ironbell.api.cluster.names import LABEL_CLUSTERCTL, LABEL_CLUSTERCTL_CORE, 
 
 Labels = tuple[tuple[str, str], ...]
 
-_CONTRACTS: Final[Labels] = tuple((f"{LABEL_CONTRACT_PREFIX}{version}", version) for version in ("v1beta1", "v1beta2"))
+_CONTRACTS: Final[Labels] = (
+    *((f"{LABEL_CONTRACT_PREFIX}{version}", version) for version in ("v1beta1", "v1beta2")),
+    (LABEL_CLUSTERCTL, ""),  # what clusterctl adds when it installs: without it `clusterctl move` sees no object
+)
 
 CORE_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "cluster-api"))
 BOOTSTRAP_KUBEADM_LABELS: Final[Labels] = (*_CONTRACTS, (LABEL_PROVIDER, "bootstrap-kubeadm"))

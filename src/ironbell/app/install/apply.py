@@ -64,9 +64,15 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
     """
     served = Served(api)
     missing_namespaces: set[str] = set()
-    definitions = []
+    definitions: list[str] = []
+    defined: set[str] = set()
     for document in objects:
         where = collection_of(document)
+        if where.group in defined:
+            if options.dry_run:
+                yield _outcome(document, "created")
+                continue
+            await _wait_established(api, definitions)
         if not await served.has(where):
             yield _outcome(document, "not served")
             continue
@@ -79,6 +85,8 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
             missing_namespaces.add(document["metadata"]["name"])
         if document["kind"] == "CustomResourceDefinition":
             definitions.append(document["metadata"]["name"])
+            if result == "created":
+                defined.add(document["spec"]["group"])
         yield _outcome(document, result)
     if not options.dry_run:
         await _wait_established(api, definitions)

@@ -11,9 +11,10 @@ from ironbell.api import addons, bootstrap, cluster, clusterctl, clusteripam, cl
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.crd.document import crd_document
 from ironbell.app.cluster_admission import admissions
+from ironbell.app.cluster_inventory import inventory
 from ironbell.app.cluster_webhooks import CONVERT_PATH, SCALES_CHECKED, mutate_path, scale_path, validate_path
 from ironbell.app.components import CLUSTER_API
-from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
 from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
 
 _TIMEOUT_S = 10
@@ -36,6 +37,16 @@ def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
         if document["metadata"]["name"] in CONVERTED:
             document["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
         yield document
+
+
+def cluster_providers(options: InstallOptions) -> Iterator[Object]:
+    """Entries of the inventory of providers, where the definitions are installed."""
+    if _unit(options) is None:
+        return
+    components = {component.name for unit in options.units for component in unit.components}
+    for document in inventory(options.namespace, components):
+        metadata = document["metadata"]
+        yield {**document, "metadata": {**metadata, "labels": {**metadata["labels"], **labels()}}}
 
 
 def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
-from ironbell.app.install.cluster_webhooks import cluster_definitions, cluster_webhooks
+from ironbell.app.install.cluster_webhooks import cluster_definitions, cluster_providers, cluster_webhooks
 from ironbell.app.install.options import InstallOptions, Object, labels, made
 from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
@@ -16,7 +16,7 @@ from ironbell.codec import goyaml
 
 
 def manifests(options: InstallOptions) -> list[Object]:
-    """Namespace, CustomResourceDefinitions, accounts and roles, policies, Services and Deployments.
+    """Namespace, definitions, accounts and roles, policies, Services, Deployments, webhooks, entries of inventories.
 
     Raises:
         UnknownComponentError: a Deployment is asked for that runs no component.
@@ -29,6 +29,7 @@ def manifests(options: InstallOptions) -> list[Object]:
         *workloads(options),
         *webhooks(options),
         *cluster_webhooks(options),
+        *cluster_providers(options),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import NotFound
+from ironbell.api.clusterctl import PROVIDER
 from ironbell.api.kind import Collection
 from ironbell.app.install.options import Object
 from ironbell.app.webhook_places import MUTATING, VALIDATING
@@ -31,6 +32,7 @@ COLLECTIONS = {
     "Deployment": Collection("apps", "v1", "deployments", namespaced=True),
     "MutatingWebhookConfiguration": MUTATING,
     "ValidatingWebhookConfiguration": VALIDATING,
+    PROVIDER.kind: PROVIDER.collection,
 }
 """By kind, in the order in which they are applied."""
 

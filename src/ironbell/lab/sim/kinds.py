@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ironbell.api.cluster.names import LABEL_CLUSTERCTL
 from ironbell.api.crd.document import crd_document
 from ironbell.api.crd.markers import Int32, Schema, required
 from ironbell.api.kind import Column, Kind
@@ -243,7 +244,7 @@ class DevMachinePoolTemplate(Resource, frozen=True):
 
 _CLUSTER_COLUMN = Column("Cluster", ".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']")
 _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
-_LABELS = (*CONTRACTS, PROVIDER_LABEL)
+_LABELS = (*CONTRACTS, PROVIDER_LABEL, (LABEL_CLUSTERCTL, ""))
 
 DEV_CLUSTER: Kind[DevCluster] = Kind(
     group=GROUP,
