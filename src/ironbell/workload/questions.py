@@ -33,6 +33,8 @@ class ConnectionState:
     consecutive_failures: int = 0
     error: str = ""
     """Why the last attempt to connect, or the last probe, failed."""
+    restored: datetime | None = None
+    """When it last came back after it had been lost; None if this process never lost it."""
 
     @property
     def healthy(self) -> bool:

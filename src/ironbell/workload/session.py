@@ -105,6 +105,8 @@ class Session:
         """Attempts in a row that came to nothing, since the last nudge."""
         self._kept: Link | None = None
         """The way to a cluster that has not answered on it yet."""
+        self._broke = False
+        """Whether there was a connection that failed, and none since."""
 
     def use(self, revision: str) -> None:
         """There is this revision of the kubeconfig; a connection by another one is renewed at once."""
@@ -207,7 +209,8 @@ class Session:
         now = self._clock.now()
         self.link = link
         self.api = BoundedApi(link.api, self._settings.bounds, name="/".join(self._cluster), refused=self._refused)
-        self.state = ConnectionState(connected=True, since=now, last_probe_success=now)
+        restored, self._broke = now if self._broke else self.state.restored, False
+        self.state = ConnectionState(connected=True, since=now, last_probe_success=now, restored=restored)
         informer = Informer(self.api, NODE, randomness=self._randomness)
         informer.store.declare(BY_PROVIDER_ID)
         informer.add_handler(lambda old, new: self._node_changed(self._cluster, old, new))
@@ -272,12 +275,14 @@ class Session:
     def _lost(self, error: IronbellError) -> None:
         """There is no connection (any more)."""
         before = self.state
+        self._broke |= before.last_probe_success is not None and not (before.connected and self._renew)
         self.state = ConnectionState(
             connected=False,
             since=self._clock.now() if before.connected else before.since,
             last_probe_success=before.last_probe_success,
             consecutive_failures=before.consecutive_failures + (not before.connected),
             error=error.message,
+            restored=before.restored,
         )
         if before.connected or before.error != error.message:
             log.info("no connection to cluster", namespace=self._cluster[0], name=self._cluster[1], cause=error.message)

@@ -164,6 +164,23 @@ async def test_one_failed_probe_ends_nothing(site: Site) -> None:
     assert site.one.links == 1
 
 
+async def test_that_a_lost_connection_came_back_is_told_and_a_renewed_one_is_not(site: Site) -> None:
+    await site.connected()
+    site.workloads.follow(ONE, "2")
+    await asyncio.sleep(0.1)
+    await site.until(Connection(ONE), lambda state: state.connected and state.restored is None)
+    site.one.broken = Unavailable("gone")
+    await site.until(Connection(ONE), lambda state: not state.connected)
+    site.one.broken = None
+    state = await site.until(Connection(ONE), lambda state: state.connected)
+    assert state.restored == state.since
+    await asyncio.sleep(1)
+    site.workloads.follow(ONE, "3")
+    await asyncio.sleep(0.1)
+    renewed = await site.until(Connection(ONE), lambda state: state.connected)
+    assert renewed.restored == state.restored != renewed.since
+
+
 @pytest.mark.parametrize("refusal", [Unauthorized("who are you?"), Forbidden("not you")])
 async def test_who_is_not_known_any_more_connects_anew_at_once(site: Site, refusal: Unauthorized | Forbidden) -> None:
     await site.connected()

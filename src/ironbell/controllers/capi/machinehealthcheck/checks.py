@@ -4,8 +4,13 @@ The time within which a Node must come begins when the host is ready: a server t
 for half an hour is not unhealthy. A host that never becomes ready is found by a check of the Machine's condition
 `InfrastructureReady`.
 
+That a cluster cannot be reached makes no Machine unhealthy. While it cannot, a Machine is judged by what needs no look
+into the cluster: the annotation that asks for a remediation, and conditions that speak of its host; else it counts as
+it was last told. What was said of it because there was no connection never counts, and the time for a Node to come
+begins anew when a lost connection is back.
+
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck/machinehealthcheck_targets.go, whose clock
-begins with the Machine's creation while the host is not ready.
+begins with the Machine's creation while the host is not ready, and which judges nothing without a connection.
 """
 
 from __future__ import annotations
@@ -27,13 +32,26 @@ from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE, LABEL_CONTR
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
+from ironbell.controllers.capi.machinehealthcheck.names import HEALTH_CHECK_SUCCEEDED as SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import Reason
-from ironbell.kube.conditions import find_condition
+from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.finalizers import is_deleting
 from ironbell.workload.questions import NodeView
 
 DEFAULT_NODE_STARTUP_TIMEOUT_S: Final = 600
 BY_ANNOTATION: Final = "marked for remediation via cluster.x-k8s.io/remediate-machine annotation"
+CONNECTION_DOWN: Final = "ConnectionDown"
+"""Reason of conditions that say that something of the cluster cannot be seen."""
+IN_CLUSTER: Final = frozenset({
+    "NodeReady",
+    "NodeHealthy",
+    "APIServerPodHealthy",
+    "ControllerManagerPodHealthy",
+    "SchedulerPodHealthy",
+    "EtcdPodHealthy",
+    "EtcdMemberHealthy",
+})  # fmt: skip
+"""Conditions of Machines that speak of what was seen in the cluster."""
 _SECOND: Final = timedelta(seconds=1)
 
 
@@ -64,6 +82,10 @@ class Target:
     machine: Machine
     node: NodeView | None = None
     """Its Node; None if it has none or that is gone."""
+    is_seen: bool = True
+    """Whether the cluster has been asked for its Node."""
+    has_joined: bool = False
+    """Whether the cluster has a Node with its provider ID, which nobody has written down yet."""
 
     @property
     def is_node_gone(self) -> bool:
@@ -84,15 +106,18 @@ class Judge:
     initialized: bool
     """Whether workers are judged; control plane Machines are before."""
     up_since: datetime | None
-    """From when on the cluster could take Nodes."""
+    """From when on the cluster could take Nodes, and we could see them."""
 
     @classmethod
-    def of(cls, cluster: Cluster, checks: MachineHealthCheckChecks, now: datetime) -> Judge:
-        """The judge of a cluster's Machines."""
+    def of(
+        cls, cluster: Cluster, checks: MachineHealthCheckChecks, now: datetime, *, restored: datetime | None = None
+    ) -> Judge:
+        """The judge of a cluster's Machines; `restored` is when a lost connection came back."""
         kinds = ("InfrastructureReady", "ControlPlaneInitialized")
         found = [find_condition(cluster.status.conditions, kind) for kind in kinds]
         ready = [one for one in found if one is not None and one.status == "True"]
         moments = [parse_rfc3339(one.last_transition_time) for one in ready if one.last_transition_time]
+        moments += [restored] if restored else []
         true = {one.type for one in ready}
         return cls(checks, now, kinds[0] in true, kinds[1] in true, max(moments, default=None))
 
@@ -104,7 +129,8 @@ class Judge:
         begun = self.initialized or LABEL_CONTROL_PLANE in machine.metadata.labels
         looks = self._looks(target) if begun and self.infrastructure_ready else []
         if not looks:
-            return NEITHER if target.node is None or is_deleting(machine) else HEALTHY
+            well = target.node is not None if target.is_seen else is_true(machine.status.conditions, SUCCEEDED)
+            return HEALTHY if well and not is_deleting(machine) else NEITHER
         causes = [(reason, found) for reason, found in looks if isinstance(found, str)]
         if causes:
             return Verdict(Health.UNHEALTHY, causes[0][0], tuple(cause for _, cause in causes))
@@ -116,12 +142,16 @@ class Judge:
         found: list[tuple[str, str | timedelta]] = []
         for check in self.checks.unhealthy_machine_conditions:
             of_machine = find_condition(machine.status.conditions, check.type)
-            if of_machine is not None and of_machine.status == check.status:
+            if of_machine is None or of_machine.status != check.status or of_machine.reason == CONNECTION_DOWN:
+                continue
+            if target.is_seen or check.type not in IN_CLUSTER:
                 found.append((Reason.UNHEALTHY_MACHINE, _look("Machine", check, of_machine, self.now)))
+        if not target.is_seen:
+            return found
         if target.is_node_gone:
             found.append((Reason.NODE_DELETED, f"Node {machine.status.node_ref.name} has been deleted"))
         elif node is None:
-            startup = self._startup(machine)
+            startup = None if target.has_joined else self._startup(machine)
             found += [] if startup is None else [(Reason.NODE_STARTUP_TIMEOUT, startup)]
         else:
             for one in self.checks.unhealthy_node_conditions:

@@ -32,13 +32,14 @@ from ironbell.controllers.capi.machinehealthcheck.names import (
 )
 from ironbell.controllers.capi.machinehealthcheck.observed import Observed
 from ironbell.controllers.capi.machinehealthcheck.remediation import healthy, unhealthy
+from ironbell.controllers.capi.machinehealthcheck.sight import UNASKED, see
+from ironbell.controllers.capi.machinehealthcheck.sight import targets as with_nodes
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.conditions import find_condition, is_true
-from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, MergePatch, Need, do, emit, patch, wait
+from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, MergePatch, Waiting, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch
-from ironbell.workload.questions import AllNodes
 
-PUSHED_S: Final = 3600.0
+NOT_KNOWN: Final = "NodesNotKnown"
 MACHINES_AT_ONCE: Final = 100
 """So many Machines are written to in one decision; a conflict with one of them starts it over."""
 TARGETS_MAX: Final = 10000
@@ -87,25 +88,12 @@ class _Result:
 
 def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datetime) -> Decision:
     check, belongs = observed.check, _belongs(observed.check, cluster)
-    needs: list[Need[Any]] = []
-    if is_true(cluster.status.conditions, "ControlPlaneInitialized"):
-        question = AllNodes((check.metadata.namespace, check.spec.cluster_name))
-        needs = [Need(question, PUSHED_S)]
-        if observed.nodes is None or observed.nodes.value is None or observed.nodes.error is not None:
-            # What became of the Nodes is not known: that a cluster does not answer makes no Machine unhealthy.
-            error = observed.nodes.error if observed.nodes is not None else None
-            change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
-            why = error.message if error is not None else "the Nodes of the cluster are asked for"
-            return wait("NodesNotKnown", why, belongs, change, needs=needs)
-        # All Nodes are read now and then, and a Machine may have got its Node since: each that is missed is asked for.
-        needs += [Need(one, PUSHED_S) for one in observed.missing]
-        if any(fact is None or fact.at is None or fact.error is not None for fact in observed.missing.values()):
-            change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
-            return wait("NodesNotKnown", "Nodes that seem to be gone are asked for", belongs, change, needs=needs)
-    nodes = {node.name: node for node in (observed.nodes.value if observed.nodes else None) or ()}
-    nodes |= {fact.value.name: fact.value for fact in observed.missing.values() if fact is not None and fact.value}
-    targets = [Target(machine, nodes.get(machine.status.node_ref.name)) for machine in observed.machines]
-    judge = Judge.of(cluster, check.spec.checks, now)
+    sight = see(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else UNASKED
+    if sight.is_asking:
+        change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
+        return wait(NOT_KNOWN, sight.problem, belongs, change, needs=sight.needs)
+    targets = with_nodes(observed.machines, sight)
+    judge = Judge.of(cluster, check.spec.checks, now, restored=sight.restored)
     result = _Result(tuple((one, judge.verdict(one)) for one in targets))
     well, ill = result.of(Health.HEALTHY), result.of(Health.UNHEALTHY)
     trigger = check.spec.remediation.trigger_if
@@ -116,7 +104,8 @@ def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datet
         _status(observed, result, limit, paused, now),
         _restricted(check, limit, len(ill)),
         *actions,
-        needs=needs,
+        needs=sight.needs,
+        waiting=Waiting(NOT_KNOWN, sight.problem) if sight.problem else None,
         requeue_after_s=0.0 if rest else result.look_again_s,
     )
 

@@ -25,7 +25,7 @@ from ironbell.controllers.capi.indexes import MACHINES_OF_CLUSTER, cluster_key
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
-from ironbell.workload.questions import AllNodes, NodeByName, NodeView
+from ironbell.workload.questions import AllNodes, Connection, ConnectionState, NodeByName, NodeView
 
 SPACING_S: Final = 2.0
 """So far apart are two looks at all Machines of a check, however many of them change."""
@@ -51,6 +51,7 @@ class Observed:
     cluster: Cluster | None
     machines: tuple[Machine, ...] = ()
     nodes: Fact[tuple[NodeView, ...]] | None = None
+    connection: Fact[ConnectionState] | None = None
     missing: Mapping[NodeByName, Fact[NodeView | None] | None] = field(default_factory=dict)
     """Nodes that Machines have and that `nodes` does not show: they may be gone, or newer than it."""
     remediation: Remediation | None = None
@@ -77,7 +78,8 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     )
     nodes = cache.fact(AllNodes((namespace, name)))
     missing = {asked: cache.fact(asked) for asked in _missing((namespace, name), machines, nodes)}
-    return Observed(check, cluster, machines, nodes, missing, _remediation(cache, check, machines))
+    connection = cache.fact(Connection((namespace, name)))
+    return Observed(check, cluster, machines, nodes, connection, missing, _remediation(cache, check, machines))
 
 
 def _missing(

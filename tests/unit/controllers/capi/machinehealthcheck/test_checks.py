@@ -85,6 +85,43 @@ def test_time_for_a_node_to_come(
         assert found == Verdict(Health.NEITHER, check_in=expected)
 
 
+def test_a_node_that_joined_and_is_not_written_down_yet_is_no_late_one() -> None:
+    found = verdict(Target(machine(READY), has_joined=True), cluster(), checks(), NOW)
+    assert found == Verdict(Health.NEITHER)
+
+
+def test_a_lost_connection_that_came_back_begins_the_time_anew() -> None:
+    judge = Judge.of(cluster(), checks(), NOW, restored=ago(minutes=1))
+    assert judge.verdict(Target(machine(READY))) == Verdict(Health.NEITHER, check_in=timedelta(seconds=541))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "is_seen", "unhealthy"),
+    [
+        ("NodeReady", "NodeReadyUnknown", True, True),
+        ("NodeReady", "ConnectionDown", True, False),
+        ("NodeReady", "NodeReadyUnknown", False, False),
+        ("EtcdMemberHealthy", "ConnectionDown", False, False),
+        ("EtcdMemberHealthy", "InspectionFailed", False, False),
+        ("HostChecked", "DiskBroken", False, True),
+    ],
+)
+def test_what_a_lost_connection_says_of_a_machine_makes_it_not_unhealthy(
+    kind: str, reason: str, is_seen: bool, unhealthy: bool
+) -> None:
+    subject = machine(READY, condition(kind, "Unknown", reason=reason), node="n")
+    looked = checks(unhealthyMachineConditions=[{"type": kind, "status": "Unknown", "timeoutSeconds": 300}])
+    found = verdict(Target(subject, NODE if is_seen else None, is_seen=is_seen), cluster(), looked, NOW)
+    assert (found.health is Health.UNHEALTHY) is unhealthy
+
+
+def test_without_a_connection_a_machine_counts_as_it_was_last_told() -> None:
+    for said, health in (("True", Health.HEALTHY), ("False", Health.NEITHER)):
+        subject = machine(READY, condition("HealthCheckSucceeded", said), node="n")
+        assert verdict(Target(subject, is_seen=False), cluster(), NODE_CHECKS, NOW) == Verdict(health)
+    assert verdict(Target(machine(READY), is_seen=False), cluster(), checks(), NOW) == Verdict(Health.NEITHER)
+
+
 def test_a_node_that_was_deleted() -> None:
     found = verdict(Target(machine(READY, node="n")), cluster(), checks(), NOW)
     assert (found.health, found.reason, found.causes) == (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, MachineHealthCheck
 from ironbell.api.core.node import NodeCondition
+from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import dynamic_kind
 from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import (
     MACHINES_AT_ONCE,
@@ -20,7 +22,7 @@ from ironbell.kube.decision import Fields
 from ironbell.kube.testing import World
 from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.access import NotConnected
-from ironbell.workload.questions import AllNodes, NodeByName, NodeView
+from ironbell.workload.questions import AllNodes, Connection, ConnectionState, NodeByName, NodeView
 from support.machines import NODE_FINE
 
 REBOOT = dynamic_kind("remediation.example.io", "v1", "Reboot", "reboots")
@@ -35,8 +37,11 @@ class Nodes:
 
     views: dict[str, NodeView] = field(default_factory=dict)
     connected: bool = True
+    restored: datetime | None = None
     unseen: set[str] = field(default_factory=set)
     """Those that came after all of them were read."""
+    unanswered: set[str] = field(default_factory=set)
+    """Those of which the cluster says nothing just now."""
 
 
 def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
@@ -46,9 +51,13 @@ def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
 
 
 def node_by_name(world: World, question: NodeByName) -> NodeView | None:
-    if not world.outside.connected:
+    if not world.outside.connected or question.name in world.outside.unanswered:
         raise NotConnected(("ns", "c"), last_error="timed out")
     return cast("NodeView | None", world.outside.views.get(question.name))
+
+
+def connection(world: World, _question: Connection) -> ConnectionState:
+    return ConnectionState(connected=world.outside.connected, error="timed out", restored=world.outside.restored)
 
 
 def since(kind: str, status: str = "True") -> Fields:
@@ -58,7 +67,7 @@ def since(kind: str, status: str = "True") -> Fields:
 
 
 def world_with(machines: int, *, spec: Fields | None = None, cluster: Fields | None = None) -> World:
-    world = World(outside=Nodes(), askers={AllNodes: all_nodes, NodeByName: node_by_name})
+    world = World(outside=Nodes(), askers={AllNodes: all_nodes, NodeByName: node_by_name, Connection: connection})
     for kind in (REBOOT, REBOOT_TEMPLATE):
         world.define(kind, {"cluster.x-k8s.io/v1beta2": "v1"})
     status = {"conditions": [since("ControlPlaneInitialized"), since("InfrastructureReady")]}
@@ -97,7 +106,8 @@ def lose(world: World, *names: str) -> None:
 
 def settle(world: World, horizon_s: float = 0.0) -> MachineHealthCheck:
     world.facts.clear()
-    world.settle(MachineHealthCheckReconciler(), horizon_s=horizon_s)
+    # a cluster that does not answer is asked again every second
+    world.settle(MachineHealthCheckReconciler(), horizon_s=horizon_s, max_rounds=200 + 3 * int(horizon_s))
     return world.require(MACHINE_HEALTH_CHECK, "ns", "mhc")
 
 
@@ -236,6 +246,71 @@ def test_a_cluster_that_does_not_answer_makes_no_machine_unhealthy() -> None:
     version = world.api.version
     settle(world)
     assert world.api.version == version
+
+
+def test_without_a_connection_goes_on_what_needs_no_node() -> None:
+    waiting = {"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 600}
+    world = world_with(4, spec={
+        "checks": {"unhealthyNodeConditions": LOST, "unhealthyMachineConditions": [waiting]},
+        "remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "50%"}},
+    })  # fmt: skip
+    settle(world)
+    lose(world, "m2", "m3")
+    world.outside.connected = False
+    marked = world.require(MACHINE, "ns", "m0")
+    world.change(MACHINE, marked, {"metadata": {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}})
+    broken = world.require(MACHINE, "ns", "m1")
+    kept = [one for one in conditions_of(broken) if one["type"] == "HealthCheckSucceeded"]
+    just = {**since("InfrastructureReady", "False"), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    world.set_status(MACHINE, broken, {"nodeRef": {"name": "m1"}, "conditions": [*kept, just]})
+    check = settle(world)
+    found = told(world, "HealthCheckSucceeded", "m0")
+    assert found is not None
+    assert found[:2] == ("False", "HasRemediateAnnotation")
+    assert told(world, "OwnerRemediated", "m0") is not None
+    assert told(world, "HealthCheckSucceeded", "m1") == ("True", "HealthCheckSucceeded", "")
+    check = settle(world, horizon_s=605)
+    found = told(world, "HealthCheckSucceeded", "m1")
+    assert found is not None
+    assert found[:2] == ("False", "UnhealthyMachine")
+    assert told(world, "OwnerRemediated", "m1") is not None
+    for name in ("m2", "m3"):
+        assert told(world, "HealthCheckSucceeded", name) == ("True", "HealthCheckSucceeded", "")
+        assert told(world, "OwnerRemediated", name) is None
+    assert (check.status.expected_machines, check.status.current_healthy) == (4, 2)
+
+
+def test_a_node_that_cannot_be_seen_is_waited_for_and_its_time_begins_anew_with_the_connection() -> None:
+    world = world_with(1, spec={"checks": {"nodeStartupTimeoutSeconds": 600}})
+    machine = world.require(MACHINE, "ns", "m0")
+    world.set_status(MACHINE, machine, {"nodeRef": None, "conditions": [since("InfrastructureReady")]})
+    world.outside.connected = False
+    settle(world, horizon_s=900)
+    assert told(world, "HealthCheckSucceeded") is None
+    world.outside.connected, world.outside.restored = True, world.clock.now()
+    settle(world, horizon_s=590)
+    assert told(world, "HealthCheckSucceeded") is None
+    settle(world, horizon_s=605)
+    found = told(world, "HealthCheckSucceeded")
+    assert found is not None
+    assert found[1] == "NodeStartupTimeout"
+
+
+def test_a_node_of_one_machine_that_cannot_be_asked_for_leaves_the_others_judged() -> None:
+    world = world_with(3)
+    settle(world)
+    lose(world, "m1")
+    del world.outside.views["m0"]
+    world.outside.unanswered = {"m0"}
+    settle(world)
+    assert told(world, "HealthCheckSucceeded", "m0") == ("True", "HealthCheckSucceeded", "")
+    found = told(world, "HealthCheckSucceeded", "m1")
+    assert found is not None
+    assert found[1] == "UnhealthyNode"
+
+
+def conditions_of(machine: Machine) -> list[Fields]:
+    return cast("list[Fields]", to_builtin(machine.status.conditions))
 
 
 def test_paused_and_skipped_machines_are_no_targets() -> None:

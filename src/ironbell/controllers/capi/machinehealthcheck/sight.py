@@ -1,0 +1,86 @@
+"""What is seen of the Nodes of a cluster, and of which nothing is known. Pure.
+
+All Nodes are read now and then, and a Machine may have got its Node since: each that is missed is asked for by name.
+
+Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck/machinehealthcheck_targets.go
+(getTargetsFromMHC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.cluster.machine import Machine
+from ironbell.controllers.capi.machinehealthcheck.checks import Target
+from ironbell.controllers.capi.machinehealthcheck.observed import Observed
+from ironbell.kube.decision import Need
+from ironbell.workload.questions import AllNodes, Connection, NodeView
+
+PUSHED_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known of Nodes at one moment."""
+
+    nodes: Mapping[str, NodeView] = field(default_factory=dict)
+    """By name."""
+    unknown: frozenset[str] = frozenset()
+    """Names of Nodes that may be there or not."""
+    is_open: bool = True
+    """Whether there is a connection: else nothing is known of any Node."""
+    restored: datetime | None = None
+    """When a lost connection came back."""
+    needs: Sequence[Need[Any]] = ()
+    problem: str = ""
+    """Why something is not known."""
+    is_asking: bool = False
+    """Whether what is not known will be in a moment."""
+
+
+UNASKED: Final = Sight()
+"""Of a cluster that cannot have Nodes yet."""
+
+
+def see(observed: Observed) -> Sight:
+    """What the answers of a cluster say."""
+    check, nodes = observed.check, observed.nodes
+    cluster = check.metadata.namespace, check.spec.cluster_name
+    needs: list[Need[Any]] = [Need(AllNodes(cluster), PUSHED_S), Need(Connection(cluster), PUSHED_S)]
+    connection = observed.connection.value if observed.connection is not None else None
+    if nodes is not None and nodes.error is not None:
+        return Sight(is_open=False, needs=needs, problem=nodes.error.message)
+    if connection is not None and not connection.connected:
+        return Sight(is_open=False, needs=needs, problem=connection.error)
+    if nodes is None or nodes.value is None or connection is None:
+        return Sight(is_open=False, needs=needs, problem="the Nodes of the cluster are asked for", is_asking=True)
+    needs += [Need(one, PUSHED_S) for one in observed.missing]
+    asked = [one for one, fact in observed.missing.items() if fact is None or (fact.at is None and fact.error is None)]
+    failed = {one: fact.error for one, fact in observed.missing.items() if fact is not None and fact.error is not None}
+    found = [fact.value for fact in observed.missing.values() if fact is not None and fact.value is not None]
+    problem = next((error.message for error in failed.values()), "")
+    return Sight(
+        {node.name: node for node in (*nodes.value, *found)},
+        frozenset(one.name for one in (*asked, *failed)),
+        restored=connection.restored,
+        needs=needs,
+        problem="Nodes that seem to be gone are asked for" if asked else problem,
+        is_asking=bool(asked),
+    )
+
+
+def targets(machines: Sequence[Machine], sight: Sight) -> list[Target]:
+    """The Machines with what is known of their Nodes."""
+    joined = {node.provider_id for node in sight.nodes.values() if node.provider_id}
+    return [
+        Target(
+            machine,
+            sight.nodes.get(machine.status.node_ref.name),
+            is_seen=sight.is_open and machine.status.node_ref.name not in sight.unknown,
+            has_joined=machine.spec.provider_id in joined,
+        )
+        for machine in machines
+    ]
