@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 
 from ironbell.api.client import Api
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.identity import Identity
+from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
 from ironbell.app.components import CLUSTER_API, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE, RUFIO, TINK_CONTROLLER
+from ironbell.app.provider_roles import give_provider_roles
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
@@ -69,6 +70,17 @@ def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ())
         authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])
 
 
+def provider_accounts(without: Collection[str] = ()) -> list[tuple[str, str]]:
+    """ServiceAccounts of what looks up or writes objects of providers."""
+    writers = [
+        identity(name)
+        for name, rules in rules_by_controller(without).items()
+        if any("*" in rule["resources"] and "infrastructure.cluster.x-k8s.io" in rule["apiGroups"] for rule in rules)
+    ]
+    users = [one.user.split(":") for one in (roles.READER, *writers)]
+    return [(namespace, name) for *_words, namespace, name in users]
+
+
 async def run_controllers(
     server: ApiServer,
     authorizer: RoleAuthorizer,
@@ -80,6 +92,7 @@ async def run_controllers(
     """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
     of them work."""
     grant_controllers(authorizer, without)
+    await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
     async with _controllers(manager, server, clock, randomness, without), asyncio.TaskGroup() as group:
         announce = group.create_task(_announce(manager, ready), name="announce")
