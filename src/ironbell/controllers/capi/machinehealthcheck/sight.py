@@ -39,10 +39,12 @@ class Sight:
     """Why something is not known."""
     is_asking: bool = False
     """Whether what is not known will be in a moment."""
+    is_asked: bool = True
+    """Whether Nodes have been asked for: else of those that Machines have nothing is known."""
 
 
-UNASKED: Final = Sight()
-"""Of a cluster that cannot have Nodes yet."""
+UNASKED: Final = Sight(is_asked=False)
+"""Of a cluster whose control plane is not initialised yet; its first Machine may have its Node before that is said."""
 
 
 def see(observed: Observed) -> Sight:
@@ -75,11 +77,15 @@ def see(observed: Observed) -> Sight:
 def targets(machines: Sequence[Machine], sight: Sight) -> list[Target]:
     """The Machines with what is known of their Nodes."""
     joined = {node.provider_id for node in sight.nodes.values() if node.provider_id}
+
+    def is_seen(node: str) -> bool:
+        return sight.is_open and node not in sight.unknown and (sight.is_asked or not node)
+
     return [
         Target(
             machine,
             sight.nodes.get(machine.status.node_ref.name),
-            is_seen=sight.is_open and machine.status.node_ref.name not in sight.unknown,
+            is_seen=is_seen(machine.status.node_ref.name),
             has_joined=machine.spec.provider_id in joined,
         )
         for machine in machines

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ironbell.codec.gotemplate.gotime import parse_duration
+from ironbell.codec.gotemplate.timelayout import TimeError
 from ironbell.controllers.capi.topology.plain import MISSING, find, group_version, kind_of, metadata_of, put, without
 from ironbell.kube.decision import Fields
 
@@ -81,11 +83,20 @@ def change(live: Mapping[str, Any], wanted: Fields, *, is_template: bool = False
 
 
 def covers(live: Any, wanted: Any) -> bool:
-    """Whether everything wanted is there; what is empty need not be there at all."""
+    """Whether everything wanted is there; what is empty need not be there at all.
+
+    Objects of older versions pass through conversions, which write some things in another way than they were applied:
+    references name the version in use today, and durations have one form.
+    """
     if isinstance(wanted, Mapping):
         if not isinstance(live, Mapping):
             return live is None and all(covers(None, value) for value in wanted.values())
-        return all(covers(live.get(name), value) for name, value in wanted.items())
+        is_reference = "kind" in wanted
+        return all(
+            (is_reference and name == "apiVersion" and _is_same_group(live.get(name), value))
+            or covers(live.get(name), value)
+            for name, value in wanted.items()
+        )
     if isinstance(wanted, list):
         if not isinstance(live, list):
             return live is None and not wanted
@@ -93,7 +104,20 @@ def covers(live: Any, wanted: Any) -> bool:
         return all(any(covers(held, value) for held in rest) for value in wanted)
     if live is None:
         return wanted is None or wanted == ""
+    if isinstance(wanted, str) and isinstance(live, str):
+        return live == wanted or _is_same_duration(live, wanted)
     return bool(live == wanted) and isinstance(live, bool) == isinstance(wanted, bool)
+
+
+def _is_same_group(live: Any, wanted: Any) -> bool:
+    return isinstance(live, str) and isinstance(wanted, str) and live.rpartition("/")[0] == wanted.rpartition("/")[0]
+
+
+def _is_same_duration(live: str, wanted: str) -> bool:
+    try:
+        return parse_duration(live) == parse_duration(wanted)
+    except TimeError:
+        return False
 
 
 def digest(value: Any) -> str:

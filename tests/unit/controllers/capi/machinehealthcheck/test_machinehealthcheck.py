@@ -136,6 +136,17 @@ def test_a_node_that_came_after_all_were_read_is_not_gone() -> None:
     assert found[:2] == ("False", "NodeDeleted")
 
 
+def test_the_first_node_is_not_gone_before_anybody_asked_for_it() -> None:
+    world = world_with(0)
+    add_machine(world, "m0", labels={"cluster.x-k8s.io/control-plane": ""})
+    cluster = world.require(CLUSTER, "ns", "c")
+    world.set_status(CLUSTER, cluster, {"conditions": [since("InfrastructureReady")]})
+    check = settle(world)
+    assert told(world, "HealthCheckSucceeded") is None
+    assert told(world, "OwnerRemediated") is None
+    assert check.status.current_healthy == 0
+
+
 def test_healthy_machines_are_marked_and_counted() -> None:
     world = world_with(3)
     add_machine(world, "other", labels={"pool": "q"})

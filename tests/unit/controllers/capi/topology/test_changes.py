@@ -30,6 +30,12 @@ def obj(**spec: Any) -> dict[str, Any]:
         ({"a": [1, 2, 3]}, {"a": [1, 3]}, True),
         ({"a": 0}, {"a": 0}, True),
         ({}, {"a": 0}, False),
+        ({"a": {"apiVersion": "g/v2", "kind": "T"}}, {"a": {"apiVersion": "g/v1", "kind": "T"}}, True),
+        ({"a": {"apiVersion": "h/v1", "kind": "T"}}, {"a": {"apiVersion": "g/v1", "kind": "T"}}, False),
+        ({"a": {"apiVersion": "g/v2"}}, {"a": {"apiVersion": "g/v1"}}, False),
+        ({"a": "10m0s"}, {"a": "600s"}, True),
+        ({"a": "10m0s"}, {"a": "601s"}, False),
+        ({"a": "10m0s"}, {"a": "x"}, False),
     ],
 )
 def test_what_is_wanted_is_there(live: Any, wanted: Any, *, is_covered: bool) -> None:
