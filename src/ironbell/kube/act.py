@@ -84,6 +84,8 @@ class Written:
     outdated: list[tuple[Collection, Key, str]] = field(default_factory=list)
     """Objects (kind, key) of which the cache showed this version, empty for not at all, and the API has another."""
     count: int = 0
+    failed: Write | None = None
+    """The write that failed, other than by being out of date."""
     _after: dict[tuple[Collection, str, str, str], str] = field(default_factory=dict)
 
     def current(self, where: Collection, namespace: str, name: str, version: str) -> str:
@@ -148,6 +150,10 @@ class Executor:
                 return
             if isinstance(write, MergePatch | JsonPatch):
                 raise OutOfDate(error.message) from error
+            written.failed = write
+            raise
+        except IronbellError:
+            written.failed = write
             raise
         written.note(write, body, precondition)
 

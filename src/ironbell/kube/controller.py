@@ -30,6 +30,7 @@ from ironbell.kube.caches import Informers
 from ironbell.kube.decision import Action, Decision, DecisionError, Effect, Emit, Key, Waiting, check
 from ironbell.kube.dynamic import DynamicInformers, DynamicReads
 from ironbell.kube.facts import FactBook
+from ironbell.kube.failures import Failure, Failures
 from ironbell.kube.informer import Informer
 from ironbell.kube.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.readers import Readers
@@ -87,6 +88,7 @@ class RunningController:
             self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self._answered
         )
         self._readers = Readers()
+        self._failures = Failures()
         reads = DynamicReads(
             around.dynamic,
             self._readers,
@@ -101,6 +103,7 @@ class RunningController:
             facts=self.facts,
             readers=self._readers,
             dynamic=reads,
+            failures=self._failures,
         )
         self._dynamic_delay_s: float = getattr(reconciler, "dynamic_delay_s", 0.0)
         self._unfeed: list[Callable[[], None]] = []
@@ -196,7 +199,7 @@ class RunningController:
             with tracing.reconcile_span(self.name, key) as span:
                 result = await self._reconcile(key, written, span)
         except IronbellError as error:
-            result = self._failed(key, error)
+            result = self._failed(key, error, written)
         except Exception as defect:  # noqa: BLE001 - told below, with its traceback
             # The boundary of a key: a defect stays with the object that met it.
             result = self._broken(key, defect)
@@ -230,6 +233,7 @@ class RunningController:
                 await self._executor.execute(decision.actions, written)
         finally:
             self.facts.declare(key, decision.needs)
+        self._failures.settle(key, decision)
         self.queue.forget(key)
         if decision.requeue_after_s is not None:
             self.queue.add_after(key, decision.requeue_after_s)
@@ -249,10 +253,11 @@ class RunningController:
 
     def _release(self, key: Key) -> None:
         self.facts.declare(key, ())
+        self._failures.drop(key)
         self.queue.drop(key)
         self._waiting.pop(key, None)
 
-    def _failed(self, key: Key, error: IronbellError) -> str:
+    def _failed(self, key: Key, error: IronbellError, written: Written) -> str:
         about = {"controller": self.name, "namespace": key[0], "name": key[1]}
         if isinstance(error, OutOfDate):
             self._meters.conflicts.inc()
@@ -262,9 +267,12 @@ class RunningController:
             tell("decision was out of date", **about, message=error.message, retry_in_s=round(delay_s, 3))
             return "requeue"
         self._meters.errors.inc()
+        news = written.failed is not None and self._failures.note(key, Failure(written.failed, error))
         if error.retry is Retry.NEVER:
             self._meters.terminal.inc()
             self.queue.forget(key)
+            if news:
+                self.queue.add(key)
             log.error("reconcile failed for good", **about, reason=error.reason, message=error.message)
         else:
             delay_s = self.queue.retry(key, UNAVAILABLE if isinstance(error, Unavailable) else ERRORS)

@@ -24,6 +24,7 @@ from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
+from ironbell.kube.failures import Failure
 
 R = TypeVar("R", bound=Resource)
 V = TypeVar("V")
@@ -89,6 +90,10 @@ class Cache(Protocol):
 
         The key comes back when the kind has synced; it does not come back for changes of single objects.
         """
+        ...
+
+    def failure(self, key: Key) -> Failure | None:
+        """The write that stopped a decision about one of our keys; None once it is over (`kube.failures`)."""
         ...
 
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:

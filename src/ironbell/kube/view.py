@@ -11,6 +11,7 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.kube.caches import Informers
 from ironbell.kube.decision import AnyKind, Fact, Key, Question
 from ironbell.kube.dynamic import DynamicReads
+from ironbell.kube.failures import Failure, Failures
 from ironbell.kube.readers import Readers
 from ironbell.kube.reconciler import Index, UndeclaredKindError, Unsynced, Watch
 
@@ -36,6 +37,7 @@ class View:
         facts: KnowsFacts,
         readers: Readers,
         dynamic: DynamicReads,
+        failures: Failures,
     ) -> None:
         kinds = [kind, *(watch.kind for watch in watches)]
         self._stores = {declared.collection: informers.of(declared).store for declared in kinds}
@@ -43,6 +45,7 @@ class View:
         self._facts = facts
         self._readers = readers
         self._dynamic = dynamic
+        self._failures = failures
 
     def get(self, kind: Kind[R], namespace: str, name: str) -> R | None:
         where = kind.collection
@@ -67,6 +70,9 @@ class View:
 
     def dynamic_owned(self, kind: Kind[Unstructured], uid: str) -> Sequence[Unstructured] | Unsynced:
         return self._dynamic.owned(kind, uid)
+
+    def failure(self, key: Key) -> Failure | None:
+        return self._failures.of(key)
 
     def readers(self, kind: AnyKind, key: Key) -> Iterable[Key]:
         return self._readers.of(kind.collection, key)

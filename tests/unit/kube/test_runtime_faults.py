@@ -15,7 +15,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import testing
 from ironbell.kube.controller import CATCH_UP_S, Controller
-from ironbell.kube.decision import DONE, Action, Decision, Effect, MergePatch, Need, do, patch_status
+from ironbell.kube.decision import DONE, Action, Decision, Effect, Key, MergePatch, Need, create, do, patch_status
 from ironbell.kube.events import EVENTS
 from ironbell.kube.reconciler import Cache, Watch
 from ironbell.kube.runtime import Manager
@@ -82,6 +82,33 @@ async def test_an_error_backs_off_and_a_terminal_error_waits_for_a_change() -> N
         change = msgspec.json.encode({"metadata": {"labels": {"touched": "yes"}}})
         await api.patch(SLOT.collection, "default", "s", change, patch_type=PatchType.MERGE)
         await until(lambda: api.slot("s").status.power == "on")
+
+
+async def test_what_the_api_refuses_can_be_told_on_the_object_and_is_tried_again_only_then() -> None:
+    api = api_in_memory()
+    await api.add_slot("s")
+    api.refusals[RACK.collection] = Invalid("not like this")
+    made = create(RACK, {"metadata": {"namespace": "default", "name": "r"}, "spec": {"slots": 0}})
+
+    class Telling(Scripted):
+        def observe(self, cache: Cache, key: Key) -> SlotState | None:
+            failure = cache.failure(key)
+            self.decision = lambda slot: do(told(slot, "" if failure is None else failure.message), made)
+            return super().observe(cache, key)
+
+    def told(slot: Slot, message: str) -> Action | None:
+        return patch_status(SLOT, slot, {"power": message}) if slot.status.power != message else None
+
+    reconciler = Telling(lambda _slot: DONE)
+    async with running(api, Controller(reconciler)) as manager:
+        await until(lambda: api.slot("s").status.power == "not like this")
+        await until(lambda: manager.is_idle)
+        await asyncio.sleep(3600)
+        assert len(reconciler.calls) <= 4
+        del api.refusals[RACK.collection]
+        change = msgspec.json.encode({"metadata": {"labels": {"touched": "yes"}}})
+        await api.patch(SLOT.collection, "default", "s", change, patch_type=PatchType.MERGE)
+        await until(lambda: ("default", "r") in api.objects[RACK.collection])
 
 
 async def test_an_effect_that_takes_too_long_is_cancelled_and_retried() -> None:

@@ -23,6 +23,7 @@ from ironbell.api.client import (
     EVERYTHING,
     NO_OPTIONS,
     AlreadyExists,
+    ApiError,
     BadRequest,
     Conflict,
     EventType,
@@ -64,6 +65,8 @@ class MemoryApi(Journal):
     objects: dict[Collection, dict[Key, Fields]] = field(default_factory=dict)
     applied: dict[tuple[Collection, Key, str], Fields] = field(default_factory=dict)
     writes: int = 0
+    refusals: dict[Collection, ApiError] = field(default_factory=dict)
+    """What is answered to who creates objects of these kinds."""
     _uids: int = 0
 
     def serve(self, kinds: Iterable[AnyKind]) -> None:
@@ -89,6 +92,7 @@ class MemoryApi(Journal):
             clock=clock,
             objects={where: dict(held) for where, held in self.objects.items()},
             applied=dict(self.applied),
+            refusals=dict(self.refusals),
             _uids=self._uids,
         )
 
@@ -118,6 +122,8 @@ class MemoryApi(Journal):
                 yield event
 
     async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        if where in self.refusals:
+            raise self.refusals[where]
         return msgspec.json.encode(self._create(where, namespace, _decode(body)))
 
     async def replace(

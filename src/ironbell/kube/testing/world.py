@@ -31,6 +31,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.kube import patches
 from ironbell.kube.act import Executor, OutOfDate, Written
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Emit, Fact, Fields, Key, Need, Question, check
+from ironbell.kube.failures import Failure, is_over
 from ironbell.kube.reconciler import Index, Reconciler, Unsynced
 from ironbell.kube.testing.memory import MemoryApi
 
@@ -74,11 +75,14 @@ class World:
     emitted: list[Emit] = field(default_factory=list)
     unsynced: dict[Collection, Unsynced] = field(default_factory=dict)
     """Kinds that were looked up but cannot be read, for tests of what a controller says then."""
+    failures: dict[tuple[str, Key], Failure] = field(default_factory=dict)
+    """By the name of the controller, and key."""
     errors: list[IronbellError] = field(default_factory=list)
     """What actions failed with, other than being out of date."""
 
     def __post_init__(self) -> None:
         self.api = MemoryApi(clock=self.clock)
+        self._deciding = ""
 
     def copy(self) -> World:
         """An independent world in the same state."""
@@ -89,6 +93,7 @@ class World:
             environment=self.environment,
             clock=copy.copy(self.clock),
             facts=dict(self.facts),
+            failures=dict(self.failures),
             unsynced=dict(self.unsynced),
             performed=list(self.performed),
             emitted=list(self.emitted),
@@ -170,12 +175,16 @@ class World:
             return self.unsynced[kind.collection]
         return [obj for obj in self.list(kind) if any(o.uid == uid for o in obj.metadata.owner_references)]
 
+    def failure(self, key: Key) -> Failure | None:
+        return self.failures.get((self._deciding, key))
+
     def readers(self, kind: AnyKind, key: Key) -> Sequence[Key]:
         """None: here every key comes in every round."""
         return ()
 
     def decide(self, reconciler: AnyReconciler, key: Key) -> Decision | None:
         """Observe and decide; None when there is nothing to decide about the key."""
+        self._deciding = reconciler.name
         observed = reconciler.observe(self, key)
         if observed is None:
             return None
@@ -183,7 +192,14 @@ class World:
         check(decision)
         return decision
 
-    def act(self, reconciler: AnyReconciler, actions: Sequence[Action], *, crash_in_effect: int | None = None) -> None:
+    def act(
+        self,
+        reconciler: AnyReconciler,
+        actions: Sequence[Action],
+        *,
+        crash_in_effect: int | None = None,
+        written: Written | None = None,
+    ) -> None:
         """Carry out actions under the controller's name; die inside the effect at position `crash_in_effect`.
 
         Raises:
@@ -204,11 +220,12 @@ class World:
         doomed = None if crash_in_effect is None else actions[crash_in_effect]
         self.api.serve(action.kind for action in actions if not isinstance(action, Effect))
         executor = Executor(self.api, reconciler.name, perform, self.emitted.append)
-        drive(executor.execute(actions, Written()))
+        drive(executor.execute(actions, Written() if written is None else written))
 
     def forget(self) -> None:
         """What a controller's process loses when it dies: all it held in memory."""
         self.facts.clear()
+        self.failures.clear()
 
     def settle(
         self,
@@ -226,11 +243,11 @@ class World:
             self.api.serve([reconciler.kind, *(watch.kind for watch in reconciler.watches)])
         end = self.clock.elapsed_s + horizon_s
         for _ in range(max_rounds):
-            before = (self.api.version, len(self.performed), dict(self.facts))
+            before = self._state()
             wake_s = [w for r in reconcilers for key in self._keys(r) for w in self._step(r, key, steps)]
             if self.environment is not None:
                 self.environment(self)
-            if before != (self.api.version, len(self.performed), self.facts):
+            if before != self._state():
                 continue
             if not wake_s or self.clock.elapsed_s + min(wake_s) > end:
                 return
@@ -238,6 +255,9 @@ class World:
         raise NotSettledError(
             f"{', '.join(r.name for r in reconcilers)} still change something after {max_rounds} rounds"
         )
+
+    def _state(self) -> tuple[object, ...]:
+        return self.api.version, len(self.performed), dict(self.facts), dict(self.failures)
 
     def _keys(self, reconciler: AnyReconciler) -> Sequence[Key]:
         return sorted(self.api.objects[reconciler.kind.collection])
@@ -249,12 +269,20 @@ class World:
             return ()
         if steps is not None and decision.actions:
             steps.append(Step(self.copy(), reconciler, key, decision))
+        written = Written()
         try:
-            self.act(reconciler, decision.actions)
+            self.act(reconciler, decision.actions, written=written)
         except OutOfDate:
             return ()
         except IronbellError as error:
             self.errors.append(error)
+            if written.failed is not None:
+                failure = Failure(written.failed, error)
+                if not failure.is_like(self.failures.get((reconciler.name, key))):
+                    self.failures[reconciler.name, key] = failure
+        else:
+            if is_over(self.failures.get((reconciler.name, key)), decision):
+                del self.failures[reconciler.name, key]
         wake = [after for need in decision.needs for after in self._answer(need)]
         if decision.requeue_after_s is not None:
             wake.append(decision.requeue_after_s)

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from ironbell.api.client import Invalid
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machineset import MachineSet
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Condition
+from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from support.capiworld import (
@@ -376,3 +381,53 @@ def test_names_follow_a_naming_template() -> None:
     world.settle(SETS)
 
     assert names(world)[0].startswith("prod-ms-node-")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (CONFIG, "BootstrapTemplateCloningFailed"),
+        (INFRA_MACHINE, "InfrastructureTemplateCloningFailed"),
+        (MACHINE, "MachineCreationFailed"),
+    ],
+)
+def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str) -> None:
+    world, machine_set = scene(1)
+    world.api.refusals[kind.collection] = Invalid("admission webhook denied it")
+    world.settle(SETS, horizon_s=30)
+    up = scaling_up(world, machine_set)
+    lines = up.message.split("\n")
+    assert lines[0] == "Scaling up from 0 to 1 replicas is blocked because:"
+    assert lines[1].startswith(f"* {kind.kind} ms-")
+    assert lines[1].endswith("could not be created: admission webhook denied it")
+    assert legacy(again(world, machine_set), "MachinesCreated") == (
+        "False", "Error", reason, "admission webhook denied it"
+    )  # fmt: skip
+    version = world.api.version
+    world.settle(SETS)
+    assert world.api.version == version
+    del world.api.refusals[kind.collection]
+    world.settle(SETS, horizon_s=30)
+    assert len(names(world)) == 1
+    assert scaling_up(world, machine_set).message == ""
+    assert legacy(again(world, machine_set), "MachinesCreated") == ("True", "", "", "")
+
+
+def test_a_naming_template_that_gives_no_name_is_told() -> None:
+    world, machine_set = scene(1, machineNaming={"template": "{{ .nothing }}-{{ .random }}"})
+    world.settle(SETS, horizon_s=30)
+    assert "spec.machineNaming.template" in scaling_up(world, machine_set).message
+    told = legacy(again(world, machine_set), "MachinesCreated")
+    assert told[:3] == ("False", "Error", "MachineCreationFailed")
+
+
+def legacy(machine_set: MachineSet, kind: str) -> tuple[str, str, str, str]:
+    found = find_legacy(legacy_conditions(machine_set), kind)
+    assert found is not None
+    return found.status, found.severity, found.reason, found.message
+
+
+def scaling_up(world: World, machine_set: MachineSet) -> Condition:
+    found = find_condition(again(world, machine_set).status.conditions, "ScalingUp")
+    assert found is not None
+    return found

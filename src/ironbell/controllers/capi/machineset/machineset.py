@@ -122,10 +122,11 @@ def _normal(observed: Observed, now: datetime) -> Decision:
         return do(*adopted)
     checks = preflight(observed)
     grows = scaling.missing_machines(observed) > 0
-    change = status.status_change(observed, checks if grows else (), now)
+    waiting = _blocked(observed, checks) if grows else None
+    failed = scaling.failed(observed) if grows and (waiting is None or observed.naming_problem) else None
+    change = status.status_change(observed, checks if grows else (), now, failed=failed)
     judged = verdicts(observed.machines, _rules(observed), checks)
     actions: list[Action | None] = [change, *_templates(observed), *_in_place(observed), *_remediated(judged, now)]
-    waiting = _blocked(observed, checks) if grows else None
     doomed = any(verdict.deletes for verdict in judged)
     if grows and waiting is None and not doomed:
         actions += scaling.created(observed)
@@ -261,6 +262,8 @@ def _blocked(observed: Observed, checks: Sequence[str]) -> Waiting | None:
             return Waiting("TemplateNotFound", str(external))
     if checks:
         return Waiting("PreflightCheckFailed", "; ".join(checks))
+    if observed.naming_problem:
+        return Waiting("InvalidNamingTemplate", observed.naming_problem)
     return None
 
 

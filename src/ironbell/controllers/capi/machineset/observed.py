@@ -14,6 +14,7 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_DEPLOYMENT_NAME
 from ironbell.base.labels import SelectorError
 from ironbell.contract.external import External, look_up
+from ironbell.contract.name_templates import NameTemplateError
 from ironbell.contract.owners import controller_of
 from ironbell.contract.references import ObjectReference, Reference
 from ironbell.contract.selectors import matches
@@ -28,6 +29,7 @@ from ironbell.controllers.capi.machineset import slots
 from ironbell.controllers.capi.machineset.desired import Followed
 from ironbell.controllers.capi.machineset.slots import Slot
 from ironbell.kube.decision import Key
+from ironbell.kube.failures import Failure
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache
 
@@ -68,6 +70,10 @@ class Observed:
     places: tuple[Place, ...] = ()
     next_slot: int = 0
     """The first slot that nobody uses."""
+    naming_problem: str = ""
+    """Why there are no names for Machines."""
+    failure: Failure | None = None
+    """What could not be written last time."""
     attached: tuple[Attached, ...] = ()
 
     @property
@@ -150,6 +156,8 @@ def _with_references(cache: Cache, observed: Observed, cluster: Cluster) -> Obse
         control_plane=look_up(cache, plane, namespace) if plane.name else None,
         places=places,
         next_slot=next_slot,
+        naming_problem=_naming_problem(machine_set),
+        failure=cache.failure(machine_set.key),
         attached=tuple(
             Attached(
                 machine,
@@ -184,6 +192,14 @@ def _places(cache: Cache, observed: Observed) -> tuple[tuple[Place, ...], int]:
             break
         places.append(place)
     return tuple(places), next_slot
+
+
+def _naming_problem(machine_set: MachineSet) -> str:
+    try:
+        slots.slot(machine_set, slots.used(machine_set))
+    except NameTemplateError as error:
+        return f"spec.machineNaming.template: {error.message}"
+    return ""
 
 
 def _clone(cache: Cache, template: Reference, namespace: str, name: str) -> External:

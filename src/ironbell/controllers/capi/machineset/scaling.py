@@ -9,6 +9,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machineset/machineset_cont
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from ironbell.api.cluster import MACHINE, MACHINE_SET
@@ -16,13 +17,44 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.contract.external import External
 from ironbell.contract.owners import is_owned_by
 from ironbell.contract.propagation import handed_over
-from ironbell.contract.templates import clone
+from ironbell.contract.templates import SUFFIX, clone
 from ironbell.controllers.capi.machineset import desired, slots, spread
 from ironbell.controllers.capi.machineset.observed import Observed, Place
 from ironbell.controllers.capi.machineset.order import to_delete
 from ironbell.controllers.capi.names import ANNOTATION_MACHINES_MADE
 from ironbell.kube.decision import Action, Create, Fields, MergePatch, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why an attempt to make a Machine came to nothing."""
+
+    reason: str
+    """Of the older condition `MachinesCreated`."""
+    message: str
+    what: str = ""
+
+    @property
+    def told(self) -> str:
+        """All of it in one line."""
+        return f"{self.what} could not be created: {self.message}" if self.what else self.message
+
+
+def failed(observed: Observed) -> Failed | None:
+    """Why the last attempt to make a Machine came to nothing; None if it did not."""
+    if observed.naming_problem:
+        return Failed("MachineCreationFailed", observed.naming_problem)
+    failure = observed.failure
+    if failure is None or not isinstance(failure.write, Create):
+        return None
+    kind, config = failure.write.kind, observed.machine_set.spec.template.spec.bootstrap.config_ref
+    reason = "InfrastructureTemplateCloningFailed"
+    if kind.collection == MACHINE.collection:
+        reason = "MachineCreationFailed"
+    elif (kind.group, kind.kind) == (config.api_group, config.kind.removesuffix(SUFFIX)):
+        reason = "BootstrapTemplateCloningFailed"
+    return Failed(reason, failure.message, f"{kind.kind} {failure.write.body['metadata']['name']}")
 
 
 def created(observed: Observed) -> list[Action]:

@@ -25,6 +25,7 @@ from ironbell.controllers.capi.machines import (
 )
 from ironbell.controllers.capi.machineset.desired import labels
 from ironbell.controllers.capi.machineset.observed import Observed
+from ironbell.controllers.capi.machineset.scaling import Failed
 from ironbell.controllers.capi.rollup import legacy_machines_ready, machines_ready, machines_up_to_date, remediating
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Fields, MergePatch
@@ -33,13 +34,16 @@ from ironbell.kube.finalizers import is_deleting
 _BY_WHOM = " by MachineSet"
 
 
-def status_change(observed: Observed, preflight: Sequence[str], now: datetime) -> MergePatch | None:
+def status_change(
+    observed: Observed, preflight: Sequence[str], now: datetime, *, failed: Failed | None = None
+) -> MergePatch | None:
     """The patch that brings the status up to date; None if it is.
 
     Args:
         observed: what there is.
         preflight: checks that keep Machines from being made.
         now: the moment of the decision.
+        failed: why the last attempt to make a Machine came to nothing.
     """
     machine_set, machines = observed.machine_set, observed.machines
     counted = [machine for machine in machines if not is_updating(machine)]
@@ -47,7 +51,7 @@ def status_change(observed: Observed, preflight: Sequence[str], now: datetime) -
     available = sum(is_true(machine, "Available") for machine in counted)
     conditions = [
         _paused(observed),
-        _scaling_up(observed, preflight),
+        _scaling_up(observed, [*preflight, *([failed.told] if failed else [])]),
         _scaling_down(observed, now),
         machines_ready(machines, "MachinesReady"),
         machines_up_to_date(machines, "MachinesUpToDate", now),
@@ -73,7 +77,7 @@ def status_change(observed: Observed, preflight: Sequence[str], now: datetime) -
         machine_set,
         changes,
         conditions,
-        legacy=_legacy(observed, preflight, ready),
+        legacy=_legacy(observed, preflight, failed, ready),
         summary=("MachinesCreated", "Resized", "MachinesReady"),
         deprecated=deprecated,
         now=now,
@@ -98,14 +102,14 @@ def _paused(observed: Observed) -> Condition:
     return paused_condition(MACHINE_SET.kind, observed.machine_set, cluster_paused=paused)
 
 
-def _scaling_up(observed: Observed, preflight: Sequence[str]) -> Condition:
+def _scaling_up(observed: Observed, reasons: Sequence[str]) -> Condition:
     wanted, current = observed.replicas, len(observed.machines)
     missing = missing_references(observed)
     if current >= wanted:
         message = f"Scaling up would be blocked because {missing}" if missing else ""
         return Condition(type="ScalingUp", status="False", reason="NotScalingUp", message=message)
     message = f"Scaling up from {current} to {wanted} replicas"
-    blocked = [*preflight, *([missing] if missing else [])]
+    blocked = [*reasons, *([missing] if missing else [])]
     if blocked:
         message += " is blocked because:\n" + "\n".join(f"* {reason}" for reason in blocked)
     return Condition(type="ScalingUp", status="True", reason="ScalingUp", message=message)
@@ -133,7 +137,9 @@ def _stale(observed: Observed, now: datetime) -> str:
     return f"\n* {message}" if message else ""
 
 
-def _legacy(observed: Observed, preflight: Sequence[str], ready: int) -> list[LegacyCondition | None]:
+def _legacy(
+    observed: Observed, preflight: Sequence[str], failed: Failed | None, ready: int
+) -> list[LegacyCondition | None]:
     """Conditions of version v1beta1, the summary aside."""
     wanted, current = observed.replicas, len(observed.machines)
     found: list[LegacyCondition | None] = []
@@ -147,6 +153,8 @@ def _legacy(observed: Observed, preflight: Sequence[str], ready: int) -> list[Le
         found.append(legacy_true("Resized"))
     if preflight:
         found.append(legacy_false("MachinesCreated", "PreflightCheckFailed", ERROR, "; ".join(preflight)))
+    elif failed is not None:
+        found.append(legacy_false("MachinesCreated", failed.reason, ERROR, failed.message))
     elif current >= wanted:
         found.append(legacy_true("MachinesCreated"))
     found.append(legacy_machines_ready(observed.machines, "MachinesReady"))

@@ -33,7 +33,8 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_MACHINES_MADE,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
 )
-from ironbell.kube.decision import Action, Fields, create, delete, patch
+from ironbell.kube.decision import Action, Create, Fields, create, delete, patch
+from ironbell.kube.failures import Failure
 from ironbell.kube.reconciler import Cache
 
 NAME_TEMPLATE: Final = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
@@ -63,6 +64,34 @@ class Wanted:
     """`spec.kubeadmConfigSpec` in plain data."""
     version: tuple[int, int, int]
     etcd_managed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why the last attempt to make a Machine came to nothing."""
+
+    reason: str
+    """Of the older condition `MachinesCreated`."""
+    message: str
+    what: str
+
+    @property
+    def told(self) -> str:
+        """All of it in one line."""
+        return f"{self.what} could not be created: {self.message}"
+
+
+def failed(failure: Failure | None) -> Failed | None:
+    """Whether it was an attempt to make a Machine that failed, and why."""
+    if failure is None or not isinstance(failure.write, Create):
+        return None
+    kind, body = failure.write.kind, failure.write.body
+    reasons = {
+        MACHINE.collection: "MachineGenerationFailed",
+        KUBEADM_CONFIG.collection: "BootstrapTemplateCloningFailed",
+    }
+    reason = reasons.get(kind.collection, "InfrastructureTemplateCloningFailed")
+    return Failed(reason, failure.message, f"{kind.kind} {body['metadata']['name']}")
 
 
 def slot(cache: Cache, kcp: KubeadmControlPlane, cluster: str, template: External) -> Slot:

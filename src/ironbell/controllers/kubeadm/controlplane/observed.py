@@ -37,6 +37,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     KubeconfigEnd,
 )
 from ironbell.kube.decision import Fact, Key
+from ironbell.kube.failures import Failure
 from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
 from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
@@ -162,6 +163,8 @@ class Observed:
     secrets: Mapping[Purpose, SecretMetadata] = field(default_factory=dict)
     asked: Asked | None = None
     facts: Facts = field(default_factory=Facts)
+    failure: Failure | None = None
+    """What could not be written last time."""
 
 
 def observe(cache: Cache, key: Key) -> Observed | None:
@@ -197,6 +200,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         secrets=secrets,
         asked=asked,
         facts=_facts(cache, asked, kubeconfig_question(cluster.key, secrets)),
+        failure=cache.failure(key),
     )
 
 

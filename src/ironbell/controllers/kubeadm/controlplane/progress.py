@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.controllers.kubeadm.controlplane.creating import Failed
 from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark, Mark
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, moment, names
 from ironbell.controllers.kubeadm.controlplane.names import MACHINE_DELETING, MachineCondition
@@ -36,7 +37,9 @@ def rolling_out(machines: Sequence[Machine]) -> Mark:
     return Mark("True", "RollingOut", "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *ordered]))
 
 
-def scaling_up(plane: ControlPlane, preflight: Preflight, *, template_missing: bool) -> Mark:
+def scaling_up(
+    plane: ControlPlane, preflight: Preflight, *, template_missing: bool, failed: Failed | None = None
+) -> Mark:
     """Whether Machines are to come, and what is in the way."""
     if plane.kcp.spec.replicas is None:
         return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
@@ -44,8 +47,11 @@ def scaling_up(plane: ControlPlane, preflight: Preflight, *, template_missing: b
     template = plane.kcp.spec.machine_template.spec.infrastructure_ref.kind
     missing = f"{template} does not exist" if template_missing else ""
     if current >= desired:
-        return Mark("False", "NotScalingUp", f"Scaling up would be blocked because {missing}" if missing else "")
-    lines = [*preflight.lines, *([f"* {missing}"] if missing else [])]
+        # a rollout makes one more than there are to be
+        why = missing or (failed.told if failed else "")
+        return Mark("False", "NotScalingUp", f"Scaling up would be blocked because {why}" if why else "")
+    reasons = [*([missing] if missing else []), *([failed.told] if failed else [])]
+    lines = [*preflight.lines, *(f"* {reason}" for reason in reasons)]
     return Mark("True", "ScalingUp", _blocked(f"Scaling up from {current} to {desired} replicas", lines))
 
 

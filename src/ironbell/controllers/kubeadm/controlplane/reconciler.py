@@ -30,7 +30,7 @@ from ironbell.contract.versions import Version, find_version
 from ironbell.controllers.kubeadm.controlplane import adoption, deletion, upkeep
 from ironbell.controllers.kubeadm.controlplane.assess import Assessed, assess, machine_status_patches, with_mark
 from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
-from ironbell.controllers.kubeadm.controlplane.creating import Slot, settle, slot
+from ironbell.controllers.kubeadm.controlplane.creating import Slot, failed, settle, slot
 from ironbell.controllers.kubeadm.controlplane.desired import machine_sync, part_sync
 from ironbell.controllers.kubeadm.controlplane.look import Look, Sight, look, needs
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
@@ -199,6 +199,7 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
         certificates=prepared.certificates,
         has_kubeadm_config=_has_kubeadm_config(observed),
         initializes=step.initializes,
+        failed=failed(observed.failure) if step.preflight.passed else None,
     )
     status = status_of(assessed, report, now)
     kcp = observed.kcp

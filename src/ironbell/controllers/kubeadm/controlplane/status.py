@@ -39,7 +39,8 @@ from ironbell.contract.conditions.legacy import (
 from ironbell.contract.versions import sort_key
 from ironbell.controllers.kubeadm.controlplane.assess import Assessed, with_legacy_mark, with_mark
 from ironbell.controllers.kubeadm.controlplane.available import available
-from ironbell.controllers.kubeadm.controlplane.marks import INFO, LegacyMark, Mark
+from ironbell.controllers.kubeadm.controlplane.creating import Failed
+from ironbell.controllers.kubeadm.controlplane.marks import ERROR, INFO, LegacyMark, Mark
 from ironbell.controllers.kubeadm.controlplane.model import (
     ControlPlane,
     condition,
@@ -87,6 +88,8 @@ class Report:
     """None leaves the condition as it is."""
     deleting: Mark = field(default_factory=lambda: Mark("False", "NotDeleting"))
     has_kubeadm_config: bool = False
+    failed: Failed | None = None
+    """Why the last attempt to make a Machine came to nothing."""
     initializes: bool = False
     """Whether the first Machine is about to be made."""
     complete: bool = True
@@ -177,7 +180,9 @@ def _progress(plane: ControlPlane, report: Report, now: datetime) -> dict[Condit
     known = [m for m in machines if condition(m, MachineCondition.UP_TO_DATE) or now - created(m) > _NEW_MACHINE]
     return {
         ConditionType.ROLLING_OUT: rolling_out(machines),
-        ConditionType.SCALING_UP: scaling_up(plane, report.preflight, template_missing=report.template_missing),
+        ConditionType.SCALING_UP: scaling_up(
+            plane, report.preflight, template_missing=report.template_missing, failed=report.failed
+        ),
         ConditionType.SCALING_DOWN: scaling_down(plane, report.preflight, now),
         ConditionType.MACHINES_READY: _all(machines, MACHINE_READY, "Ready"),
         ConditionType.MACHINES_UP_TO_DATE: _all(known, MachineCondition.UP_TO_DATE, "UpToDate"),
@@ -242,7 +247,9 @@ def _legacy_marks(
     ready = sum(condition_true(machine, MACHINE_READY) for machine in plane.machines)
     if (size := resized(plane, ready)) is not None:
         marks[LegacyType.RESIZED] = size
-    if len(plane.machines) >= plane.desired:
+    if report.failed is not None:
+        marks[LegacyType.MACHINES_CREATED] = LegacyMark("False", ERROR, report.failed.reason, report.failed.message)
+    elif len(plane.machines) >= plane.desired:
         marks[LegacyType.MACHINES_CREATED] = LegacyMark("True")
     known = find_legacy(conditions, LegacyType.MACHINES_SPEC_UP_TO_DATE) is not None
     if (spec := spec_up_to_date(plane, known=known)) is not None:

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
+from ironbell.api.client import Invalid
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.kind import Kind
+from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_REMEDIATION_FOR,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
 )
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
 from support.controlplane import (
@@ -398,3 +402,53 @@ def test_a_crash_while_growing_and_shrinking_ends_the_same() -> None:
     run(world)
     change(world, replicas=1)
     crash_check(ControlPlaneReconciler(), world, horizon_s=60, ignore=UNREPEATABLE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (INFRA, "InfrastructureTemplateCloningFailed"),
+        (KUBEADM_CONFIG, "BootstrapTemplateCloningFailed"),
+        (MACHINE, "MachineGenerationFailed"),
+    ],
+)
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str, replicas: int) -> None:
+    world = plane_world(1)
+    if replicas > 1:
+        run(world)
+        change(world, replicas=replicas)
+    world.api.refusals[kind.collection] = Invalid("admission webhook denied it")
+    run(world, 60)
+    kcp = control_plane(world)
+    up = find_condition(kcp.status.conditions, "ScalingUp")
+    assert up is not None
+    assert up.message.startswith(
+        f"Scaling up from {replicas // 2} to {replicas} replicas is blocked because:\n* {kind.kind} cp-"
+    )
+    assert up.message.endswith("could not be created: admission webhook denied it")
+    told = find_legacy(legacy_conditions(kcp), "MachinesCreated")
+    assert told is not None
+    assert (told.status, told.severity, told.reason) == ("False", "Error", reason)
+    del world.api.refusals[kind.collection]
+    world.errors.clear()
+    run(world)
+    kcp = assert_whole(world, replicas)
+    told = find_legacy(legacy_conditions(kcp), "MachinesCreated")
+    assert told is not None
+    assert told.status == "True"
+
+
+def test_what_cannot_be_made_for_a_rollout_is_told() -> None:
+    world = plane_world(1)
+    run(world)
+    change(world, version="v1.34.0")
+    world.api.refusals[MACHINE.collection] = Invalid("admission webhook denied it")
+    run(world, 60)
+    kcp = control_plane(world)
+    up = find_condition(kcp.status.conditions, "ScalingUp")
+    assert up is not None
+    assert up.message.startswith("Scaling up would be blocked because Machine cp-")
+    told = find_legacy(legacy_conditions(kcp), "MachinesCreated")
+    assert told is not None
+    assert told.reason == "MachineGenerationFailed"
