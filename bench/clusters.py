@@ -121,7 +121,11 @@ def objects(name: str, workers: int, keys: str) -> Iterator[tuple[Collection, di
         config = {"apiGroup": KUBEADM_CONFIG_TEMPLATE.group, "kind": "KubeadmConfigTemplate", "name": name}
         yield (
             KUBEADM_CONFIG_TEMPLATE.collection,
-            one("KubeadmConfigTemplate", KUBEADM_CONFIG_TEMPLATE.api_version, {"template": {"spec": {"format": "cloud-config"}}}),
+            one(
+                "KubeadmConfigTemplate",
+                KUBEADM_CONFIG_TEMPLATE.api_version,
+                {"template": {"spec": {"format": "cloud-config"}}},
+            ),
         )
         machine = {
             "clusterName": name, "version": VERSION, "bootstrap": {"configRef": config}, "infrastructureRef": machines,

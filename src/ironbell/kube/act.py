@@ -115,6 +115,8 @@ class Executor:
     field_manager: str
     perform: PerformEffect
     emit: EmitEvent
+    breathe: Callable[[], Awaitable[None]] | None = None
+    """Called between a write and the next: one commit wakes many writers, and what each of them does takes its time."""
 
     async def execute(self, actions: Sequence[Action], written: Written) -> None:
         """Carry out the actions. Cancellation point; cancelled, the action in progress may or may not have happened.
@@ -123,6 +125,7 @@ class Executor:
             OutOfDate: observe again.
             IronbellError: an action failed; those after it were not tried.
         """
+        is_awoken = False
         for action in actions:
             if isinstance(action, Emit):
                 self.emit(action)
@@ -131,8 +134,12 @@ class Executor:
                 if any(isinstance(following, Effect) for following in outcome):
                     raise DecisionError(f"performer {action.performer!r} returned another effect")
                 await self.execute(outcome, written)
+                is_awoken = False
             else:
+                if is_awoken and self.breathe is not None:
+                    await self.breathe()
                 await self._write(action, written)
+                is_awoken = True
 
     async def _write(self, write: Write, written: Written) -> None:
         expected = "" if isinstance(write, Create | Apply) else write.resource_version

@@ -107,7 +107,9 @@ class RunningController:
         )
         self._dynamic_delay_s: float = getattr(reconciler, "dynamic_delay_s", 0.0)
         self._unfeed: list[Callable[[], None]] = []
-        self._executor = Executor(controller.api or around.api, self.name, self._perform, around.emit)
+        self._executor = Executor(
+            controller.api or around.api, self.name, self._perform, around.emit, around.turn.breathe
+        )
         self._behind: dict[Key, Written] = {}
         self._parked: dict[Key, asyncio.TimerHandle] = {}
         self._waiting: dict[Key, Waiting] = {}

@@ -1,38 +1,63 @@
 """Letting other tasks have a turn.
 
-Reconciles that need nothing from outside never wait, so a worker with many keys would hold the event loop. All workers
-of a process share one slice of time: when it is used up, each lets the loop go on after the key it is at.
+What needs nothing from outside never waits: a worker with many keys would hold the event loop. And what waits together
+goes on together: one commit on disk answers dozens of writers, and all of them would do their next piece of work in
+the same round of the loop. Everything that does much of that in a process shares one slice of time. Once it is used up,
+they queue, and each round of the loop lets as many of them go on as fit into a slice.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 from ironbell.base.clock import Clock
 
 SLICE_S = 0.005
+_MOST = 64
+"""Let go on in one round, however little each of them does."""
 
 
 class Turn:
-    """One slice of time, shared by tasks that could go on for long."""
+    """One slice of time, shared by tasks that could go on for long. For use in one event loop."""
 
     def __init__(self, clock: Clock, *, slice_s: float = SLICE_S) -> None:
         self._clock = clock
         self._slice_s = slice_s
         self._end_s = 0.0
-        self._renewing = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_renewing = False
+        self._at_once = 1
 
     async def breathe(self) -> None:
-        """Let others have a turn if the slice is used up. Cancellation point then."""
+        """Let others have a turn if the slice is used up, or others wait already. Cancellation point then."""
         # By the clock, not the loop: uvloop's time stands still while callbacks run.
-        if self._clock.monotonic() < self._end_s:
+        if not self._waiting and self._clock.monotonic() < self._end_s:
             return
-        if not self._renewing:
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiting.append(waiter)
+        if not self._is_renewing:
             # A slice begins with the loop's next round, not with whoever comes first: else each had one of its own.
-            self._renewing = True
-            asyncio.get_running_loop().call_soon(self._renew)
-        await asyncio.sleep(0)
+            self._is_renewing = True
+            loop.call_soon(self._renew)
+        await waiter
 
     def _renew(self) -> None:
-        self._renewing = False
-        self._end_s = self._clock.monotonic() + self._slice_s
+        """A new slice; called in every round of the loop as long as somebody waits."""
+        now_s = self._clock.monotonic()
+        over_s = now_s - self._end_s
+        if over_s > 0:
+            self._at_once = max(1, self._at_once // 2)
+        elif over_s < -0.5 * self._slice_s:
+            self._at_once = min(_MOST, self._at_once * 2)
+        self._end_s = now_s + self._slice_s
+        left = self._at_once
+        while left and self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                left -= 1
+        self._is_renewing = bool(self._waiting)
+        if self._is_renewing:
+            asyncio.get_running_loop().call_soon(self._renew)
