@@ -52,6 +52,9 @@ def test_prunes(spec: dict[str, Any], value: Any, left: Any, dropped: list[str])
     ("spec", "value", "filled"),
     [
         ({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}, {}, {"a": "x"}),
+        ({"type": "array", "items": {"type": "string", "default": "x"}}, ["a", None], ["a", "x"]),
+        ({"type": "array", "items": {"type": "string", "default": "x", "nullable": True}}, [None], [None]),
+        ({"type": "object", "additionalProperties": INNER}, {"k": None}, {"k": {"a": 1}}),
         ({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}, {"a": "y"}, {"a": "y"}),
         (
             {"type": "object", "properties": {"o": {"type": "object", "properties": {"a": {"default": 1}}}}},

@@ -76,3 +76,30 @@ def test_rules_wait_for_a_sound_structure() -> None:
 def test_a_rule_that_cannot_be_evaluated_is_a_fault() -> None:
     found = check({"rule": "self['missing'] > 1"}, {})
     assert found == ["spec: Invalid value: \"object\": 'missing' evaluating rule: self['missing'] > 1"]
+
+
+def test_a_value_of_a_map_is_named_by_its_key() -> None:
+    values = {"type": "object", "x-kubernetes-validations": [{"rule": "False", "message": "no"}]}
+    found = check({"rule": "True"}, {"k": {}}, additionalProperties=values)
+    assert found == ["spec[k]: Invalid value: no"]
+
+
+def test_an_old_value_that_no_rule_asks_for_is_not_looked_at() -> None:
+    asked: list[Any] = []
+
+    def compiled(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "") -> Rule:
+        return lambda self, old: asked.append(old) or True
+
+    for rule in ("self.a", "self == oldSelf"):
+        spec = {"type": "object", "x-kubernetes-validations": [{"rule": rule}]}
+        schema = compile_schema({"type": "object", "properties": {"spec": spec}}, compile_rule=compiled)
+        assert schema.validate({"spec": {}}, {"spec": {"old": 1}}) == []
+    assert asked == [None, {"old": 1}]
+
+
+def test_what_was_stored_is_tolerated_only_where_that_is_wanted() -> None:
+    spec = {"type": "object", "x-kubernetes-validations": [{"rule": "False", "message": "no"}]}
+    root = {"type": "object", "properties": {"spec": spec}}
+    for ratchets, expected in ((True, []), (False, ["spec: Invalid value: no"])):
+        schema = compile_schema(root, compile_rule=compile_python, ratchets=ratchets)
+        assert [str(one) for one in schema.validate({"spec": {"a": 1}}, {"spec": {"a": 1}})] == expected

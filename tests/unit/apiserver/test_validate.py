@@ -27,6 +27,7 @@ TABLE: list[tuple[dict[str, Any], Any, str]] = [
     ({"type": "integer"}, True, 'spec.x: Invalid value: "boolean": spec.x in body must be of type integer: "boolean"'),
     ({"type": "boolean"}, 1, 'spec.x: Invalid value: "integer": spec.x in body must be of type boolean: "integer"'),
     ({"type": "object"}, [], 'spec.x: Invalid value: "array": spec.x in body must be of type object: "array"'),
+    ({"type": "string", "minLength": 3, "maxLength": 1}, "ab", "spec.x: Too long: may not be more than 1 byte"),
     (
         {"type": "object", "required": ["name"]},
         {},

@@ -89,8 +89,13 @@ class CompiledSchema(msgspec.Struct, frozen=True):
         return errors
 
 
-def compile_schema(schema: Mapping[str, Any], *, compile_rule: CompileRule | None = None) -> CompiledSchema:
-    """Compile the schema of a whole object; type and object metadata are kept whatever it says about them."""
+def compile_schema(
+    schema: Mapping[str, Any], *, compile_rule: CompileRule | None = None, ratchets: bool = True
+) -> CompiledSchema:
+    """Compile the schema of a whole object; type and object metadata are kept whatever it says about them.
+
+    With `ratchets`, faults that an object had already are tolerated.
+    """
     body = dict(schema)
     properties = {name: sub for name, sub in schema.get("properties", {}).items() if name not in ROOT_FIELDS}
     open_root = {**body, "properties": properties}
@@ -98,6 +103,6 @@ def compile_schema(schema: Mapping[str, Any], *, compile_rule: CompileRule | Non
         _prune=compile_prune(open_root, keep=ROOT_FIELDS),
         _default=compile_defaults(open_root),
         _check=compile_check(body),
-        _rules=compile_rules(body, compile_rule),
-        _ratchet=body,
+        _rules=compile_rules(body, compile_rule, ratchets=ratchets),
+        _ratchet=body if ratchets else None,
     )

@@ -1,6 +1,7 @@
 """Defaults: missing fields get the value that the schema gives them.
 
-A default inside an object is applied only where that object exists, possibly by a default of its own.
+A default inside an object is applied only where that object exists, possibly by a default of its own. A null that may
+not be is as good as missing, in lists and maps too.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/defaulting/algorithm.go.
 """
@@ -20,19 +21,24 @@ def compile_defaults(schema: Mapping[str, Any]) -> Default | None:
     """A closure that fills in defaults in place; None where there are none."""
     items = schema.get("items")
     if isinstance(items, Mapping):
-        return _default_items(compile_defaults(items))
+        return _default_items(compile_defaults(items), _filling(items))
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        return _default_values(compile_defaults(additional))
-    makers: list[tuple[str, _Make]] = []
+        return _default_values(compile_defaults(additional), _filling(additional))
+    makers: list[tuple[str, _Make, bool]] = []
     children: list[tuple[str, Default]] = []
     for name, sub in schema.get("properties", {}).items():
         if "default" in sub:
-            makers.append((name, _maker(sub["default"])))
+            makers.append((name, _maker(sub["default"]), bool(sub.get("nullable"))))
         child = compile_defaults(sub)
         if child is not None:
             children.append((name, child))
     return _default_object(makers, children) if makers or children else None
+
+
+def _filling(schema: Mapping[str, Any]) -> _Make | None:
+    """What takes the place of a null among many values."""
+    return _maker(schema["default"]) if "default" in schema and not schema.get("nullable") else None
 
 
 def _maker(template: Any) -> _Make:
@@ -42,12 +48,12 @@ def _maker(template: Any) -> _Make:
     return lambda: msgspec.json.decode(encoded)
 
 
-def _default_object(makers: list[tuple[str, _Make]], children: list[tuple[str, Default]]) -> Default:
+def _default_object(makers: list[tuple[str, _Make, bool]], children: list[tuple[str, Default]]) -> Default:
     def default(value: Any) -> None:
         if not isinstance(value, dict):
             return
-        for name, make in makers:
-            if name not in value:
+        for name, make, nullable in makers:
+            if name not in value or (value[name] is None and not nullable):
                 value[name] = make()
         for name, child in children:
             sub = value.get(name)
@@ -57,25 +63,31 @@ def _default_object(makers: list[tuple[str, _Make]], children: list[tuple[str, D
     return default
 
 
-def _default_values(child: Default | None) -> Default | None:
-    if child is None:
+def _default_values(child: Default | None, make: _Make | None) -> Default | None:
+    if child is None and make is None:
         return None
 
     def default(value: Any) -> None:
         if isinstance(value, dict):
-            for sub in value.values():
-                child(sub)
+            for key, sub in value.items():
+                if sub is None and make is not None:
+                    sub = value[key] = make()
+                if sub is not None and child is not None:
+                    child(sub)
 
     return default
 
 
-def _default_items(child: Default | None) -> Default | None:
-    if child is None:
+def _default_items(child: Default | None, make: _Make | None) -> Default | None:
+    if child is None and make is None:
         return None
 
     def default(value: Any) -> None:
         if isinstance(value, list):
-            for sub in value:
-                child(sub)
+            for index, sub in enumerate(value):
+                if sub is None and make is not None:
+                    sub = value[index] = make()
+                if sub is not None and child is not None:
+                    child(sub)
 
     return default

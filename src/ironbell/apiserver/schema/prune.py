@@ -32,7 +32,7 @@ def compile_prune(
         return _prune_items(compile_prune(items, is_typed=is_typed))
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        nullable = is_typed or bool(additional.get("nullable"))
+        nullable = is_typed or bool(additional.get("nullable")) or "default" in additional
         return _prune_values(compile_prune(additional, is_typed=is_typed), nullable=nullable)
     if additional is True:
         return None

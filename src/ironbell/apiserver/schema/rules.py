@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
-from ironbell.apiserver.schema.paths import Path, render
+from ironbell.apiserver.schema.paths import MapKey, Path, render
 from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
 from ironbell.codec.effort import TooMuchEffort
@@ -53,14 +53,23 @@ class _Prepared(msgspec.Struct, frozen=True):
     type: str
     needs_old: bool
     uses_old: bool
+    mentions_old: bool
+    """In the rule or in its message. An old value that nobody asks for may be one that is not allowed any more."""
+    ratchets: bool
 
 
-def compile_rules(schema: Mapping[str, Any], compile_rule: CompileRule | None) -> CheckRules | None:
-    """A closure that asks all rules of a schema's tree; None where there are none."""
+def compile_rules(
+    schema: Mapping[str, Any], compile_rule: CompileRule | None, *, ratchets: bool = True
+) -> CheckRules | None:
+    """A closure that asks all rules of a schema's tree; None where there are none.
+
+    With `ratchets`, a value that breaks a rule is tolerated if it was stored already.
+    """
     if compile_rule is None:
         return None
-    own = [_prepare(rule, schema, compile_rule) for rule in schema.get("x-kubernetes-validations", ())]
-    nested = _compile_nested(schema, compile_rule)
+    rules = schema.get("x-kubernetes-validations", ())
+    own = [_prepare(rule, schema, compile_rule, ratchets=ratchets) for rule in rules]
+    nested = _compile_nested(schema, compile_rule, ratchets=ratchets)
     if not own and nested is None:
         return None
 
@@ -75,7 +84,9 @@ def compile_rules(schema: Mapping[str, Any], compile_rule: CompileRule | None) -
     return check
 
 
-def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: CompileRule) -> _Prepared:
+def _prepare(
+    rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: CompileRule, *, ratchets: bool
+) -> _Prepared:
     text = rule["rule"].strip()
     expression = rule.get("messageExpression", "").strip()
     optional = bool(rule.get("optionalOldSelf"))
@@ -89,6 +100,8 @@ def _prepare(rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: C
         type=schema.get("type", ""),
         needs_old=bool(_OLD_SELF.search(text)) and not optional,
         uses_old=bool(_OLD_SELF.search(text)),
+        mentions_old=bool(_OLD_SELF.search(f"{text} {expression}")),
+        ratchets=ratchets,
     )
 
 
@@ -97,12 +110,13 @@ def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldEr
         return
     where = render(path) + rule.field_path
     where = where.removeprefix(".") or "<nil>"
+    before = old if rule.mentions_old else None
     try:
-        if rule.evaluate(value, old):
+        if rule.evaluate(value, before):
             return
         message = rule.message or f"failed rule: {rule.text}"
         if rule.message_rule is not None:
-            composed = rule.message_rule(value, old)
+            composed = rule.message_rule(value, before)
             message = composed if isinstance(composed, str) and composed.strip() else message
     except TooMuchEffort:
         raise
@@ -115,7 +129,7 @@ def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldEr
         errors.append(invalid(render(path) or "<nil>", rule.type, detail))
         return
     fault = _fault(rule.reason, where, value, message)
-    if not rule.uses_old and old is not None and value == old:
+    if rule.ratchets and not rule.uses_old and old is not None and value == old:
         # What was stored already is tolerated, and told.
         warn(str(fault))
     else:
@@ -134,17 +148,17 @@ def _fault(reason: str, where: str, value: Any, message: str) -> FieldError:
     return invalid(where, value, message)
 
 
-def _compile_nested(schema: Mapping[str, Any], compile_rule: CompileRule) -> CheckRules | None:
+def _compile_nested(schema: Mapping[str, Any], compile_rule: CompileRule, *, ratchets: bool) -> CheckRules | None:
     items = schema.get("items")
     if isinstance(items, Mapping):
-        return _over_items(compile_rules(items, compile_rule), _item_keys(schema))
+        return _over_items(compile_rules(items, compile_rule, ratchets=ratchets), _item_keys(schema))
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        return _over_values(compile_rules(additional, compile_rule))
+        return _over_values(compile_rules(additional, compile_rule, ratchets=ratchets))
     children = {
         name: check
         for name, sub in schema.get("properties", {}).items()
-        if (check := compile_rules(sub, compile_rule)) is not None
+        if (check := compile_rules(sub, compile_rule, ratchets=ratchets)) is not None
     }
     return _over_properties(children) if children else None
 
@@ -169,7 +183,7 @@ def _over_values(child: CheckRules | None) -> CheckRules | None:
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
             for key, sub in value.items():
-                child(sub, before.get(key), (path, key), errors)
+                child(sub, before.get(key), (path, MapKey(key)), errors)
 
     return check
 

@@ -59,11 +59,11 @@ def _compile_length(schema: Mapping[str, Any]) -> Check | None:
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         size = len(value)
-        if size < least:
-            where = render(path)
-            errors.append(invalid(where, value, f"{where} in body should be at least {least} chars long"))
         if most is not None and size > most:
             errors.append(too_long(render(path), most))
+        elif size < least:
+            where = render(path)
+            errors.append(invalid(where, value, f"{where} in body should be at least {least} chars long"))
 
     return check
 
