@@ -6,7 +6,8 @@ Rules are written for the stored version; a write in an older version is brought
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,30 +16,77 @@ from ironbell.apiserver.admission import Admission as Plugins
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.fielderrors import FieldError
 from ironbell.apiserver.resources import Convert, ResourceInfo
+from ironbell.apiserver.warnings import warn
+from ironbell.app.cluster_lookups import Lookups
 from ironbell.contract.admission import Admission
+from ironbell.contract.admission_lookups import InformedAdmission, Verdict
 
 Object = dict[str, Any]
 _SUBRESOURCES = ("", "scale")
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The admission of one kind: what the object itself says, and what others say of it."""
+
+    alone: Admission
+    informed: InformedAdmission | None = None
+
+    @property
+    def deletions(self) -> bool:
+        """Whether deletions are reviewed."""
+        return self.alone.validate_delete is not None or (self.informed is not None and self.informed.deletions)
+
+    async def completed(self, new: Object, old: Object | None, lookups: Lookups) -> Object:
+        """The object with what is filled in.
+
+        Raises:
+            ApiError: another object cannot be looked up.
+        """
+        filled = self.alone.default(new, old)
+        if self.informed is None or not (wanted := self.informed.wanted_to_default(filled, old)):
+            return filled
+        return self.informed.default(filled, old, await lookups.find(wanted))
+
+    async def reviewed(self, new: Object | None, old: Object | None, lookups: Lookups) -> Verdict:
+        """What is said of a write; `new` is None for a deletion.
+
+        Raises:
+            ApiError: another object cannot be looked up.
+        """
+        problems = []
+        if new is not None:
+            problems += self.alone.validate(new, old)
+        elif old is not None and self.alone.validate_delete is not None:
+            problems += self.alone.validate_delete(old)
+        if self.informed is None or (new is None and not self.informed.deletions):
+            return Verdict(problems)
+        found = await lookups.find(self.informed.wanted_to_review(new, old))
+        verdict = self.informed.review(new, old, found)
+        return Verdict([*problems, *verdict.problems], verdict.warnings, verdict.forbidden)
+
+
 @cache
-def admissions() -> Mapping[str, Admission]:
+def admissions() -> Mapping[str, Rules]:
     """The rules, by the name of the kind's definition."""
+    from ironbell.app.value_schemas import VariableSchemas
     from ironbell.controllers.capi.admission import kinds as capi
     from ironbell.controllers.kubeadm.admission import kinds as kubeadm
 
+    informed = {one.kind: one for one in capi.informed(VariableSchemas())}
     every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS)
-    return {f"{one.kind.plural}.{one.kind.group}": one for one in every}
+    return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in every}
 
 
 class ClusterAdmission:
     """Plugins for the server's admission."""
 
-    def __init__(self, convert: Convert, names: Collection[str]) -> None:
+    def __init__(self, convert: Convert, names: Collection[str], lookups: Callable[[], Lookups]) -> None:
         """`convert` brings objects from one version to another; `names` are those of the definitions whose objects
-        are checked."""
+        are checked; `lookups` gives what reads other objects."""
         self._convert = convert
         self._names = names
+        self._lookups = lookups
 
     def register(self, plugins: Plugins) -> None:
         """Have every write of these kinds completed and checked."""
@@ -51,7 +99,7 @@ class ClusterAdmission:
         if rules is None or request.new is None:
             return None
         new = self._stored(request.new, rules)
-        filled = rules.default(new, self._stored_or_none(request.old, rules))
+        filled = await rules.completed(new, self._stored_or_none(request.old, rules), self._lookups())
         if filled == new:
             return None
         return self._convert(filled, request.info.api_version)
@@ -61,20 +109,25 @@ class ClusterAdmission:
 
         Raises:
             Invalid: with all that is wrong.
+            Forbidden: it must not be, whatever its fields are.
         """
         rules = await self._rules(request)
         if rules is None:
             return
+        is_deletion = request.operation is Operation.DELETE
         old = self._stored_or_none(request.old, rules)
-        if request.operation is Operation.DELETE:
-            problems = rules.validate_delete(old) if rules.validate_delete is not None and old is not None else []
-        else:
-            problems = rules.validate(self._stored(request.new or {}, rules), old)
-        if problems:
-            errors = [FieldError(problem.kind, problem.path, problem.message) for problem in problems]
+        verdict = await rules.reviewed(
+            None if is_deletion else self._stored(request.new or {}, rules), old, self._lookups()
+        )
+        for text in verdict.warnings:
+            warn(text)
+        if verdict.problems:
+            errors = [FieldError(problem.kind, problem.path, problem.message) for problem in verdict.problems]
             raise status.invalid(request.info, request.name, errors=errors)
+        if verdict.forbidden:
+            raise status.forbidden(request.info, request.name, why=verdict.forbidden)
 
-    async def _rules(self, request: AdmissionRequest) -> Admission | None:
+    async def _rules(self, request: AdmissionRequest) -> Rules | None:
         """The kind's rules, if this write is subject to them."""
         if request.subresource not in _SUBRESOURCES:
             return None
@@ -85,10 +138,10 @@ class ClusterAdmission:
     def _concerns(self, info: ResourceInfo) -> bool:
         return _name(info) in self._names
 
-    def _stored(self, value: Object, rules: Admission) -> Object:
-        return self._convert(value, rules.kind.api_version)
+    def _stored(self, value: Object, rules: Rules) -> Object:
+        return self._convert(value, rules.alone.kind.api_version)
 
-    def _stored_or_none(self, value: Object | None, rules: Admission) -> Object | None:
+    def _stored_or_none(self, value: Object | None, rules: Rules) -> Object | None:
         return None if value is None else self._stored(value, rules)
 
 

@@ -19,6 +19,7 @@ from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
 from ironbell.app.cluster_inventory import list_providers
+from ironbell.app.cluster_lookups import Lookups
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _GROUPS: Mapping[str, frozenset[str]] = {
@@ -62,7 +63,8 @@ class ClusterKinds:
     def join(self, server: ApiServer) -> None:
         """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
-        ClusterAdmission(self._convert, self._names).register(server.admission)
+        lookups = Lookups(server.client(SYSTEM))
+        ClusterAdmission(self._convert, self._names, lambda: lookups).register(server.admission)
 
     async def define(self, server: ApiServer) -> None:
         """Define the kinds, and list who looks after them in the inventory of providers."""

@@ -18,26 +18,20 @@ import msgspec
 from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
-from ironbell.api.kind import Collection
-from ironbell.app.cluster_admission import admissions
-from ironbell.contract.admission import Admission, FieldProblem
+from ironbell.app.cluster_admission import Rules, admissions
+from ironbell.app.cluster_lookups import PATIENCE_S, Lookups, Reader
+from ironbell.contract.admission_lookups import Verdict
 
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 """The body of a request to that of the answer. What it raises is a defect, and the request fails."""
 
 Object: TypeAlias = dict[str, Any]
 
-Read: TypeAlias = Callable[[Collection, str, str], Awaitable[bytes]]
-"""Reads an object: its collection, namespace and name.
-
-Raises:
-    ApiError: the API server refuses or cannot be reached.
-"""
-
 CONVERT_PATH: Final = "/convert"
 SCALES_CHECKED: Final = frozenset({"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"})
 """Kinds for which not every number of replicas will do."""
 
+_FORBIDDEN: Final = 403
 _UNPROCESSABLE: Final = 422
 
 
@@ -79,15 +73,18 @@ def scale_path(definition: str) -> str:
     return f"/validate-scale/{definition}"
 
 
-def cluster_handlers(api_version_of: ApiVersionOf, read: Read) -> Mapping[str, Handler]:
-    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions, `read`
-    reads an object as it is stored."""
+def cluster_handlers(
+    api_version_of: ApiVersionOf, reader: Reader, *, patience_s: float = PATIENCE_S
+) -> Mapping[str, Handler]:
+    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions, `reader`
+    reads other objects, and `patience_s` is how long one is given to become what it should be."""
+    lookups = Lookups(reader, patience_s=patience_s)
     handlers: dict[str, Handler] = {CONVERT_PATH: _conversion(api_version_of)}
     for definition, rules in admissions().items():
-        handlers[mutate_path(definition)] = _completion(rules)
-        handlers[validate_path(definition)] = _check(rules)
+        handlers[mutate_path(definition)] = _completion(rules, lookups)
+        handlers[validate_path(definition)] = _check(rules, lookups)
         if definition in SCALES_CHECKED:
-            handlers[scale_path(definition)] = _scale_check(rules, read)
+            handlers[scale_path(definition)] = _scale_check(rules, reader, lookups)
     return handlers
 
 
@@ -109,12 +106,12 @@ def _converted(request: _ConversionRequest, api_version_of: ApiVersionOf) -> lis
     return [convert(value, request.desired_api_version, api_version_of) for value in request.objects]
 
 
-def _completion(rules: Admission) -> Handler:
+def _completion(rules: Rules, lookups: Lookups) -> Handler:
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
         response: Object = {"uid": request.uid, "allowed": True}
         if request.object is not None:
-            filled = rules.default(request.object, request.old_object)
+            filled = await rules.completed(_placed(request.object, request), request.old_object, lookups)
             changes = [
                 {"op": "add", "path": f"/{part}", "value": filled[part]}
                 for part in ("metadata", "spec")
@@ -127,49 +124,64 @@ def _completion(rules: Admission) -> Handler:
     return handle
 
 
-def _check(rules: Admission) -> Handler:
+def _check(rules: Rules, lookups: Lookups) -> Handler:
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
-        problems: list[FieldProblem] = []
-        if request.object is not None:
-            problems = rules.validate(request.object, request.old_object)
-        elif request.old_object is not None and rules.validate_delete is not None:
-            problems = rules.validate_delete(request.old_object)
-        return _decision(rules, request, problems)
+        new = None if request.object is None else _placed(request.object, request)
+        return _decision(rules, request, await rules.reviewed(new, request.old_object, lookups))
 
     return handle
 
 
-def _scale_check(rules: Admission, read: Read) -> Handler:
+def _scale_check(rules: Rules, reader: Reader, lookups: Lookups) -> Handler:
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
-        where = rules.kind.collection
-        old: Object = msgspec.json.decode(await read(where, request.namespace, request.name))
+        where = rules.alone.kind.collection
+        old: Object = msgspec.json.decode(await reader.get(where, request.namespace, request.name))
         replicas = ((request.object or {}).get("spec") or {}).get("replicas", 0)
         new = {**old, "spec": {**(old.get("spec") or {}), "replicas": replicas}}
-        return _decision(rules, request, rules.validate(new, old))
+        return _decision(rules, request, await rules.reviewed(new, old, lookups))
 
     return handle
 
 
-def _decision(rules: Admission, request: _AdmissionRequest, problems: list[FieldProblem]) -> bytes:
-    response: Object = {"uid": request.uid, "allowed": not problems}
-    if problems:
-        response["status"] = _refusal(rules, request.name, problems)
+def _placed(value: Object, request: _AdmissionRequest) -> Object:
+    """The object with its namespace, which a client may leave to the address of its request."""
+    metadata = value.get("metadata") or {}
+    if not request.namespace or metadata.get("namespace"):
+        return value
+    return {**value, "metadata": {**metadata, "namespace": request.namespace}}
+
+
+def _decision(rules: Rules, request: _AdmissionRequest, verdict: Verdict) -> bytes:
+    refused = bool(verdict.problems or verdict.forbidden)
+    response: Object = {"uid": request.uid, "allowed": not refused}
+    if refused:
+        response["status"] = _refusal(rules, request.name, verdict)
+    if verdict.warnings:
+        response["warnings"] = list(verdict.warnings)
     return _review(response)
 
 
-def _refusal(rules: Admission, name: str, problems: list[FieldProblem]) -> Object:
-    kind, group = rules.kind.kind, rules.kind.group
-    said = [str(problem) for problem in problems]
-    causes = [{"reason": one.kind, "message": one.message, "field": one.path} for one in problems]
+def _refusal(rules: Rules, name: str, verdict: Verdict) -> Object:
+    kind = rules.alone.kind
+    if not verdict.problems:
+        return {
+            "status": "Failure",
+            "code": _FORBIDDEN,
+            "reason": "Forbidden",
+            "message": f'{kind.plural}.{kind.group} "{name}" is forbidden: {verdict.forbidden}',
+            "details": {"name": name, "group": kind.group, "kind": kind.plural},
+        }
+    said = [str(problem) for problem in verdict.problems]
+    causes = [{"reason": one.kind, "message": one.message, "field": one.path} for one in verdict.problems]
     listed = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     return {
         "status": "Failure",
         "code": _UNPROCESSABLE,
         "reason": "Invalid",
-        "message": f'{kind}.{group} "{name}" is invalid: {listed}',
-        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
+        "message": f'{kind.kind}.{kind.group} "{name}" is invalid: {listed}',
+        "details": {"name": name, "group": kind.group, "kind": kind.kind, "causes": causes},
     }
 
 

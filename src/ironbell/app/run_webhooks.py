@@ -62,4 +62,4 @@ def _handlers(controllers: Controllers, api: HttpApi) -> Mapping[str, Handler]:
         found = definitions.store.get(("", definition_name(group, kind)))
         return contract_api_version(found.metadata.labels if found is not None else {}, group)
 
-    return cluster_handlers(api_version_of, api.get)
+    return cluster_handlers(api_version_of, api)

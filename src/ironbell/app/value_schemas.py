@@ -7,6 +7,7 @@ Source: kubernetes-sigs/cluster-api: internal/topology/variables (schema.go, clu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,8 @@ from ironbell.controllers.capi.topology.variables.schemas import UNSET, ValueSch
 from ironbell.kube.decision import Fields
 
 _VALUE = "variableValue"
+_PLACE = re.compile(rf'"?{_VALUE}[^ ]* in body ')
+"""Where a fault is, inside the text: the path says that already."""
 _UNKNOWN_WORDS = ("x-metadata",)
 
 
@@ -35,7 +38,11 @@ class VariableSchemas:
     def problems(self, schema: Fields, path: str) -> list[FieldProblem]:
         inner = f"{path}.properties[{_VALUE}]"
         found = schema_faults(_wrapped(_structural(schema)), path, compile_rule=compile_rule)
-        return [FieldProblem(one.field.replace(inner, path, 1), one.kind, one.body) for one in found]
+        return [
+            FieldProblem(one.field.replace(inner, path, 1), one.kind, one.body)
+            for one in found
+            if not one.field.endswith(".uniqueItems")  # which classes may have, other than definitions
+        ]
 
 
 class _Value:
@@ -43,7 +50,9 @@ class _Value:
 
     def __init__(self, schema: Fields) -> None:
         self._schema = _structural(schema)
-        self._compiled: CompiledSchema = compile_schema(_wrapped(self._schema), compile_rule=compile_rule)
+        # in this order: what is said of the structure may be why a rule fails
+        self._compiled: CompiledSchema = compile_schema(_wrapped(self._schema), ratchets=False)
+        self._rules: CompiledSchema = compile_schema(_wrapped(self._schema), compile_rule=compile_rule, ratchets=False)
 
     def default(self, value: Any) -> Any:
         holder: dict[str, Any] = {} if value is UNSET else {_VALUE: _copy(value)}
@@ -52,13 +61,13 @@ class _Value:
 
     def problems(self, value: Any, old: Any, path: str) -> list[FieldProblem]:
         holder = {_VALUE: _copy(value)}
-        before = None if old is UNSET else {_VALUE: old}
-        found = [_placed(one, path) for one in self._compiled.validate(holder, before)]
-        if found:
-            return found
+        if found := self._compiled.validate(holder):
+            return [_placed(one, path) for one in found]
         unknown = [one.removeprefix(f"{_VALUE}.") for one in self._compiled.prune(holder)]
         if not unknown:
-            return []
+            # faults of the old value are no excuse; rules may compare with it
+            before = None if old is UNSET or old is None else {_VALUE: old}
+            return [_placed(one, path) for one in self._rules.validate(holder, before)]
         detail = f'failed validation: "{",".join(unknown)}" field(s) are not specified in the variable schema'
         shown = msgspec.json.encode(msgspec.json.encode(value).decode()).decode()
         return [FieldProblem(path.removesuffix(".value"), "FieldValueInvalid", f"Invalid value: {shown}: {detail}")]
@@ -109,7 +118,7 @@ def _wrapped(schema: Fields) -> Fields:
 def _placed(error: FieldError, path: str) -> FieldProblem:
     where = error.field
     where = path + where.removeprefix(_VALUE) if where.startswith(_VALUE) else path
-    return FieldProblem(where, error.kind, error.body.replace(f"{_VALUE} in body ", "").replace(_VALUE, path))
+    return FieldProblem(where, error.kind, _PLACE.sub("", error.body).replace(_VALUE, path))
 
 
 def _copy(value: Any) -> Any:

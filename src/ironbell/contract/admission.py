@@ -16,6 +16,7 @@ from ironbell.kube.decision import AnyKind, Fields
 
 _REQUIRED: Final = ("FieldValueRequired", "Required value")
 _INVALID: Final = ("FieldValueInvalid", "Invalid value")
+_TYPE_INVALID: Final = ("FieldValueTypeInvalid", "Invalid value")
 _NOT_SUPPORTED: Final = ("FieldValueNotSupported", "Unsupported value")
 _DUPLICATE: Final = ("FieldValueDuplicate", "Duplicate value")
 _FORBIDDEN: Final = ("FieldValueForbidden", "Forbidden")
@@ -60,6 +61,11 @@ def required(path: str, detail: str) -> FieldProblem:
 def invalid(path: str, value: Any, detail: str) -> FieldProblem:
     """The value is wrong."""
     return _problem(_INVALID, path, _shown(value), detail)
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldProblem:
+    """The value is of a wrong type, or what it is for is not usable."""
+    return _problem(_TYPE_INVALID, path, _shown(value), detail)
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldProblem:

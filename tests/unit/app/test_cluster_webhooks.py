@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ironbell.api.client import ListOptions, NotFound, Page
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import SECRET
 from ironbell.api.kind import Collection, Kind
@@ -22,6 +23,7 @@ from ironbell.kube.serving_certificates import AUTHORITY
 from ironbell.kube.testing import MemoryApi
 
 OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
+_ALL = ListOptions()
 MACHINES = "machines.cluster.x-k8s.io"
 KCPS = "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"
 STORED = {
@@ -38,12 +40,18 @@ STORED = {
 }
 
 
-async def _read(where: Collection, namespace: str, name: str) -> bytes:
-    assert (where.plural, namespace, name) == ("kubeadmcontrolplanes", "n", "k")
-    return msgspec.json.encode(STORED)
+class _Stored:
+    """What the webhooks read."""
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        assert (where.plural, namespace, name) == ("kubeadmcontrolplanes", "n", "k")
+        return msgspec.json.encode(STORED)
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
+        return Page([], "1")
 
 
-HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _read)
+HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Stored())
 SPEC = {
     "clusterName": "c",
     "bootstrap": {"dataSecretName": "s"},
@@ -117,6 +125,58 @@ async def test_a_control_plane_is_not_scaled_to_a_number_that_will_not_do(replic
     assert response["allowed"] is allowed
     if not allowed:
         assert response["status"]["details"]["causes"][0]["field"] == "spec.replicas"
+
+
+CLASS = {
+    "apiVersion": NEW,
+    "kind": "ClusterClass",
+    "metadata": {"name": "small", "namespace": "n", "generation": 1},
+    "spec": {},
+}
+
+
+class _Classes(_Stored):
+    """A class that is not ready, and a Cluster that uses it."""
+
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        if name == "none":
+            raise NotFound("no such class")
+        return msgspec.json.encode(CLASS)
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
+        return Page([msgspec.json.encode(_cluster("small"))], "1")
+
+
+def _cluster(class_: str) -> dict[str, Any]:
+    topology = {"classRef": {"name": class_}, "version": "v1.36.0"}
+    return {"kind": "Cluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"topology": topology}}
+
+
+CLASS_HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Classes(), patience_s=0)
+
+
+async def _said(path: str, **request: Any) -> dict[str, Any]:
+    body = msgspec.json.encode({"request": {"uid": "u", "namespace": "n", **request}})
+    response: dict[str, Any] = msgspec.json.decode(await CLASS_HANDLERS[path](body))["response"]
+    return response
+
+
+@pytest.mark.parametrize(("class_", "told"), [("none", "does not exist"), ("small", "hasn't been successfully")])
+async def test_a_class_that_cannot_be_asked_is_a_warning(class_: str, told: str) -> None:
+    new = _cluster(class_)
+    response = await _said(validate_path("clusters.cluster.x-k8s.io"), operation="CREATE", name="c", object=new)
+    assert response["allowed"]
+    [warning] = response["warnings"]
+    assert told in warning
+
+
+async def test_a_class_in_use_is_not_deleted() -> None:
+    path = validate_path("clusterclasses.cluster.x-k8s.io")
+    response = await _said(path, operation="DELETE", name="small", oldObject=CLASS)
+    assert not response["allowed"]
+    status = response["status"]
+    assert (status["code"], status["reason"]) == (403, "Forbidden")
+    assert "used by Cluster(s) n/c" in status["message"]
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))

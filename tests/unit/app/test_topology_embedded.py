@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from ironbell.api import bootstrap, controlplane
-from ironbell.api.client import ListOptions
+from ironbell.api.client import Forbidden, Invalid, ListOptions
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Kind
@@ -105,3 +107,31 @@ async def test_a_topology_is_made_changed_and_comes_to_rest() -> None:
                     await asyncio.sleep(0.02)
             templates = {one.metadata.name for one in await all_of(api, DEV_MACHINE_TEMPLATE)}
             assert len(templates) == 4
+            await judged(client)
+
+
+async def judged(client: Client) -> None:
+    """What the class says of Clusters is told when they are written, and it stays while one uses it."""
+
+    async def refused(change: dict[str, Any], path: str, why: str) -> None:
+        with pytest.raises(Invalid, match=why) as caught:
+            await client.merge_patch(CLUSTER, NAMESPACE, "prod", body={"spec": {"topology": change}})
+        assert path in {one["field"] for one in caught.value.details["causes"]}
+
+    await refused(
+        {"variables": [{"name": "region", "value": 5}]},
+        "spec.topology.variables[region].value",
+        "must be of type string",
+    )
+    await refused({"variables": None}, "spec.topology.variables", 'required variable "region" must be set')
+    workers = {"machineDeployments": [{"class": "none", "name": "md-0"}]}
+    await refused({"workers": workers}, "spec.topology.workers.machineDeployments[0].class", "it has worker")
+    await refused({"version": "v1.37.0"}, "spec.topology.version", "cannot be increased")
+    await refused({"version": "v1.33.0"}, "spec.topology.version", "cannot be decreased")
+    await refused({"version": "v1.35.0"}, "spec.topology.version", "control plane is currently provisioning")
+    with pytest.raises(Forbidden, match="used by Cluster"):
+        await client.delete(CLUSTER_CLASS, NAMESPACE, "small")
+    with pytest.raises(Invalid, match="cannot be deleted because it is used by Cluster"):
+        await client.merge_patch(CLUSTER_CLASS, NAMESPACE, "small", body={"spec": {"workers": None}})
+    # what does not touch the topology is nobody's business here
+    await client.merge_patch(CLUSTER, NAMESPACE, "prod", body={"metadata": {"labels": {"a": "b"}}})

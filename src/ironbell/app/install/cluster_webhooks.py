@@ -66,10 +66,10 @@ def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
                 "clientConfig": _client(unit, options, path_of(definition)),
                 "rules": [
                     {
-                        "apiGroups": [rules.kind.group],
-                        "apiVersions": [rules.kind.version],
-                        "operations": _operations(prefix, deletions=rules.validate_delete is not None),
-                        "resources": [rules.kind.plural],
+                        "apiGroups": [rules.alone.kind.group],
+                        "apiVersions": [rules.alone.kind.version],
+                        "operations": _operations(prefix, deletions=rules.deletions),
+                        "resources": [rules.alone.kind.plural],
                         "scope": "*",
                     }
                 ],

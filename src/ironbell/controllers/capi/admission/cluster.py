@@ -1,6 +1,6 @@
 """Clusters as they are written: what is filled in, and what is refused.
 
-What depends on a ClusterClass (variables, versions of a topology) is checked where the class is known.
+What depends on the ClusterClass and on what runs of the Cluster is in `informed_cluster`.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go.
 """
@@ -15,6 +15,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at
+from ironbell.controllers.capi.admission.topology import has_topology, topology_problems
 from ironbell.kube.decision import Fields
 
 
@@ -24,14 +25,14 @@ def default(new: Fields, old: Fields | None) -> Fields:
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
-    """What is wrong with a Cluster, its topology aside."""
+    """What is wrong with a Cluster by itself."""
     return list(_problems(new, old))
 
 
 def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     yield from checks.name_problems(new)
     spec, before = at(new, "spec") or {}, at(old, "spec") or {}
-    if not any(_refers(spec, name) for name in ("controlPlaneRef", "infrastructureRef")) and not _has_topology(spec):
+    if not any(_refers(spec, name) for name in ("controlPlaneRef", "infrastructureRef")) and not has_topology(new):
         yield forbidden("spec", "one of spec.controlPlaneRef, spec.infrastructureRef or spec.topology must be set")
     for name in ("infrastructureRef", "controlPlaneRef"):
         if _refers(before, name) and not _refers(spec, name):
@@ -39,16 +40,14 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     for name in ("pods", "services"):
         blocks = at(spec, "clusterNetwork", name, "cidrBlocks")
         yield from _block_problems(blocks, f"spec.clusterNetwork.{name}.cidrBlocks")
-    if _has_topology(before) and not _has_topology(spec):
+    if has_topology(new):
+        yield from topology_problems(new)
+    elif has_topology(old):
         yield forbidden("spec.topology", "cannot be removed from an existing Cluster")
 
 
 def _refers(spec: Fields, name: str) -> bool:
     return bool(at(spec, name, "name"))
-
-
-def _has_topology(spec: Fields) -> bool:
-    return bool(at(spec, "topology", "classRef", "name"))
 
 
 def _block_problems(blocks: Any, path: str) -> Iterator[FieldProblem]:

@@ -1,7 +1,7 @@
 """ClusterClasses as they are written: what is refused.
 
 What depends on the Clusters that use a class (its deletion, what may be taken out of it) and the schemas of variables
-are not looked at here.
+are in `informed_clusterclass`.
 
 Source: kubernetes-sigs/cluster-api: core/webhooks/admission/clusterclass.go, patch_validation.go,
 internal/topology/check/compatibility.go.
@@ -9,7 +9,7 @@ internal/topology/check/compatibility.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER_CLASS
@@ -18,6 +18,10 @@ from ironbell.contract.templates import SUFFIX
 from ironbell.contract.versions import compare_builds, find_version
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at
+from ironbell.controllers.capi.admission.clusterclass_naming import class_naming_problems
+from ironbell.controllers.capi.admission.clusterclass_variables import variable_problems
+from ironbell.controllers.capi.admission.machinedeployment import count_problems, rolling_problems
+from ironbell.controllers.capi.admission.machinehealthcheck import limit_problems
 from ironbell.controllers.capi.admission.patches import patch_problems
 from ironbell.kube.decision import Fields
 
@@ -35,10 +39,19 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
         yield from _reference_problems(reference, path)
     yield from checks.metadata_problems(at(spec, "controlPlane", "metadata"), "spec.controlPlane.metadata")
     yield from checks.taint_problems(at(spec, "controlPlane", "taints"), "spec.controlPlane.taints", worker=False)
+    yield from limit_problems(at(spec, "controlPlane", "healthCheck"), "spec.controlPlane.healthCheck")
     if at(spec, "controlPlane", "healthCheck") and not at(spec, "controlPlane", "machineInfrastructure"):
         yield forbidden(
             "spec.controlPlane.healthCheck", "can be only set if spec.controlPlane.machineInfrastructure is set"
         )
+    yield from class_naming_problems(spec)
+    for one in at(spec, "workers", "machineDeployments") or ():
+        path = f"spec.workers.machineDeployments[{at(one, 'class')}]"
+        rolling = at(one, "rollout", "strategy", "rollingUpdate")
+        yield from rolling_problems(rolling, f"{path}.rollout.strategy.rollingUpdate")
+        yield from limit_problems(at(one, "healthCheck"), f"{path}.healthCheck")
+        most = at(one, "healthCheck", "remediation", "maxInFlight")
+        yield from count_problems(most, f"{path}.healthCheck.remediation.maxInFlight")
     for kind in _WORKERS:
         seen: set[str] = set()
         for number, one in enumerate(at(spec, "workers", kind) or ()):
@@ -49,11 +62,11 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
             path = f"spec.workers.{kind}[{name}]"
             yield from checks.metadata_problems(at(one, "metadata"), f"{path}.metadata")
             yield from checks.taint_problems(at(one, "taints"), f"{path}.taints")
-    yield from _variable_problems(spec)
+    yield from variable_problems(spec)
     yield from patch_problems(spec)
     yield from _version_problems(at(spec, "kubernetesVersions") or ())
     if old is not None:
-        yield from _compatibility_problems(at(old, "spec") or {}, spec)
+        yield from compatibility_problems(at(old, "spec") or {}, spec)
 
 
 def references(spec: Fields) -> Iterator[tuple[str, Any]]:
@@ -79,22 +92,6 @@ def _reference_problems(reference: Any, path: str) -> Iterator[FieldProblem]:
         yield required(f"{path}.apiVersion", "template apiVersion must be defined")
 
 
-def _variable_problems(spec: Fields) -> Iterator[FieldProblem]:
-    seen: set[str] = set()
-    for one in at(spec, "variables") or ():
-        name = str(at(one, "name") or "")
-        path = f"spec.variables[{name}].name"
-        if not name:
-            yield required(path, "variable name must be defined")
-        if name in seen:
-            yield invalid(path, name, f'variable name must be unique. Variable with name "{name}" is defined twice')
-        if name == "builtin":
-            yield invalid(path, name, '"builtin" is a reserved variable name')
-        if "." in name:
-            yield invalid(path, name, 'variable name cannot contain "."')
-        seen.add(name)
-
-
 def _version_problems(versions: Any) -> Iterator[FieldProblem]:
     before = None
     for number, text in enumerate(versions):
@@ -112,16 +109,17 @@ def _version_problems(versions: Any) -> Iterator[FieldProblem]:
         before = version
 
 
-def _compatibility_problems(old: Fields, new: Fields) -> Iterator[FieldProblem]:
-    """Kinds that running clusters are made of stay; bootstrap may change."""
-    held = {path: reference for path, reference in _compared(old) if reference}
+def compatibility_problems(old: Fields, new: Fields) -> Iterator[FieldProblem]:
+    """Why Clusters cannot go from one class to another, or from a class to what it is to be: kinds that running
+    clusters are made of stay. Bootstrap may change."""
+    held = dict(_compared(old))
     for path, reference in _compared(new):
-        before = held.get(path)
-        if not isinstance(before, Mapping) or not reference:
-            continue
+        if path not in held:
+            continue  # a new class of workers
+        before = held[path]
         for field, one, other in (
             ("apiVersion", _group(before), _group(reference)),
-            ("kind", at(before, "kind"), at(reference, "kind")),
+            ("kind", str(at(before, "kind") or ""), str(at(reference, "kind") or "")),
         ):
             if one != other:
                 detail = f'cannot be changed from "{one}" to "{other}" to prevent incompatible changes in the Clusters'
@@ -129,7 +127,8 @@ def _compatibility_problems(old: Fields, new: Fields) -> Iterator[FieldProblem]:
 
 
 def _compared(spec: Fields) -> Iterator[tuple[str, Any]]:
-    yield from (one for one in references(spec) if one[0].startswith(("spec.infrastructure", "spec.controlPlane")))
+    for part in (("infrastructure",), ("controlPlane",), ("controlPlane", "machineInfrastructure")):
+        yield f"spec.{'.'.join(part)}.templateRef", at(spec, *part, "templateRef")
     for kind in _WORKERS:
         for one in at(spec, "workers", kind) or ():
             path = f"spec.workers.{kind}[{at(one, 'class')}].infrastructure.templateRef"

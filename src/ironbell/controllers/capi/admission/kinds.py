@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ironbell.contract.admission import Admission
+from ironbell.contract.admission_lookups import InformedAdmission
 from ironbell.controllers.capi.admission import (
     cluster,
     clusterclass,
     clusterresourceset,
+    informed_cluster,
+    informed_clusterclass,
+    ipaddress,
     machine,
     machinedeployment,
     machinedrainrule,
@@ -16,6 +20,7 @@ from ironbell.controllers.capi.admission import (
     machinepool,
     machineset,
 )
+from ironbell.controllers.capi.topology.variables.schemas import Schemas
 
 ADMISSIONS: Final[tuple[Admission, ...]] = (
     cluster.ADMISSION,
@@ -28,4 +33,15 @@ ADMISSIONS: Final[tuple[Admission, ...]] = (
     machinedrainrule.ADMISSION,
     clusterresourceset.ADMISSION,
     clusterresourceset.BINDING_ADMISSION,
+    ipaddress.ADMISSION,
+    ipaddress.CLAIM_ADMISSION,
 )
+
+
+def informed(schemas: Schemas) -> tuple[InformedAdmission, ...]:
+    """Those whose admission depends on other objects too. `schemas` reads the schemas of a class's variables."""
+    return (
+        informed_cluster.cluster_admission(schemas),
+        informed_clusterclass.class_admission(schemas),
+        ipaddress.INFORMED,
+    )

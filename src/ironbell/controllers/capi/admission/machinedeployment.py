@@ -55,14 +55,18 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     yield from skipped_check_problems(new)
     yield from checks.cluster_name_problems(new, old)
     yield from replica_problems(new)
-    surge, unavailable = at(new, *_ROLLING, "maxSurge"), at(new, *_ROLLING, "maxUnavailable")
-    yield from count_problems(unavailable, "spec.rollout.strategy.rollingUpdate.maxUnavailable")
-    yield from count_problems(surge, "spec.rollout.strategy.rollingUpdate.maxSurge")
-    if surge == 0 and unavailable == 0:
-        path = "spec.rollout.strategy.rollingUpdate"
-        yield invalid(path, "0", "maxUnavailable and maxSurge cannot both be 0")
+    yield from rolling_problems(at(new, *_ROLLING), ".".join(_ROLLING))
     yield from count_problems(at(new, "spec", "remediation", "maxInFlight"), "spec.remediation.maxInFlight")
     yield from template_problems(new)
+
+
+def rolling_problems(rolling: Any, path: str) -> Iterator[FieldProblem]:
+    """How many Machines may be too many or too few while they are replaced."""
+    surge, unavailable = at(rolling, "maxSurge"), at(rolling, "maxUnavailable")
+    yield from count_problems(unavailable, f"{path}.maxUnavailable")
+    yield from count_problems(surge, f"{path}.maxSurge")
+    if surge == 0 and unavailable == 0:
+        yield invalid(path, "0", "maxUnavailable and maxSurge cannot both be 0")
 
 
 def count_problems(value: Any, path: str) -> Iterator[FieldProblem]:

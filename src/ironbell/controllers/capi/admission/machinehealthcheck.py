@@ -6,7 +6,7 @@ Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinehealthcheck.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from ironbell.api.cluster import MACHINE_HEALTH_CHECK
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
@@ -20,14 +20,15 @@ from ironbell.kube.decision import Fields
 
 LEAST_STARTUP_S: Final = 30
 """Of a time limit; 0 is none."""
-_STARTUP: Final = ("spec", "checks", "nodeStartupTimeoutSeconds")
-_MOST: Final = ("spec", "remediation", "triggerIf", "unhealthyLessThanOrEqualTo")
+_STARTUP: Final = ("checks", "nodeStartupTimeoutSeconds")
+_MOST: Final = ("remediation", "triggerIf", "unhealthyLessThanOrEqualTo")
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
     """A MachineHealthCheck with everything that may be left out."""
     new = put(new, at(new, "spec", "clusterName"), "metadata", "labels", LABEL_CLUSTER_NAME)
-    return put(new, DEFAULT_NODE_STARTUP_TIMEOUT_S, *_STARTUP) if at(new, *_STARTUP) is None else new
+    startup = ("spec", *_STARTUP)
+    return put(new, DEFAULT_NODE_STARTUP_TIMEOUT_S, *startup) if at(new, *startup) is None else new
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
@@ -39,12 +40,17 @@ def _problems(new: Fields, old: Fields | None) -> Iterator[FieldProblem]:
     yield from _selector_problems(new)
     if old is not None and at(old, "spec", "clusterName") != at(new, "spec", "clusterName"):
         yield forbidden("spec.clusterName", "field is immutable")
-    startup_s = at(new, *_STARTUP)
+    yield from limit_problems(at(new, "spec"), "spec")
+
+
+def limit_problems(check: Any, path: str) -> Iterator[FieldProblem]:
+    """The time limit and the number of unhealthy Machines, in a health check or a class of such."""
+    startup_s = at(check, *_STARTUP)
     if startup_s is not None and 0 != startup_s < LEAST_STARTUP_S:
-        yield invalid(".".join(_STARTUP), startup_s, f"must be at least {LEAST_STARTUP_S}s")
-    most = at(new, *_MOST)
+        yield invalid(f"{path}.{'.'.join(_STARTUP)}", startup_s, f"must be at least {LEAST_STARTUP_S}s")
+    most = at(check, *_MOST)
     if most is not None and scaled(most, 0) is None:
-        yield invalid(".".join(_MOST), most, "must be either an int or a percentage")
+        yield invalid(f"{path}.{'.'.join(_MOST)}", most, "must be either an int or a percentage")
 
 
 def _selector_problems(new: Fields) -> Iterator[FieldProblem]:

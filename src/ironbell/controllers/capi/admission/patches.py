@@ -10,18 +10,20 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.contract.admission import FieldProblem, forbidden, invalid, not_supported, required
-from ironbell.controllers.capi.admission.checks import at
+from ironbell.controllers.capi.admission.checks import at, label_key_fault
 from ironbell.controllers.capi.topology.patches.items import is_named
 from ironbell.controllers.capi.topology.patches.rendering import template_fault
+from ironbell.controllers.capi.topology.variables.builtin import BUILTIN, is_builtin
 from ironbell.kube.decision import Fields
 
 _OPERATIONS: Final = ("add", "remove", "replace")
-_NAME: Final = re.compile(r"[^.\[]*")
+_NAME: Final = re.compile(r"[.\[]")
+_INDEX: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def patch_problems(spec: Fields) -> Iterator[FieldProblem]:
     """What is wrong with the patches of a class."""
-    variables = {str(at(one, "name")) for one in at(spec, "variables") or ()} | {"builtin"}
+    variables = {str(at(one, "name")) for one in at(spec, "variables") or ()}
     seen: set[str] = set()
     for number, patch in enumerate(at(spec, "patches") or ()):
         path, name = f"spec.patches[{number}]", str(at(patch, "name") or "")
@@ -41,6 +43,8 @@ def _one(patch: Any, spec: Fields, variables: set[str], path: str) -> Iterator[F
     definitions, external = at(patch, "definitions"), at(patch, "external")
     if external is not None:
         yield forbidden(f"{path}.external", "runtime extensions are not supported; use definitions")
+        if definitions is not None:
+            yield invalid(path, patch, "only one of definitions or external can be defined")
     elif definitions is None:
         yield required(path, "one of definitions or external must be defined")
     for number, definition in enumerate(definitions or ()):
@@ -56,14 +60,13 @@ def _operation_problems(operation: Fields, variables: set[str], path: str) -> It
         yield not_supported(f"{path}.op", op, _OPERATIONS)
     if not target.startswith("/spec"):
         yield invalid(f"{path}.path", target, 'jsonPatch path must start with "/spec"')
-    steps = target.split("/")
-    for number, step in enumerate(steps):
-        if step.isdecimal() or step == "-":
-            if op != "add":
-                yield invalid(f"{path}.path", target, "element access in array is supported only for add operations")
-            elif step not in ("0", "-") or number != len(steps) - 1:
-                detail = 'only "0" (prepend) and "-" (append) are supported as index, and only at the end'
-                yield invalid(f"{path}.path", target, detail)
+    for step in target.split("/"):
+        if _INDEX.fullmatch(step) is None:
+            continue
+        if op != "add":
+            yield invalid(f"{path}.path", target, f"elements in arrays can not be accessed in a {op} operation")
+        elif int(step) != 0:
+            yield invalid(f"{path}.path", target, 'arrays can only be accessed using "0" (prepend) or "-" (append)')
     if op in ("add", "replace"):
         yield from _value_problems(operation, variables, path)
 
@@ -81,10 +84,12 @@ def _value_problems(operation: Fields, variables: set[str], path: str) -> Iterat
         yield invalid(f"{path}.valueFrom", source, f"valueFrom {detail}")
     if template and (fault := template_fault(template)):
         yield invalid(f"{path}.valueFrom.template", template, f"template can not be parsed: {fault}")
-    found = _NAME.match(variable)
-    if variable and (found is None or found[0] not in variables):
-        detail = f"variable with name {variable} cannot be found"
-        yield invalid(f"{path}.valueFrom.variable", variable, detail)
+    if variable.startswith(f"{BUILTIN}."):
+        if not is_builtin(variable):
+            yield invalid(f"{path}.valueFrom.variable", variable, "not a defined builtin variable")
+    elif variable and _NAME.split(variable.lstrip(".["), maxsplit=1)[0] not in variables:
+        known = f"the class has {', '.join(sorted(variables))}" if variables else "the class has none"
+        yield invalid(f"{path}.valueFrom.variable", variable, f"variable with name {variable} cannot be found: {known}")
 
 
 def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[FieldProblem]:
@@ -107,7 +112,9 @@ def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[Fi
     for kind, wanted_names in names.items():
         for number, name in enumerate(wanted_names):
             where = f"{path}.matchResources.{kind}Class.names[{number}]"
-            yield from _name_problems(str(name), where)
+            if problem := _name_problem(str(name), where):
+                yield problem
+                break
             if not any(
                 is_named(str(at(one, "class")), [str(name)])
                 and any(_means(selector, at(one, part, "templateRef")) for part in ("bootstrap", "infrastructure"))
@@ -117,11 +124,16 @@ def _selector_problems(selector: Fields, spec: Fields, path: str) -> Iterator[Fi
                 yield invalid(where, name, detail)
 
 
-def _name_problems(name: str, path: str) -> Iterator[FieldProblem]:
+def _name_problem(name: str, path: str) -> FieldProblem | None:
+    if "*" not in name:
+        return None
     if name.count("*") > 1:
-        yield invalid(path, name, 'selector can at most contain a single "*" rune')
-    elif "*" in name[1:-1]:
-        yield invalid(path, name, '"*" rune can only appear at the beginning, or ending of the selector')
+        return invalid(path, name, 'selector can at most contain a single "*" rune')
+    if "*" in name[1:-1]:
+        return invalid(path, name, '"*" rune can only appear at the beginning, or ending of the selector')
+    if fault := label_key_fault(name.replace("*", "a")):
+        return invalid(path, name, f"selector does not comply with the Kubernetes naming standards: {fault}")
+    return None
 
 
 def _means(selector: Fields, reference: Any) -> bool:

@@ -6,6 +6,7 @@ api/runtime/hooks/v1alpha1/topologymutation_variable_types.go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,7 +18,52 @@ from ironbell.kube.decision import Fields
 
 BUILTIN: Final = "builtin"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_WORKER: Final = (
+    "class",
+    "name",
+    "replicas",
+    "topologyName",
+    "version",
+    "metadata",
+    "bootstrap.configRef.name",
+    "infrastructureRef.name",
+)
+_KNOWN: Final = {
+    "cluster": (
+        "name",
+        "namespace",
+        "uid",
+        "metadata",
+        "topology.classRef.name",
+        "topology.classRef.namespace",
+        "topology.class",
+        "topology.classNamespace",
+        "topology.version",
+        "network.serviceDomain",
+        "network.services",
+        "network.pods",
+    ),
+    "controlPlane": ("name", "replicas", "version", "metadata", "machineTemplate.infrastructureRef.name"),
+    "machineDeployment": _WORKER,
+    "machinePool": _WORKER,
+}
+_OPEN: Final = ("metadata", "services", "pods")
+"""Parts of which not all is known beforehand: labels and annotations, items of lists."""
+_STEPS: Final = re.compile(r"[^.\[]+")
 NOT_TOLD: Final = (LAST_APPLIED, ANNOTATION_CONVERSION_DATA)
+
+
+def is_builtin(variable: str) -> bool:
+    """Whether a path such as `builtin.cluster.network.pods[0]` may lead to something."""
+    _, *steps = _STEPS.findall(variable)
+    if not steps or steps[0] not in _KNOWN:
+        return False
+    known = [path.split(".") for path in _KNOWN[steps[0]]]
+    rest = steps[1:]
+    return (
+        any(path[: len(rest)] == rest or (path[-1] in _OPEN and rest[: len(path)] == path) for path in known)
+        or not rest
+    )
 
 
 def of_cluster(cluster: Cluster, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Fields:

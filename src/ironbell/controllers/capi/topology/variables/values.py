@@ -14,7 +14,7 @@ import msgspec
 from ironbell.api.cluster.clusterclass import ClusterClassStatusVariable
 from ironbell.api.cluster.topology import ClusterVariable, Topology, VariableOverrides
 from ironbell.api.meta import to_builtin
-from ironbell.contract.admission import FieldProblem, invalid, required
+from ironbell.contract.admission import FieldProblem, invalid, required, type_invalid
 from ironbell.controllers.capi.topology.variables.schemas import UNSET, Schemas, ValueSchema
 
 ROOT = "spec.topology"
@@ -73,7 +73,9 @@ def _problems(
     ]
     if unusable:
         detail = f"variable definitions in the ClusterClass not valid: {', '.join(unusable)}"
-        yield invalid(f"{ROOT}.variables", [one.name for one in definitions], detail)
+        held = [path for path, overrides, _ in _overrides(topology, old) if overrides]
+        for path in (f"{ROOT}.variables", *held):
+            yield type_invalid(path, [one.name for one in definitions], detail)
         return
     known = _usable(definitions)
     for name, definition in known.items():

@@ -1,0 +1,169 @@
+"""Clusters as they are written, with a look at their class and at what runs of them.
+
+An update that leaves the topology as it was is not looked at again: what has become of the class since then keeps
+nobody from labelling a Cluster, nor a controller from taking its finalizer off. The controller of topologies has the
+same say about variables every time.
+
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission/cluster.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL
+from ironbell.api.cluster.names import (
+    ANNOTATION_UNSAFE_CLASS_NAME,
+    ANNOTATION_UNSAFE_VERSION,
+    LABEL_CLUSTER_NAME,
+    LABEL_TOPOLOGY_OWNED,
+)
+from ironbell.contract.admission import FieldProblem, forbidden, invalid
+from ironbell.contract.admission_lookups import (
+    ACCEPTED,
+    Found,
+    InformedAdmission,
+    ListWanted,
+    ObjectWanted,
+    ReferredWanted,
+    Verdict,
+    Wanted,
+)
+from ironbell.controllers.capi.admission.checks import at
+from ironbell.controllers.capi.admission.clusterclass import compatibility_problems
+from ironbell.controllers.capi.admission.topology import ROOT, has_topology
+from ironbell.controllers.capi.admission.topology_changes import Running, version_changes, version_problems
+from ironbell.controllers.capi.admission.topology_class import (
+    class_key,
+    class_problems,
+    is_reconciled,
+    variable_problems,
+    with_variables,
+)
+from ironbell.controllers.capi.topology.variables.schemas import Schemas
+from ironbell.kube.decision import Fields
+
+_CLASS_PATH = f"{ROOT}.classRef"
+
+
+def cluster_admission(schemas: Schemas) -> InformedAdmission:
+    """`schemas` reads the schemas of variables."""
+
+    def default(new: Fields, old: Fields | None, found: Found) -> Fields:
+        if not _is_judged(new, old):
+            return new
+        class_ = found.one(_class_wanted(new))
+        return new if class_ is None or not is_reconciled(class_) else with_variables(new, class_, schemas)
+
+    def review(new: Fields | None, old: Fields | None, found: Found) -> Verdict:
+        if new is None or not _is_judged(new, old):
+            return ACCEPTED
+        class_ = found.one(_class_wanted(new))
+        problems: list[FieldProblem] = []
+        if class_ is not None:
+            problems += class_problems(new, class_)
+            if is_reconciled(class_):
+                problems += variable_problems(new, old, class_, schemas)
+        if old is not None:
+            problems += _change_problems(new, old, class_, found)
+        return Verdict(problems, list(_warnings(new, old, class_)))
+
+    return InformedAdmission(CLUSTER, review, _wanted_to_review, default, _wanted_to_default)
+
+
+def _is_judged(new: Fields, old: Fields | None) -> bool:
+    if not class_key(new)[1] or at(new, "metadata", "deletionTimestamp"):
+        return False
+    return old is None or at(old, "spec", "topology") != at(new, "spec", "topology")
+
+
+def _class_wanted(cluster: Fields) -> ObjectWanted:
+    """The class, with its variables ready: it may have been written a moment ago."""
+    return ObjectWanted(CLUSTER_CLASS, *class_key(cluster), until=is_reconciled)
+
+
+def _old_class_wanted(cluster: Fields) -> ObjectWanted:
+    return ObjectWanted(CLUSTER_CLASS, *class_key(cluster))
+
+
+def _wanted_to_default(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    return [_class_wanted(new)] if new is not None and _is_judged(new, old) else []
+
+
+def _wanted_to_review(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    if new is None or not _is_judged(new, old):
+        return []
+    wanted: list[Wanted] = [_class_wanted(new)]
+    if old is None or not has_topology(old):
+        return wanted
+    if class_key(old) != class_key(new):
+        wanted.append(_old_class_wanted(old))
+    if version_changes(new, old) is not None and not _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
+        wanted += [_control_plane(old), *_workers(old)]
+    return wanted
+
+
+def _control_plane(old: Fields) -> ReferredWanted:
+    reference, namespace = at(old, "spec", "controlPlaneRef"), _namespace(old)
+    parts = [str(at(reference, name) or "") for name in ("apiGroup", "kind", "name")]
+    return ReferredWanted(parts[0], parts[1], namespace, parts[2])
+
+
+def _workers(old: Fields) -> tuple[ListWanted, ListWanted, ListWanted]:
+    labels = f"{LABEL_CLUSTER_NAME}={at(old, 'metadata', 'name')}"
+    owned = f"{labels},{LABEL_TOPOLOGY_OWNED}"
+    namespace = _namespace(old)
+    return (
+        ListWanted(MACHINE_DEPLOYMENT, namespace, owned),
+        ListWanted(MACHINE_POOL, namespace, owned),
+        ListWanted(MACHINE, namespace, labels),
+    )
+
+
+def _change_problems(new: Fields, old: Fields, class_: Fields | None, found: Found) -> Iterator[FieldProblem]:
+    name = "/".join(class_key(new))
+    if class_ is None:
+        yield invalid(_CLASS_PATH, name, f"ClusterClass {name} not found: create it, or name one that exists")
+        return
+    if not class_key(old)[1]:
+        if not _has_annotation(new, ANNOTATION_UNSAFE_CLASS_NAME):
+            detail = f"cannot be set on an existing Cluster without the annotation {ANNOTATION_UNSAFE_CLASS_NAME}"
+            yield forbidden(_CLASS_PATH, detail)
+        return
+    if not _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
+        deployments, pools, machines = (found.all(one) for one in _workers(old))
+        running = Running(found.one(_control_plane(old)), deployments, pools, machines)
+        leaps = bool(at(class_, "spec", "kubernetesVersions"))
+        yield from version_problems(new, old, leaps=leaps, running=running)
+    if class_key(old) != class_key(new):
+        before = found.one(_old_class_wanted(old))
+        if before is None:
+            was = "/".join(class_key(old))
+            detail = f"cannot be changed from {was} to {name}: ClusterClass {was} is gone, so they cannot be compared"
+            yield forbidden(_CLASS_PATH, detail)
+            return
+        yield from compatibility_problems(at(before, "spec") or {}, at(class_, "spec") or {})
+
+
+def _warnings(new: Fields, old: Fields | None, class_: Fields | None) -> Iterator[str]:
+    name = "/".join(class_key(new))
+    if class_ is None:
+        yield (
+            f"Cluster refers to ClusterClass {name}, but this ClusterClass does not exist. Cluster topology has not"
+            " been fully validated. The ClusterClass must be created to reconcile the Cluster"
+        )
+    elif not is_reconciled(class_):
+        yield (
+            f"Cluster refers to ClusterClass {name}, but this ClusterClass hasn't been successfully reconciled. Cluster"
+            " topology has not been fully validated. Please take a look at the ClusterClass status"
+        )
+    if class_ is not None and old is not None and _has_annotation(new, ANNOTATION_UNSAFE_VERSION):
+        yield (f'Skipping version validation for Cluster because annotation "{ANNOTATION_UNSAFE_VERSION}" is set.')
+
+
+def _has_annotation(cluster: Fields, name: str) -> bool:
+    return name in (at(cluster, "metadata", "annotations") or {})
+
+
+def _namespace(cluster: Fields) -> str:
+    return str(at(cluster, "metadata", "namespace") or "")

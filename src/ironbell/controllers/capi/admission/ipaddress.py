@@ -1,0 +1,81 @@
+"""IPAddresses and IPAddressClaims as they are written: what is refused.
+
+Source: kubernetes-sigs/cluster-api: core/webhooks/admission/ipaddress.go, ipaddressclaim.go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, unchanged
+from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ObjectWanted, Verdict, Wanted
+from ironbell.controllers.capi.admission.checks import at
+from ironbell.kube.decision import Fields
+
+_POOL: Final = ("apiGroup", "kind", "name")
+
+
+def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
+    """What is wrong with an IPAddress by itself."""
+    return list(_immutable(new, old) if old is not None else _problems(at(new, "spec")))
+
+
+def validate_claim(new: Fields, old: Fields | None) -> list[FieldProblem]:
+    """What is wrong with an IPAddressClaim."""
+    return list(_immutable(new, old)) if old is not None else []
+
+
+def _immutable(new: Fields, old: Fields) -> Iterator[FieldProblem]:
+    before, after = at(old, "spec") or {}, at(new, "spec") or {}
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    for name in changed:
+        yield forbidden(f"spec.{name}", "field is immutable; make another object")
+
+
+def _problems(spec: Any) -> Iterator[FieldProblem]:
+    text, prefix, gateway = str(at(spec, "address") or ""), at(spec, "prefix"), at(spec, "gateway")
+    address = _address(text)
+    if address is None:
+        yield invalid("spec.address", text, "not a valid IP address")
+    elif isinstance(prefix, int) and prefix > address.max_prefixlen:
+        yield invalid("spec.prefix", prefix, f"prefix is too large for an IPv{address.version} address")
+    if gateway and _address(str(gateway)) is None:
+        yield invalid("spec.gateway", gateway, "not a valid IP address")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _claim_wanted(address: Fields) -> ObjectWanted:
+    namespace = str(at(address, "metadata", "namespace") or "")
+    return ObjectWanted(IP_ADDRESS_CLAIM, namespace, str(at(address, "spec", "claimRef", "name") or ""))
+
+
+def _wanted(new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    return [_claim_wanted(new)] if new is not None and old is None else []
+
+
+def _review(new: Fields | None, old: Fields | None, found: Found) -> Verdict:
+    if new is None or old is not None:
+        return ACCEPTED
+    claim = found.one(_claim_wanted(new))
+    pool, claimed = at(new, "spec", "poolRef"), at(claim, "spec", "poolRef")
+    if claim is None or all(at(pool, name) == at(claimed, name) for name in _POOL):
+        return ACCEPTED
+    detail = (
+        "the referenced pool is different from the pool referenced by the claim this address should fulfill:"
+        f" {at(claimed, 'kind')} {at(claimed, 'name')}"
+    )
+    return Verdict([invalid("spec.poolRef", pool, detail)])
+
+
+ADMISSION: Final = Admission(IP_ADDRESS, unchanged, validate)
+CLAIM_ADMISSION: Final = Admission(IP_ADDRESS_CLAIM, unchanged, validate_claim)
+INFORMED: Final = InformedAdmission(IP_ADDRESS, _review, _wanted)

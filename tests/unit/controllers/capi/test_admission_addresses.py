@@ -1,0 +1,47 @@
+"""IPAddresses and their claims that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.contract.admission_lookups import Found
+from ironbell.controllers.capi.admission import ipaddress
+
+POOL = {"apiGroup": "pools.test", "kind": "Pool", "name": "p"}
+
+
+def address(**spec: Any) -> dict[str, Any]:
+    held = {"claimRef": {"name": "c"}, "poolRef": POOL, "address": "10.0.0.1", "prefix": 24, **spec}
+    return {"metadata": {"name": "a", "namespace": "n"}, "spec": held}
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        ({}, []),
+        ({"address": "fd00::1", "prefix": 64, "gateway": "fd00::2"}, []),
+        ({"address": "10.0.0"}, ["spec.address"]),
+        ({"prefix": 33}, ["spec.prefix"]),
+        ({"gateway": "10.0.0.0/8"}, ["spec.gateway"]),
+    ],
+)
+def test_addresses_are_addresses(spec: dict[str, Any], paths: list[str]) -> None:
+    assert [one.path for one in ipaddress.validate(address(**spec), None)] == paths
+
+
+def test_what_was_given_stays() -> None:
+    [problem] = ipaddress.validate(address(prefix=25), address())
+    assert (problem.path, problem.kind) == ("spec.prefix", "FieldValueForbidden")
+    assert ipaddress.validate_claim({"spec": {"poolRef": POOL}}, {"spec": {"poolRef": POOL}}) == []
+    [problem] = ipaddress.validate_claim({"spec": {"poolRef": {}}}, {"spec": {"poolRef": POOL}})
+    assert problem.path == "spec.poolRef"
+
+
+@pytest.mark.parametrize(("claimed", "is_refused"), [(POOL, False), ({**POOL, "name": "q"}, True), (None, False)])
+def test_an_address_comes_from_the_pool_that_was_asked(claimed: dict[str, Any] | None, *, is_refused: bool) -> None:
+    review = ipaddress.INFORMED.review
+    [wanted] = ipaddress.INFORMED.wanted_to_review(address(), None)
+    found = Found({wanted: [] if claimed is None else [{"spec": {"poolRef": claimed}}]})
+    assert [one.path for one in review(address(), None, found).problems] == (["spec.poolRef"] if is_refused else [])
