@@ -1,0 +1,35 @@
+"""The oracle: a small Go program around Cluster API's own patch engine, variables and webhooks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from support.gobuild import CannotBuild, build
+
+_SOURCES = Path(__file__).parents[2] / "go" / "topology"
+
+Oracle = Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Oracle:
+    """Ask upstream's packages; one answer per request, in order."""
+    try:
+        binary = build(_SOURCES, ".", name="topology")
+    except CannotBuild as error:
+        pytest.skip(f"no Go oracle: {error}")
+
+    def ask(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        lines = b"\n".join(msgspec.json.encode(request) for request in requests) + b"\n"
+        done = subprocess.run([str(binary)], input=lines, capture_output=True, timeout=300)
+        answers = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
+        assert len(answers) == len(requests), f"Go died: {done.stderr[:2000]!r}"
+        return answers
+
+    return ask
