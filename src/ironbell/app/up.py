@@ -97,7 +97,7 @@ class Site:
     async def _simulate(self) -> None:
         """Run the simulation, once there is an API that it can be told of."""
         await self._core_ready.wait()
-        configuration = {"kubeconfig": str(self._kubeconfig)}
+        configuration = {"kubeconfig": str(self._kubeconfig), "also": list(self.options.simulate_for)}
         await Child(ChildSpec(SIMULATION, "ironbell.lab.sim.process", lambda: configuration), self._reported).run()
 
     async def _reported(self, name: str, report: Report) -> None:

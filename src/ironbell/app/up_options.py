@@ -38,6 +38,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     audit_log: str = ""
     lab: str = ""
     simulate: bool = False
+    simulate_for: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     interface: str = ""
     advertise: str = ""
@@ -99,7 +100,8 @@ def _at_home(options: UpOptions) -> UpOptions:
     """With `~` as the home folder: shells leave it alone in `--option=~/x`, and nobody else reads it in a file."""
     paths = {name: _expanded(getattr(options, name)) for name in _PATHS}
     artefacts = {name: _expanded(folder) for name, folder in options.artefacts.items()}
-    return msgspec.structs.replace(options, **paths, artefacts=artefacts)
+    simulate_for = tuple(_expanded(path) for path in options.simulate_for)
+    return msgspec.structs.replace(options, **paths, artefacts=artefacts, simulate_for=simulate_for)
 
 
 def _checked(options: UpOptions) -> UpOptions:
@@ -107,6 +109,8 @@ def _checked(options: UpOptions) -> UpOptions:
         raise OptionsError(f"dhcp {options.dhcp!r} is unknown; use one of {', '.join(DHCP_MODES)}")
     if options.lab and options.interface:
         raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
+    if options.simulate_for and not options.simulate:
+        raise OptionsError("simulate-for has no effect without simulate")
     for name in options.artefacts:
         artefact_name(name)
     if options.without:

@@ -36,6 +36,12 @@ import click
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
 @click.option("--simulate", is_flag=True, default=None, help="Simulate machines and clusters (DevCluster, DevMachine).")
 @click.option(
+    "--simulate-for",
+    multiple=True,
+    metavar="KUBECONFIG",
+    help="With --simulate: another API that has the same machines, to pivot to.",
+)
+@click.option(
     "--without",
     multiple=True,
     metavar="COMPONENT",
@@ -68,6 +74,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     given["artefacts"] = dict(_pair(text) for text in artefacts) or None
     given["consoles"] = given["consoles"] or None
     given["without"] = given["without"] or None
+    given["simulate_for"] = given["simulate_for"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None
     options = read_options(config, given)
     with contextlib.suppress(KeyboardInterrupt):

@@ -125,8 +125,8 @@ class Cloud:
         return None if host is None else host.state
 
     def power_on(self, plan: HostPlan) -> None:
-        """Start a machine; one that is on stays as it is."""
-        if plan.uid in self.hosts:
+        """Start a machine; one that is on stays as it is, also if another object speaks of it now."""
+        if plan.uid in self.hosts or self._adopt(plan):
             return
         if self._fault_of is not None:
             plan = replace(plan, fault=self._fault_of(plan))
@@ -136,11 +136,22 @@ class Cloud:
             read_secret=self._read_secret,
             clock=self._clock,
             randomness=self._randomness,
-            changed=lambda: self._tell(plan.uid),
+            changed=lambda: self._tell(host.plan.uid),
         )
         self.hosts[plan.uid] = host
         host.start()
         self._tell(plan.uid)
+
+    def _adopt(self, plan: HostPlan) -> bool:
+        """A real machine does not mind which management cluster has its object; whether there is such a one."""
+        host = self.named(plan.key) if plan.known else None
+        if host is None or host.plan.provider_id != plan.provider_id:
+            return False
+        del self.hosts[host.plan.uid]
+        host.plan = replace(host.plan, uid=plan.uid)
+        self.hosts[plan.uid] = host
+        self._tell(plan.uid)
+        return True
 
     async def release(self, uid: str) -> None:
         """Power a machine off and wipe it; one that is not on is let be. Cancellation point."""

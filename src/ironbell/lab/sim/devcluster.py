@@ -15,6 +15,7 @@ import msgspec
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.meta import Condition
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.kube import finalizers, patches
@@ -76,12 +77,13 @@ class DevClusterReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         obj, cluster = observed.obj, observed.cluster
-        if finalizers.is_deleting(obj):
+        cluster_paused = cluster is not None and bool(cluster.spec.paused)
+        if finalizers.is_deleting(obj) and not is_paused(obj, cluster_paused=cluster_paused):
             return _deleted(obj)
         if cluster is None:
             return wait("WaitingForOwner", "the Cluster has not set its owner reference yet")
-        pause = paused_condition(DEV_CLUSTER.kind, obj, cluster_paused=bool(cluster.spec.paused))
-        if is_paused(obj, cluster_paused=bool(cluster.spec.paused)):
+        pause = paused_condition(DEV_CLUSTER.kind, obj, cluster_paused=cluster_paused)
+        if is_paused(obj, cluster_paused=cluster_paused):
             status = msgspec.structs.replace(obj.status, conditions=_conditions(obj, [pause], now))
             return wait("Paused", pause.message, patches.status_change(DEV_CLUSTER, obj, obj.status, status))
         needs = [Need(PlaceQuestion(cluster.key), max_age_s=3600)]
@@ -119,6 +121,8 @@ def _infrastructure_keys(cluster: Cluster) -> list[Key]:
 
 
 def _deleted(obj: DevCluster) -> Decision:
+    if ANNOTATION_DELETE_FOR_MOVE in obj.metadata.annotations:
+        return wait("Moved", "another management cluster has the cluster now")
     owners = [owner for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind]
     effects = [Effect(REMOVE, RemoveCluster((obj.metadata.namespace, owner.name))) for owner in owners]
     finalizer = finalizers.remove_finalizer(DEV_CLUSTER, obj, FINALIZER)

@@ -17,7 +17,7 @@ import msgspec
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.meta import Condition
 from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.contract.paused import is_paused, paused_condition
@@ -90,16 +90,17 @@ class DevMachineReconciler:
             return None
         owner = next((owner for owner in obj.metadata.owner_references if owner.kind == MACHINE.kind), None)
         machine = cache.get(MACHINE, key[0], owner.name) if owner is not None else None
-        cluster = cache.get(CLUSTER, key[0], machine.spec.cluster_name) if machine is not None else None
+        name = machine.spec.cluster_name if machine is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
+        cluster = cache.get(CLUSTER, key[0], name)
         return Observed(obj, machine, cluster, cache.fact(HostQuestion(obj.metadata.uid)))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         obj, machine, cluster = observed.obj, observed.machine, observed.cluster
-        if finalizers.is_deleting(obj):
+        cluster_paused = cluster is not None and bool(cluster.spec.paused)
+        if finalizers.is_deleting(obj) and not is_paused(obj, cluster_paused=cluster_paused):
             return _deleted(obj)
         if machine is None or cluster is None:
             return wait("WaitingForOwner", "the Machine has not set its owner reference yet")
-        cluster_paused = bool(cluster.spec.paused)
         pause = paused_condition(DEV_MACHINE.kind, obj, cluster_paused=cluster_paused)
         if is_paused(obj, cluster_paused=cluster_paused):
             status = msgspec.structs.replace(obj.status, conditions=_conditions(obj, [pause], now))
@@ -152,6 +153,8 @@ def _relevant(cluster: Cluster) -> tuple[Any, ...]:
 
 
 def _deleted(obj: DevMachine) -> Decision:
+    if ANNOTATION_DELETE_FOR_MOVE in obj.metadata.annotations:
+        return wait("Moved", "another management cluster has the machine now")
     finalizer = finalizers.remove_finalizer(DEV_MACHINE, obj, FINALIZER)
     return do() if finalizer is None else do(Effect(RELEASE, Release(obj.metadata.uid)), finalizer)
 
@@ -180,6 +183,7 @@ def _plan(obj: DevMachine, machine: Machine) -> HostPlan:
         control_plane=LABEL_CONTROL_PLANE in machine.metadata.labels,
         provider_id=_provider_id(obj),
         address=_address(obj),
+        known=bool(obj.spec.provider_id),
         vm=_timing(backend.vm if backend else None),
         node=_timing(backend.node if backend else None),
         etcd=_timing(backend.etcd if backend else None),
@@ -213,7 +217,7 @@ def _provider_id(obj: DevMachine) -> str:
 
 def _address(obj: DevMachine) -> str:
     """An address of its own, more or less: nothing is sent to it."""
-    digest = hashlib.sha256(obj.metadata.uid.encode()).digest()
+    digest = hashlib.sha256("/".join(obj.key).encode()).digest()
     return f"10.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"
 
 

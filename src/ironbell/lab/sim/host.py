@@ -58,6 +58,8 @@ class HostPlan:
     control_plane: bool = False
     provider_id: str = ""
     address: str = ""
+    known: bool = False
+    """Whether it was told of before: by this API, or by the one that the cluster was managed from until now."""
     vm: Timing = _NOW
     """Until its operating system runs."""
     node: Timing = _NOW

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -40,9 +41,11 @@ _log = structlog.get_logger()
 
 
 class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the API is, and where clusters are to be reached."""
+    """Where the APIs are, and where clusters are to be reached."""
 
     kubeconfig: str
+    also: tuple[str, ...] = ()
+    """Kubeconfigs of further management clusters, which have the same machines at their command."""
     host: str = "127.0.0.1"
 
 
@@ -56,12 +59,18 @@ async def simulate(configuration: SimulationConfig) -> None:
     """Until cancelled."""
     clock, randomness = SystemClock(), SystemRandomness()
     ports = Ports(configuration.host)
-    connection = await asyncio.to_thread(from_kubeconfig, Path(configuration.kubeconfig))
-    async with HttpApi(connection) as api:
-        await _define(api)
+    async with AsyncExitStack() as stack:
+        apis: list[Api] = []
+        for kubeconfig in (configuration.kubeconfig, *configuration.also):
+            connection = await asyncio.to_thread(from_kubeconfig, Path(kubeconfig))
+            apis.append(await stack.enter_async_context(HttpApi(connection)))
+            await _define(apis[-1])
 
         async def read_secret(key: Key) -> Secret:
-            return await Client(api).get(SECRET, *key)
+            for api in apis[:-1]:
+                with suppress(ApiError):  # it is another one's, or that API is gone
+                    return await Client(api).get(SECRET, *key)
+            return await Client(apis[-1]).get(SECRET, *key)
 
         cloud = Cloud(
             read_secret, clock=clock, randomness=randomness, endpoint=ports.endpoint, serve=Serving(clock).serve
@@ -70,19 +79,25 @@ async def simulate(configuration: SimulationConfig) -> None:
         async def expose(cluster: Key) -> Endpoint:
             return cloud.cluster(cluster).endpoint
 
-        manager = Manager(api, component="ironbell-simulation", clock=clock, randomness=randomness)
-        for controller in controllers(cloud, expose=expose, workers=32):
-            manager.add(controller)
+        managers = []
+        for api in apis:
+            manager = Manager(api, component="ironbell-simulation", clock=clock, randomness=randomness)
+            for controller in controllers(cloud, expose=expose, workers=32):
+                manager.add(controller)
+            managers.append(manager)
         async with cloud, asyncio.TaskGroup() as group:
-            announce = group.create_task(_announce(manager), name="announce")
+            announce = group.create_task(_announce(managers), name="announce")
             try:
-                await manager.run()
+                async with asyncio.TaskGroup() as running:
+                    for manager in managers:
+                        running.create_task(manager.run(), name="simulation")
             finally:
                 announce.cancel()
 
 
-async def _announce(manager: Manager) -> None:
-    await manager.wait_ready()
+async def _announce(managers: Sequence[Manager]) -> None:
+    for manager in managers:
+        await manager.wait_ready()
     report("ready")
 
 

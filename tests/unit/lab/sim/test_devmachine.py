@@ -223,6 +223,27 @@ def test_a_deleted_machine_is_released_before_it_goes() -> None:
     assert not end.outside.plans
 
 
+def test_what_moves_away_is_not_released() -> None:
+    world = a_world()
+    dev_machine(world)
+    world.settle(DevMachineReconciler())
+    paused = world.copy()
+    paused.change(CLUSTER, paused.require(CLUSTER, "n", "one"), {"spec": {"paused": True}})
+    world.change(
+        DEV_MACHINE,
+        world.require(DEV_MACHINE, "n", "m"),
+        {"metadata": {"annotations": {"clusterctl.cluster.x-k8s.io/delete-for-move": ""}}},
+    )
+    for one in (paused, world):
+        one.remove(DEV_MACHINE, one.require(DEV_MACHINE, "n", "m"))
+        one.settle(DevMachineReconciler())
+        assert one.outside.plans
+        assert one.require(DEV_MACHINE, "n", "m").metadata.finalizers
+    paused.remove(MACHINE, paused.require(MACHINE, "n", "m"))  # seen before the end of what it owns
+    paused.settle(DevMachineReconciler())
+    assert paused.outside.plans
+
+
 def test_a_paused_cluster_leaves_machines_alone() -> None:
     world = a_world(paused=True)
     dev_machine(world)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
@@ -59,6 +60,20 @@ async def test_the_first_machine_makes_a_cluster(site: SimSite) -> None:
         await api.get(objects.DEPLOYMENTS, "kube-system", "coredns")
         await api.get(objects.CONFIG_MAPS, "kube-public", "cluster-info")
         await api.get(objects.CLUSTER_ROLES, "", "kubeadm:get-nodes")
+
+
+async def test_a_machine_stays_the_same_when_another_object_speaks_of_it(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    host = site.cloud.hosts["cp0"]
+    moved = replace(host.plan, uid="other", known=True)
+    site.cloud.power_on(replace(moved, provider_id="in-memory://another"))
+    assert site.cloud.hosts["other"] is not host
+    await site.cloud.release("other")
+    site.cloud.power_on(moved)
+    assert site.cloud.hosts == {"other": host}
+    assert (await site.until("other", lambda state: state.joined)).node == "cp0"
+    await site.cloud.release("cp0")
+    assert site.cloud.state("other") is not None
 
 
 async def test_machines_join_with_the_token_of_their_bootstrap_data(site: SimSite) -> None:
