@@ -15,6 +15,7 @@ import msgspec
 from ironbell.base.clock import parse_rfc3339
 from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.cli.cluster.status import one_line
+from ironbell.cli.pivot.names import ANNOTATION_PAUSED_BY
 from ironbell.cli.terminal import printable
 
 Object = dict[str, Any]
@@ -132,6 +133,8 @@ def _annotations(obj: Object) -> list[str]:
     for name, label in (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled")):
         if name in found:
             lines.append(f"{label}: {found[name]}")
+    if ANNOTATION_PAUSED_BY in found:
+        lines.append("paused for a pivot that is under way: `ironbell pivot` goes on with it, --abort takes it back")
     if "ironbell.dev/installed-system-up" in found:
         lines.append(f"installed system reported that it is up at {found['ironbell.dev/installed-system-up']}")
     return [line for line in lines if line]

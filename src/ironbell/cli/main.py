@@ -24,6 +24,7 @@ COMMANDS = {
     "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),
     "why": ("ironbell.cli.why", "why", "Tell why an object waits or failed."),
     "cluster": ("ironbell.cli.cluster.commands", "cluster", "Kubernetes clusters on machines."),
+    "pivot": ("ironbell.cli.pivot.command", "pivot", "Move clusters to another management cluster."),
     "template": ("ironbell.cli.template", "template", "Render workflow templates."),
     "crds": ("ironbell.cli.crds", "crds", "Print CustomResourceDefinitions."),
     "lab": ("ironbell.cli.lab", "lab", "Virtual bare metal."),

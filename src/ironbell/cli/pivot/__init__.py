@@ -1,0 +1,1 @@
+"""`ironbell pivot`: clusters change their management cluster."""

@@ -1,0 +1,159 @@
+"""The command `ironbell pivot`."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from ironbell.cli.session import SECONDS, api_options, kubeconfig_paths, run
+from ironbell.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from ironbell.cli.pivot.graph import Plan, Wanted
+    from ironbell.cli.pivot.moving import Outcome, Pivot
+
+_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command()
+@click.option("--to", required=True, type=_FILE, help="Kubeconfig of the management cluster to move to.")
+@click.option("--to-context", default="", help="Context of that kubeconfig.  [default: its current one]")
+@click.option("--from", "source", type=_FILE, help="The same as --kubeconfig: the management cluster to move from.")
+@click.option("--namespace", "-n", default="default", show_default=True, help="What is in this namespace.")
+@click.option("--all-namespaces", "-A", is_flag=True, help="What is in all namespaces.")
+@click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Only this Cluster and what belongs to it.")
+@click.option("--dry-run", is_flag=True, help="Say what would move, and write nothing.")
+@click.option("--abort", is_flag=True, help="Take a pivot back whose copies do not count yet.")
+@click.option(
+    "--without-source", is_flag=True, help="Finish a pivot whose copies count already, the source being gone for good."
+)
+@click.option(
+    "--wait-for-pause/--no-wait-for-pause",
+    default=True,
+    show_default=True,
+    help="Wait until the source's controllers say that they pause; without only where none runs.",
+)
+@click.option("--timeout", type=SECONDS, default="5m", show_default=True, help="How long to wait for that.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@api_options
+def pivot(
+    to: Path,
+    to_context: str,
+    source: Path | None,
+    namespace: str,
+    all_namespaces: bool,
+    clusters: tuple[str, ...],
+    dry_run: bool,
+    abort: bool,
+    without_source: bool,
+    wait_for_pause: bool,
+    timeout: float,
+    output: str,
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    """Move clusters to another management cluster, with all that belongs to them, and nothing installed anew.
+
+    Interrupted at any moment, the same command goes on where it was.
+    """
+    from ironbell.cli.pivot.graph import Wanted
+    from ironbell.cli.pivot.moving import Settings
+
+    if source is not None and kubeconfig is not None:
+        raise click.UsageError("--from and --kubeconfig mean the same; give one")
+    if sum((dry_run, abort, without_source)) > 1:
+        raise click.UsageError("--dry-run, --abort and --without-source exclude each other")
+    wanted = Wanted(frozenset() if all_namespaces else frozenset([namespace]), frozenset(clusters))
+    settings = Settings(timeout_s=timeout, acknowledged=wait_for_pause)
+
+    async def work(one: Pivot) -> Plan | Outcome:
+        if dry_run:
+            return await one.preview(wanted)
+        if abort:
+            return await one.abort()
+        return await (one.finish_alone() if without_source else one.run(wanted))
+
+    places = (source or kubeconfig, context, to, to_context)
+    found = run(_at(places, settings, work, locked=not dry_run))
+    click.echo(_json(found) if output == "json" else "\n".join(_lines(found, wanted)))
+
+
+async def _at(
+    places: tuple[Path | None, str, Path, str],
+    settings: object,
+    work: Callable[[Pivot], Awaitable[Plan | Outcome]],
+    *,
+    locked: bool,
+) -> Plan | Outcome:
+    """Do the work with both APIs, as the only one who does."""
+    import structlog
+
+    from ironbell.base.clock import SystemClock
+    from ironbell.cli.pivot.alone import alone
+    from ironbell.cli.pivot.moving import Pivot, Settings
+    from ironbell.cli.pivot.site import Site
+    from ironbell.kube.connection import from_kubeconfig
+    from ironbell.kube.http import HttpApi
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    kubeconfig, context, to, to_context = places
+    first = from_kubeconfig(kubeconfig_paths(kubeconfig), context=context)
+    second = from_kubeconfig([to], context=to_context)
+    assert isinstance(settings, Settings)  # noqa: S101 - typed so for a quick start
+    async with HttpApi(first) as source, HttpApi(second) as target:
+        one = Pivot(
+            Site(source, "source", first.server),
+            Site(target, "target", second.server),
+            SystemClock(),
+            lambda: str(uuid.uuid4()),
+            lambda line: click.echo(printable(line), err=True),
+            settings,
+        )
+        return await (alone(target, one.new_id(), one.tell, lambda: work(one)) if locked else work(one))
+
+
+def _json(found: Plan | Outcome) -> str:
+    from ironbell.cli.pivot.graph import Plan
+
+    if isinstance(found, Plan):
+        plain: object = {
+            "objects": [_entry(item.key) for item in found.items],
+            "kept": [_entry(item.key) for item in found.items if item.uid in found.kept],
+        }
+    else:
+        plain = asdict(found)
+    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+
+
+def _entry(key: tuple[str, str, str]) -> dict[str, str]:
+    return {"kind": key[0], "namespace": key[1], "name": key[2]}
+
+
+def _lines(found: Plan | Outcome, wanted: Wanted) -> list[str]:
+    from ironbell.cli.pivot.graph import Plan
+
+    if isinstance(found, Plan):
+        lines = [f"{item.title}{' (stays as well)' * (item.uid in found.kept)}" for item in found.items]
+        return [printable(line) for line in lines] or [_nothing(wanted)]
+    if found.course == "nothing":
+        return [_nothing(wanted)]
+    if found.course == "abort":
+        return [f"taken back: {found.objects} copies removed, the sources go on"]
+    moved = f": {found.objects} objects, Clusters {', '.join(found.clusters) or 'none'}" if found.objects else ""
+    lines = [f"moved{moved}"]
+    lines += [f"on both sides: {title}" for title in found.kept]
+    lines += [f"paused as before: {title}" for title in found.paused]
+    return [printable(line) for line in lines]
+
+
+def _nothing(wanted: Wanted) -> str:
+    where = ", ".join(sorted(wanted.namespaces)) or "all namespaces"
+    named = f" of {', '.join(sorted(wanted.clusters))}" if wanted.clusters else ""
+    return f"nothing to move{named} in {where}"

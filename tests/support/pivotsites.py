@@ -1,0 +1,132 @@
+"""A cluster of simulated machines as its management cluster sees it, and pivots that are killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbell.cli.pivot.names import LABEL_COPY
+from support.capisite import cluster_documents
+from support.kubeapi import KubeApi, connect, eventually
+
+CORE = "/apis/cluster.x-k8s.io/v1beta2"
+INFRASTRUCTURE = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
+NAMESPACE = "default"
+UP_S = 90.0
+COMMAND_S = 120
+PIVOT = (sys.executable, "-m", "ironbell.cli.main", "pivot")
+
+
+@dataclass(frozen=True)
+class Management:
+    """One management cluster."""
+
+    kubeconfig: Path
+
+    @property
+    def api(self) -> KubeApi:
+        return connect("", self.kubeconfig)
+
+    def create(self, name: str = "one", workers: int = 1) -> None:
+        """Apply a cluster, once its kinds are there, and wait until it runs."""
+        api = self.api
+        for document in cluster_documents(name, workers=workers, vm="0s"):
+            group, _, version = document["apiVersion"].partition("/")
+            plural = f"{document['kind'].lower()}s"
+            path = f"/apis/{group}/{version}/namespaces/{NAMESPACE}/{plural}/{document['metadata']['name']}"
+            body = {**document, "metadata": {**document["metadata"], "namespace": NAMESPACE}}
+
+            def applied(path: str = path, body: dict[str, Any] = body) -> bool:
+                answer = api.apply(path, body, manager="test")
+                assert answer.status in {200, 201}, answer.body
+                return True
+
+            eventually(applied, timeout=UP_S)
+        self.runs(1 + workers, name)
+
+    def items(self, prefix: str, plural: str) -> list[dict[str, Any]]:
+        answer = self.api.get(f"{prefix}/namespaces/{NAMESPACE}/{plural}")
+        assert answer.status == 200, answer.body
+        found: list[dict[str, Any]] = answer.json["items"]
+        return found
+
+    def runs(self, machines: int, name: str = "one") -> None:
+        """Until the cluster is available, unpaused, with so many Machines, all looked at."""
+
+        def look() -> bool:
+            (cluster,) = [one for one in self.items(CORE, "clusters") if one["metadata"]["name"] == name]
+            assert not cluster["spec"].get("paused")
+            found = [one for one in self.items(CORE, "machines") if one["spec"]["clusterName"] == name]
+            states = {
+                (one["metadata"]["name"], kind["type"]): kind["status"]
+                for one in (cluster, *found)
+                for kind in one.get("status", {}).get("conditions", ())
+                if kind["type"] in {"Available", "Paused"}
+            }
+            assert len(found) == machines, [one["metadata"]["name"] for one in found]
+            assert {status for (_, kind), status in states.items() if kind == "Available"} == {"True"}, states
+            assert {status for (_, kind), status in states.items() if kind == "Paused"} == {"False"}, states
+            return True
+
+        eventually(look, timeout=UP_S)
+
+    def machines(self) -> dict[str, str]:
+        """Provider ids by names."""
+        return {one["metadata"]["name"]: one["spec"]["providerID"] for one in self.items(CORE, "machines")}
+
+    def nodes(self, folder: Path, name: str = "one") -> dict[str, str]:
+        """The workload cluster's own nodes: a machine that was installed anew has another uid."""
+        ironbell = (sys.executable, "-m", "ironbell.cli.main", "cluster", "kubeconfig", name)
+        done = subprocess.run(
+            [*ironbell, "--kubeconfig", self.kubeconfig], capture_output=True, check=True, timeout=COMMAND_S
+        )
+        file = folder / f"{name}.kubeconfig"
+        file.touch(mode=0o600)
+        file.write_bytes(done.stdout)
+        answer = connect("", file).get("/api/v1/nodes")
+        assert answer.status == 200, answer.body
+        return {one["metadata"]["name"]: one["metadata"]["uid"] for one in answer.json["items"]}
+
+    def left(self) -> list[str]:
+        """Clusters, Machines and their like that are here, and Secrets of clusters."""
+        kinds = [(CORE, "clusters"), (CORE, "machines"), (CORE, "machinesets"), (CORE, "machinedeployments")]
+        kinds += [(INFRASTRUCTURE, "devclusters"), (INFRASTRUCTURE, "devmachines"), ("/api/v1", "secrets")]
+        return [f"{plural}/{one['metadata']['name']}" for prefix, plural in kinds for one in self.items(prefix, plural)]
+
+    def marks(self) -> list[str]:
+        """What still says that it is of a pivot; nothing must."""
+        kinds = [(CORE, "clusters"), (CORE, "machines"), ("/api/v1", "secrets"), (INFRASTRUCTURE, "devmachines")]
+        return [
+            one["metadata"]["name"]
+            for prefix, plural in kinds
+            for one in self.items(prefix, plural)
+            if LABEL_COPY in one["metadata"].get("labels", {})
+            or any("/pivot" in key for key in one["metadata"].get("annotations", {}))
+        ]
+
+
+def pivot(source: Management, target: Management, *options: str, status: int = 0) -> str:
+    """Run the command to its end; what it has printed."""
+    command = [*PIVOT, "--from", source.kubeconfig, "--to", target.kubeconfig, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S, check=False)
+    assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def killed(source: Management, target: Management, line: int) -> bool:
+    """Run the command and kill -9 it when it has told so many steps; whether it had not ended before."""
+    command = [*PIVOT, "--from", source.kubeconfig, "--to", target.kubeconfig]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for number, _line in enumerate(process.stdout, 1):
+            if number == line:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait(COMMAND_S)
+                return process.returncode == -signal.SIGKILL
+        assert process.wait(COMMAND_S) == 0
+    return False
