@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from ironbell.api.cluster.names import LABEL_CLUSTERCTL
+
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 VERSION: Final = "v1beta1"
 
 CRD_LABELS: Final[tuple[tuple[str, str], ...]] = (
     ("cluster.x-k8s.io/provider", "infrastructure-tinkerbell"),
+    (LABEL_CLUSTERCTL, ""),  # what clusterctl adds when it installs: without it nothing of these kinds moves
     ("cluster.x-k8s.io/v1beta1", "v1beta1"),
     ("cluster.x-k8s.io/v1beta2", "v1beta1"),
 )
