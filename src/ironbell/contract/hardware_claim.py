@@ -1,0 +1,114 @@
+"""The claim on a server: one record on its Hardware that every front door honours.
+
+Taking it is one write that fails when somebody else was first. Whoever takes a server does it with upstream CAPT's
+two labels, so that upstream's controllers see it as taken, and with an annotation that says of what kind the owner is.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironbell.api.capt.names import (
+    ANNOTATION_PROVISIONED,
+    FINALIZER,
+    LABEL_OWNER_NAME,
+    LABEL_OWNER_NAMESPACE,
+    LEGACY_FINALIZER,
+)
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.kube.decision import MergePatch, patch
+
+CLAIMED_BY: Final = "ironbell.dev/claimed-by"
+"""Annotation on Hardware that is taken: `KIND NAMESPACE/NAME UID` of the owner."""
+CLAIMED_SINCE: Final = "ironbell.dev/claimed-since"
+"""Annotation on Hardware that is taken: since when."""
+USER_DATA_OF: Final = "ironbell.dev/user-data-of"
+"""Annotation on Hardware: which version of which Secret its user data was filled from, or `withdrawn`."""
+WITHDRAWN: Final = "withdrawn"
+HELD: Final = "ironbell.dev/hold"
+"""Annotation on Hardware that nobody may take, power, wipe or install: why."""
+_LEFT: Final[Mapping[str, None]] = dict.fromkeys((CLAIMED_BY, CLAIMED_SINCE, USER_DATA_OF, ANNOTATION_PROVISIONED))
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who takes a server."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name} {self.uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who has a server; `kind` and `uid` are empty where upstream's controllers took it."""
+
+    namespace: str
+    name: str
+    kind: str = ""
+    uid: str = ""
+
+    def is_of(self, claimant: Claimant) -> bool:
+        """Whether the claimant has it: by name, and by uid unless upstream's controllers took it.
+
+        A claimant that was moved to another API has another uid; it says itself which server it has.
+        """
+        named = (self.namespace, self.name) == (claimant.namespace, claimant.name)
+        return named and self.kind in ("", claimant.kind) and self.uid in ("", claimant.uid)
+
+    def is_of_name(self, claimant: Claimant) -> bool:
+        """As `is_of`, whatever the uid."""
+        named = (self.namespace, self.name) == (claimant.namespace, claimant.name)
+        return named and self.kind in ("", claimant.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind or 'TinkerbellMachine'} {self.namespace}/{self.name}"
+
+
+def claim_of(hardware: Hardware) -> Claim | None:
+    """Who has this server; None if nobody."""
+    labels = hardware.metadata.labels
+    name = labels.get(LABEL_OWNER_NAME)
+    if name is None:
+        return None
+    namespace = labels.get(LABEL_OWNER_NAMESPACE, "")
+    kind, _, rest = hardware.metadata.annotations.get(CLAIMED_BY, "").partition(" ")
+    place, _, uid = rest.partition(" ")
+    # Labels are what decides: an annotation for somebody else was left over when they were changed by hand.
+    return Claim(namespace, name, kind, uid) if place == f"{namespace}/{name}" else Claim(namespace, name)
+
+
+def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
+    """The one write that takes a free server. What a former owner left is taken off in the same write."""
+    metadata: dict[str, Any] = {
+        "labels": {LABEL_OWNER_NAME: claimant.name, LABEL_OWNER_NAMESPACE: claimant.namespace},
+        "annotations": {
+            **_LEFT,
+            CLAIMED_BY: str(claimant),
+            CLAIMED_SINCE: since,
+        },
+        "finalizers": [*_others(hardware), FINALIZER],
+    }
+    return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True)
+
+
+def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = None) -> MergePatch:
+    """The one write that gives a server back, without its owner's data; further annotations may go with it."""
+    metadata: dict[str, Any] = {
+        "labels": {LABEL_OWNER_NAME: None, LABEL_OWNER_NAMESPACE: None},
+        "annotations": {**_LEFT, **(annotations or {})},
+        "finalizers": _others(hardware) or None,
+    }
+    return patch(HARDWARE, hardware, {"metadata": metadata, "spec": {"userData": None}}, locked=True)
+
+
+def _others(hardware: Hardware) -> list[str]:
+    return [one for one in hardware.metadata.finalizers if one not in (FINALIZER, LEGACY_FINALIZER)]

@@ -1,0 +1,1 @@
+"""The Tinkerbell provider of Cluster API (CAPT): clusters and machines on Hardware."""

@@ -1,0 +1,153 @@
+"""TinkerbellCluster: says where the cluster's API will be, and which failure domains its servers give.
+
+Nothing is made: the address is the user's, or that of what the machines themselves announce. A cluster that has no
+owner reference finds its Cluster by label, so that it may stand beside another infrastructure's.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/cluster/tinkerbellcluster.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ironbell.api.capt import TINKERBELL_CLUSTER
+from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, TinkerbellCluster
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.meta import Condition
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.contract.owners import owner_reference, refers_to
+from ironbell.contract.paused import is_externally_managed, is_paused, paused_condition
+from ironbell.controllers.capt.conditions import READY, told, with_all
+from ironbell.controllers.capt.endpoint import endpoint
+from ironbell.kube import finalizers, patches
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
+from ironbell.kube.reconciler import Cache, Index, Watch, by_label
+
+MAX_DOMAINS = 100
+"""As many as Cluster API takes."""
+
+
+BY_FAILURE_DOMAIN_LABEL = Index(
+    TINKERBELL_CLUSTER,
+    "capt-failure-domain-label",
+    lambda obj: [obj.spec.failure_domain_label] if obj.spec.failure_domain_label else [],
+)
+BY_LABEL_NAME = Index(HARDWARE, "capt-label-name", lambda hardware: list(hardware.metadata.labels))
+BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
+
+
+def _keys(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    reference = cluster.spec.infrastructure_ref
+    namespace = cluster.metadata.namespace
+    if reference.kind == TINKERBELL_CLUSTER.kind and reference.api_group == TINKERBELL_CLUSTER.group:
+        yield namespace, reference.name
+    for obj in cache.indexed(BY_CLUSTER_NAME, cluster.metadata.name):
+        if obj.metadata.namespace == namespace:
+            yield obj.key
+
+
+def _interested(hardware: Hardware, cache: Cache) -> Iterable[Key]:
+    for label in hardware.metadata.labels:
+        for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label):
+            yield obj.key
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A TinkerbellCluster, its Cluster, and the domains of the servers."""
+
+    obj: TinkerbellCluster
+    cluster: Cluster | None
+    domains: tuple[str, ...] = ()
+
+
+class TinkerbellClusterReconciler:
+    """Fills in endpoint, failure domains and readiness."""
+
+    name = "capt-cluster"
+    kind: AnyKind = TINKERBELL_CLUSTER
+    watches: Sequence[Watch[Any]] = (
+        Watch(CLUSTER, _keys),
+        Watch(
+            HARDWARE,
+            _interested,
+            relevant=lambda old, new: (old.metadata.labels if old else {}) != (new.metadata.labels if new else {}),
+            delay_s=1.0,
+        ),
+    )
+    indexes: Sequence[Index[Any]] = (BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        obj = cache.get(TINKERBELL_CLUSTER, *key)
+        if obj is None:
+            return None
+        owner = next((one for one in obj.metadata.owner_references if one.kind == CLUSTER.kind), None)
+        name = owner.name if owner is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
+        cluster = cache.get(CLUSTER, key[0], name) if name else None
+        label = obj.spec.failure_domain_label
+        servers = cache.indexed(BY_LABEL_NAME, label) if label else ()
+        domains = sorted({server.metadata.labels[label] for server in servers if server.metadata.labels[label]})
+        return Observed(obj, cluster, tuple(domains))
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        obj, cluster = observed.obj, observed.cluster
+        if is_externally_managed(obj) or finalizers.is_deleting(obj):
+            return DONE
+        if cluster is None:
+            named = obj.metadata.labels.get(LABEL_CLUSTER_NAME)
+            where = f"Cluster {named} does not exist" if named else "no Cluster has set its owner reference yet"
+            return wait("WaitingForOwner", where)
+        owned = _owned(obj, cluster)
+        if owned is not None:
+            return do(owned)
+        paused = bool(cluster.spec.paused)
+        pause = paused_condition(TINKERBELL_CLUSTER.kind, obj, cluster_paused=paused)
+        if is_paused(obj, cluster_paused=paused):
+            return wait("Paused", pause.message, _status(observed, obj, [pause], now))
+        found = endpoint(obj.spec.control_plane_endpoint, cluster.spec.control_plane_endpoint)
+        if found is None:
+            message = "no endpoint is known; set spec.controlPlaneEndpoint.host of this object or of the Cluster"
+            ready = told(READY, False, "WaitingForEndpoint", message, generation=obj.metadata.generation)
+            return wait("WaitingForEndpoint", message, _status(observed, obj, [ready, pause], now))
+        ready = told(READY, True, "Ready", generation=obj.metadata.generation)
+        fields = {"host": found.host, "port": found.port}
+        changed = obj.spec.control_plane_endpoint != found
+        write = patch(TINKERBELL_CLUSTER, obj, {"spec": {"controlPlaneEndpoint": fields}}) if changed else None
+        return do(write, _status(observed, obj, [ready, pause], now, provisioned=True))
+
+
+def _owned(obj: TinkerbellCluster, cluster: Cluster) -> Action | None:
+    """The owner reference of one that found its Cluster by label."""
+    if any(refers_to(one, CLUSTER, cluster) for one in obj.metadata.owner_references):
+        return None
+    reference = msgspec.to_builtins(owner_reference(CLUSTER, cluster, controller=True))
+    others = msgspec.to_builtins(obj.metadata.owner_references)
+    return patch(TINKERBELL_CLUSTER, obj, {"metadata": {"ownerReferences": [*others, reference]}}, locked=True)
+
+
+def _status(
+    observed: Observed,
+    obj: TinkerbellCluster,
+    conditions: Sequence[Condition],
+    now: datetime,
+    *,
+    provisioned: bool = False,
+) -> Action | None:
+    """What is known. A cluster that was provisioned once stays so."""
+    is_there = provisioned or obj.status.ready or bool(obj.status.initialization.provisioned)
+    domains = [FailureDomain(name=name, control_plane=True) for name in observed.domains[:MAX_DOMAINS]]
+    status = msgspec.structs.replace(
+        obj.status,
+        ready=is_there,
+        initialization=Initialization(provisioned=True) if is_there else obj.status.initialization,
+        failure_domains=domains if provisioned else obj.status.failure_domains,
+        conditions=with_all(obj.status.conditions, conditions, now),
+    )
+    return patches.status_change(TINKERBELL_CLUSTER, obj, obj.status, status)

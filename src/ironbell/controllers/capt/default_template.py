@@ -1,0 +1,105 @@
+"""The workflow template of machines that have no other: write the image, tell cloud-init where to ask, start it. Pure.
+
+The file goes into the file system that holds the root of what was written, wherever that is: images differ. Upstream's
+default names the first partition, which is right for images that are no longer made.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/template.go, docs/QUICK-START.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ironbell.codec import goyaml
+
+_ACTIONS: Final = "quay.io/tinkerbell/actions"
+_CLOUD_CONFIG: Final = "/etc/cloud/cloud.cfg.d/10_tinkerbell.cfg"
+GLOBAL_TIMEOUT_S: Final = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What goes into the template."""
+
+    name: str
+    image_url: str
+    disk: str
+    metadata_url: str
+    """Where the machine reaches the metadata service, such as `http://192.0.2.1:7080`."""
+
+
+def default_template(inputs: Inputs) -> str:
+    """The text. An image over HTTP is written as a file, any other is pulled from its registry."""
+    over_http = inputs.image_url.startswith(("http://", "https://"))
+    compressed = inputs.image_url.rpartition(".")[2] in ("gz", "xz", "zst", "bz2") or not over_http
+    document = {
+        "version": "0.1",
+        "name": inputs.name,
+        "global_timeout": GLOBAL_TIMEOUT_S,
+        "tasks": [
+            {
+                "name": inputs.name,
+                "worker": "{{.device_1}}",
+                "volumes": ["/dev:/dev", "/dev/console:/dev/console", "/lib/firmware:/lib/firmware:ro"],
+                "actions": [
+                    {
+                        "name": "stream image",
+                        "image": f"{_ACTIONS}/{'image2disk' if over_http else 'oci2disk'}",
+                        "timeout": 3600,
+                        "environment": {
+                            "IMG_URL": inputs.image_url,
+                            "DEST_DISK": inputs.disk,
+                            "COMPRESSED": "true" if compressed else "false",
+                        },
+                    },
+                    _file(inputs, "add tink cloud-init config", _CLOUD_CONFIG, _cloud(inputs)),
+                    _file(inputs, "add tink cloud-init ds-config", "/etc/cloud/ds-identify.cfg", "datasource: Ec2\n"),
+                    {
+                        "name": "start the installed system",
+                        "image": "reboot",
+                        "timeout": 90,
+                        "environment": {"WAIT_SECONDS": "3"},
+                    },
+                ],
+            }
+        ],
+    }
+    return goyaml.dump(document)
+
+
+def _file(inputs: Inputs, name: str, path: str, contents: str) -> dict[str, object]:
+    return {
+        "name": name,
+        "image": f"{_ACTIONS}/writefile",
+        "timeout": 90,
+        "environment": {
+            "DEST_DISK": inputs.disk,
+            "DEST_PARTITION": "root",
+            "DEST_PATH": path,
+            "UID": "0",
+            "GID": "0",
+            "MODE": "0600",
+            "DIRMODE": "0700",
+            "CONTENTS": contents,
+        },
+    }
+
+
+def _cloud(inputs: Inputs) -> str:
+    user = {
+        "name": "tink",
+        "groups": ["wheel", "adm"],
+        "sudo": ["ALL=(ALL) NOPASSWD:ALL"],
+        "shell": "/bin/bash",
+    }
+    report = {"type": "webhook", "endpoint": f"{inputs.metadata_url}/reports/cloud-init"}
+    return goyaml.dump(
+        {
+            "datasource": {"Ec2": {"metadata_urls": [inputs.metadata_url], "strict_id": False}},
+            "system_info": {"default_user": user},
+            "manage_etc_hosts": "localhost",
+            "reporting": {"ironbell": report},
+            "warnings": {"dsid_missing_source": "off"},
+        }
+    )

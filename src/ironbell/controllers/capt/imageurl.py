@@ -1,0 +1,38 @@
+"""The address of a machine's image: a Go template over four fields. Pure.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/template.go (imageURL).
+"""
+
+from __future__ import annotations
+
+from ironbell.api.capt.imagelookup import DEFAULT_BASE_REGISTRY, DEFAULT_FORMAT, DEFAULT_OS_DISTRO, DEFAULT_OS_VERSIONS
+from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
+from ironbell.codec import gotemplate
+
+
+def image_url(
+    machine: TinkerbellMachineSpec, cluster: TinkerbellClusterSpec, version: str, architecture: str = "amd64"
+) -> str:
+    """Where the image is: each field is the machine's, or the cluster's where the machine leaves it empty.
+
+    Beside upstream's four names the format knows `Architecture`, as Kubernetes names it. Build metadata of a version
+    (`v1.30.0+build`) is written with `_`, since an image's tag cannot have a `+`.
+
+    Raises:
+        TemplateError: the format does not parse, or names something else.
+    """
+    distro = (machine.image_lookup_os_distro or cluster.image_lookup_os_distro or DEFAULT_OS_DISTRO).lower()
+    os_version = (
+        machine.image_lookup_os_version or cluster.image_lookup_os_version or DEFAULT_OS_VERSIONS.get(distro, "")
+    )
+    values = {
+        "BaseRegistry": machine.image_lookup_base_registry
+        or cluster.image_lookup_base_registry
+        or DEFAULT_BASE_REGISTRY,
+        "OSDistro": distro,
+        "OSVersion": os_version.replace(".", ""),
+        "KubernetesVersion": version.replace("+", "_"),
+        "Architecture": architecture,
+    }
+    return gotemplate.render(machine.image_lookup_format or cluster.image_lookup_format or DEFAULT_FORMAT, values)

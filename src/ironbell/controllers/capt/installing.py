@@ -1,0 +1,268 @@
+"""From a server that was taken to a system that runs on it: user data, Template, Workflow, report. Pure.
+
+Order: user data is on the Hardware before anything boots; the Template before the Workflow. An installation that fails
+is tried again as often as its annotation allows, each time with a new Workflow; the former one's story stays in the
+Hardware's history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.names import (
+    ANNOTATION_PROVISIONED,
+    ANNOTATION_TEMPLATE_OVERRIDE,
+)
+from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.clock import parse_rfc3339
+from ironbell.codec.gotemplate import TemplateError
+from ironbell.contract.capabilities import capabilities
+from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.controllers.capt.conditions import READY
+from ironbell.controllers.capt.default_template import Inputs, default_template
+from ironbell.controllers.capt.imageurl import image_url
+from ironbell.controllers.capt.made import FAILED, UnusableError, boot_options, is_ours, metadata, why_failed
+from ironbell.controllers.capt.names import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_REPORT_TIMEOUT_S,
+    INSTALL_ATTEMPT,
+    INSTALL_ATTEMPTS,
+    INSTALLED,
+    INSTALLED_SYSTEM_UP,
+    PROGRESS,
+    REPORT_TIMEOUT,
+    State,
+)
+from ironbell.controllers.capt.numbers import number
+from ironbell.controllers.capt.observed import Observed, override_key
+from ironbell.controllers.capt.progress import Progress
+from ironbell.controllers.capt.provider_id import provider_id
+from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, emit, patch
+
+GIVE_USER_DATA: Final = "give-user-data"
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUserData:
+    """Put a Secret's bootstrap data onto a Hardware, if both are still as they were seen."""
+
+    secret: Key
+    hardware: Key
+    resource_version: str
+    provider_id: str
+    marked_as: str
+
+
+def install(progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str) -> Decision:
+    """The next step for a machine that has this server and is not ready yet. `site` is the metadata service's URL."""
+    obj = observed.obj
+    if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
+        return _is_there(progress)
+    fill = user_data(observed, hardware)
+    if fill is not None:
+        progress.state = State.INSTALLING
+        progress.note(INSTALLED, False, "GivingUserData", "bootstrap data is being given to the metadata service")
+        return progress.waits("GivingUserData", "bootstrap data is being given to the metadata service", fill)
+    workflow = observed.workflow
+    if workflow is None:
+        return _begin(progress, observed, machine, hardware, site)
+    if not is_ours(workflow, obj):
+        where = f"Workflow {workflow.metadata.namespace}/{workflow.metadata.name}"
+        return progress.waits("ForeignWorkflow", f"{where} exists and is not this machine's; delete it")
+    if workflow.metadata.deletion_timestamp is not None:
+        return progress.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+    if workflow.status.state in FAILED:
+        return _failed(progress, observed, workflow)
+    if workflow.status.state == WorkflowState.SUCCESS:
+        return _boots(progress, observed, workflow, hardware)
+    progress.state = State.INSTALLING
+    message = how_far(workflow)
+    progress.note(INSTALLED, False, "Installing", message)
+    return progress.waits("Installing", message)
+
+
+def user_data(observed: Observed, hardware: Hardware) -> Effect | None:
+    """What gives the bootstrap data, unless the Hardware has the Secret's present version."""
+    secret = observed.secret
+    if secret is None:
+        return None
+    version = f"{secret.metadata.namespace}/{secret.metadata.name} {secret.metadata.resource_version}"
+    if hardware.metadata.annotations.get(USER_DATA_OF) in (version, WITHDRAWN):
+        return None
+    return Effect(
+        GIVE_USER_DATA,
+        GiveUserData(secret.key, hardware.key, hardware.metadata.resource_version, provider_id(hardware), version),
+    )
+
+
+def withdraw(hardware: Hardware) -> Action | None:
+    """Take the bootstrap data away again: the machine is a node."""
+    if hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+        return None
+    body: dict[str, Any] = {"metadata": {"annotations": {USER_DATA_OF: WITHDRAWN}}, "spec": {"userData": None}}
+    return patch(HARDWARE, hardware, body, locked=True)
+
+
+def how_far(workflow: Workflow) -> str:
+    """Action n of m, with its name."""
+    actions = [action for task in workflow.status.tasks for action in task.actions]
+    done = sum(1 for action in actions if action.state == WorkflowState.SUCCESS)
+    current = workflow.status.current_state
+    if not actions or current is None or not current.action_name:
+        return f"workflow is {workflow.status.state or 'new'}"
+    share = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
+    return f"action {min(done + 1, len(actions))} of {len(actions)}: {current.action_name}{share}"
+
+
+class _Share(msgspec.Struct, frozen=True):
+    action_id: str = msgspec.field(default="", name="actionID")
+    percent: float | None = None
+
+
+def _percent(text: str, action_id: str) -> str:
+    """How far the agent says that the action is, in tenths, so that not every percent is a write."""
+    try:
+        share = msgspec.json.decode(text, type=_Share) if text else _Share()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+    if share.percent is None or share.action_id != action_id:
+        return ""
+    return f", {int(share.percent) // 10 * 10} %"
+
+
+def _begin(progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str) -> Decision:
+    obj = observed.obj
+    try:
+        text = template_text(observed, machine, hardware, site)
+        boot = boot_options(obj, hardware)
+    except UnusableError as error:
+        progress.state = State.FAILED
+        return progress.waits(error.reason, str(error))
+    progress.state = State.INSTALLING
+    progress.note(INSTALLED, False, "Installing", "the workflow is being made")
+    tried = number(obj, INSTALL_ATTEMPT, 0)
+    if tried == 0:
+        mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1"}}}
+        return progress.goes_on(patch(TINKERBELL_MACHINE, obj, mark, locked=True))
+    if observed.template is None:
+        made = metadata(obj, hardware, obj.metadata.name)
+        return progress.goes_on(create(TEMPLATE, {"metadata": made, "spec": {"data": text}}))
+    if observed.template.metadata.deletion_timestamp is not None:
+        return progress.waits("WaitingForOldTemplate", f"Template {obj.metadata.name} of an earlier attempt goes")
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
+    spec: dict[str, Any] = {
+        "templateRef": obj.metadata.name,
+        "hardwareRef": hardware.metadata.name,
+        "hardwareMap": {"device_1": instance.id if instance is not None else ""},
+        "bootOptions": boot,
+    }
+    told = emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed")
+    return progress.goes_on(
+        create(WORKFLOW, {"metadata": metadata(obj, hardware, obj.metadata.name), "spec": spec}), told
+    )
+
+
+def template_text(observed: Observed, machine: Machine, hardware: Hardware, site: str) -> str:
+    """The workflow template: the machine's own, the Hardware's, the cluster's, or the default.
+
+    Raises:
+        UnusableError: the Template that is meant is missing or empty, or the image cannot be named.
+    """
+    obj, infrastructure = observed.obj, observed.infrastructure or TinkerbellCluster()
+    if obj.spec.template_override:
+        return obj.spec.template_override
+    reference = override_key(hardware, infrastructure)
+    by_annotation = ANNOTATION_TEMPLATE_OVERRIDE in hardware.metadata.annotations
+    if infrastructure.spec.template_override and not by_annotation:
+        return infrastructure.spec.template_override
+    if reference is not None:
+        where = f"Template {reference[0]}/{reference[1]}"
+        meant = "annotation of the Hardware" if by_annotation else "TinkerbellCluster's spec.templateOverrideRef"
+        if observed.override is None:
+            raise UnusableError("TemplateNotFound", f"{where}, that the {meant} names, does not exist")
+        if not observed.override.spec.data:
+            raise UnusableError("TemplateEmpty", f"{where}, that the {meant} names, has no spec.data")
+        return observed.override.spec.data
+    try:
+        architecture = capabilities(hardware).architecture or "amd64"
+        image = image_url(obj.spec, infrastructure.spec, machine.spec.version, architecture)
+    except TemplateError as error:
+        raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
+    return default_template(Inputs(obj.metadata.name, image, hardware.spec.disks[0].device, site))
+
+
+def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decision:
+    obj = observed.obj
+    tried, most = max(number(obj, INSTALL_ATTEMPT, 0), 1), max(number(obj, INSTALL_ATTEMPTS, DEFAULT_ATTEMPTS), 1)
+    why = why_failed(workflow)
+    if tried >= most:
+        progress.state = State.FAILED
+        message = f"installation failed {tried} of {most} times: {why}; delete the Machine, or raise {INSTALL_ATTEMPTS}"
+        progress.note(INSTALLED, False, "InstallationFailed", message)
+        event = emit(TINKERBELL_MACHINE, obj, reason="InstallationFailed", message=message, warning=True)
+        return progress.waits("InstallationFailed", message, event)
+    message = f"attempt {tried} of {most} failed: {why}; it is tried again"
+    progress.note(INSTALLED, False, "Retrying", message)
+    mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: str(tried + 1)}}}
+    return progress.waits(
+        "Retrying",
+        message,
+        # the Workflow goes first: a crash in between counts no attempt that was not one
+        delete(WORKFLOW, workflow),
+        delete(TEMPLATE, observed.template) if observed.template is not None else None,
+        patch(TINKERBELL_MACHINE, obj, mark, locked=True),
+        emit(TINKERBELL_MACHINE, obj, reason="InstallationRetried", message=message, warning=True),
+    )
+
+
+def _boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: Hardware) -> Decision:
+    """The workflow is done: the machine is ready when the installed system says that it is up."""
+    ended = _ended_at(workflow)
+    up = hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, "")
+    reported = _moment(up)
+    if reported is not None and (ended is None or reported >= ended - timedelta(seconds=1)):
+        return _installed(progress, hardware, "the installed system has reported that it is up")
+    patience = number(observed.obj, REPORT_TIMEOUT, DEFAULT_REPORT_TIMEOUT_S)
+    waited = (progress.now - ended).total_seconds() if ended is not None else float(patience)
+    if waited >= patience:
+        return _installed(progress, hardware, f"the installed system has not reported within {patience} s")
+    progress.state = State.BOOTING
+    message = "installed; the system has not reported yet that it is up"
+    progress.note(INSTALLED, False, "Booting", message)
+    return progress.waits("Booting", message, after_s=patience - waited)
+
+
+def _installed(progress: Progress, hardware: Hardware, how: str) -> Decision:
+    # Until the server says so a crash would only bring us here again.
+    mark = patch(HARDWARE, hardware, {"metadata": {"annotations": {ANNOTATION_PROVISIONED: "true"}}}, locked=True)
+    return _is_there(progress, mark, emit(TINKERBELL_MACHINE, progress.obj, reason="Installed", message=how))
+
+
+def _is_there(progress: Progress, *actions: Action) -> Decision:
+    progress.state = State.RUNNING
+    progress.provisioned()
+    progress.note(INSTALLED, True, "Installed")
+    progress.note(READY, True, "Ready")
+    return progress.goes_on(*actions)
+
+
+def _ended_at(workflow: Workflow) -> datetime | None:
+    stops = [action.execution_stop for task in workflow.status.tasks for action in task.actions]
+    moments = [moment for stop in stops if stop and (moment := _moment(stop)) is not None]
+    return max(moments, default=None)
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return parse_rfc3339(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,277 @@
+"""TinkerbellMachine: a Machine of a cluster, on a server; from the line for servers to a wiped one that is given back.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/{tinkerbellmachine,scope,hardware,workflow}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ironbell.api.bmc.job import JOB
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.capt.names import FINALIZER, LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE, LEGACY_FINALIZER
+from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster import CLUSTER, MACHINE
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.meta import Resource
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import rfc3339_micro
+from ironbell.base.labels import SelectorError
+from ironbell.contract.hardware_claim import HELD, claim_of, take
+from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.controllers.capt.conditions import READY
+from ironbell.controllers.capt.decommissioning import decommission
+from ironbell.controllers.capt.installing import install, withdraw
+from ironbell.controllers.capt.names import HARDWARE_READY, RELEASED, WANTED_IN, WANTED_SINCE, State
+from ironbell.controllers.capt.observed import (
+    BY_OWNER,
+    FREE,
+    IN_LINE,
+    MACHINES_OF,
+    WAITING,
+    Observed,
+    behind,
+    first_in_line,
+    gather,
+)
+from ironbell.controllers.capt.progress import Progress
+from ironbell.controllers.capt.provider_id import hardware_key, provider_id
+from ironbell.controllers.capt.selection import pick, shortage, unusable, verdicts, wish
+from ironbell.kube import finalizers
+from ironbell.kube.conditions import is_true
+from ironbell.kube.decision import AnyKind, Decision, Fields, Key, do, emit, patch, wait
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+
+LOOK_AGAIN_S = 300.0
+"""How often a machine without a server looks for one although nobody woke it."""
+
+
+def _of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
+    reference = machine.spec.infrastructure_ref
+    if reference.kind == TINKERBELL_MACHINE.kind and reference.api_group == TINKERBELL_MACHINE.group:
+        yield machine.metadata.namespace, reference.name
+
+
+def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    return _of_name(cluster.metadata.namespace, cluster.metadata.name, cache)
+
+
+def _of_infrastructure(obj: TinkerbellCluster, cache: Cache) -> Iterable[Key]:
+    owners = [owner.name for owner in obj.metadata.owner_references if owner.kind == CLUSTER.kind]
+    return [key for name in owners for key in _of_name(obj.metadata.namespace, name, cache)]
+
+
+def _of_name(namespace: str, cluster: str, cache: Cache) -> list[Key]:
+    return [obj.key for obj in cache.indexed(MACHINES_OF, cluster) if obj.metadata.namespace == namespace]
+
+
+def _of_hardware(hardware: Hardware, cache: Cache) -> Iterable[Key]:
+    """Its owner; of a free one, those who stand first in line."""
+    claim = claim_of(hardware)
+    if claim is not None:
+        return [(claim.namespace, claim.name)]
+    free = HELD not in hardware.metadata.annotations and not finalizers.is_deleting(hardware)
+    return first_in_line(cache, hardware) if free else []
+
+
+def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
+    labels = made.metadata.labels
+    if LABEL_MACHINE_NAME in labels:
+        yield labels.get(LABEL_MACHINE_NAMESPACE, made.metadata.namespace), labels[LABEL_MACHINE_NAME]
+
+
+def _left_the_line(obj: TinkerbellMachine, cache: Cache) -> Iterable[Key]:
+    gone = WANTED_SINCE in obj.metadata.annotations and not obj.spec.hardware_name
+    return behind(cache, obj) if gone else []
+
+
+def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    return old is None or new is None or _facts(old) != _facts(new)
+
+
+def _facts(cluster: Cluster) -> tuple[Any, ...]:
+    return cluster.spec.paused, cluster.spec.infrastructure_ref, cluster.status.initialization
+
+
+def _infrastructure_matters(old: TinkerbellCluster | None, new: TinkerbellCluster | None) -> bool:
+    if old is None or new is None:
+        return True
+    return (old.spec, old.status.ready, old.metadata.owner_references) != (
+        new.spec,
+        new.status.ready,
+        new.metadata.owner_references,
+    )
+
+
+@dataclass(frozen=True)
+class TinkerbellMachineReconciler:
+    """Finds a server, has it installed, and gives it back."""
+
+    site: str
+    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`."""
+    name: str = "capt-machine"
+    kind: AnyKind = TINKERBELL_MACHINE
+    watches: Sequence[Watch[Any]] = (
+        Watch(MACHINE, _of_machine),
+        Watch(CLUSTER, _of_cluster, _cluster_matters),
+        Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
+        Watch(HARDWARE, _of_hardware),
+        Watch(WORKFLOW, _of_made),
+        Watch(TEMPLATE, _of_made),
+        read_by(TEMPLATE),
+        Watch(JOB, _of_made),
+        read_by(SECRET_METADATA),
+        Watch(TINKERBELL_MACHINE, _left_the_line, lambda _old, new: new is None or finalizers.is_deleting(new)),
+    )
+    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF)
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        return gather(cache, key)
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        obj, cluster = observed.obj, observed.cluster
+        progress = Progress(obj, now)
+        paused = bool(cluster.spec.paused) if cluster is not None else False
+        pause = paused_condition(TINKERBELL_MACHINE.kind, obj, cluster_paused=paused)
+        progress.conditions.append(pause)
+        if is_paused(obj, cluster_paused=paused):
+            return wait("Paused", pause.message, progress.status())
+        if finalizers.is_deleting(obj):
+            progress.note(RELEASED, False, "Releasing")
+            return decommission(progress, observed)
+        waiting = _waits_for(observed)
+        if waiting is not None:
+            progress.state = progress.obj.status.instance_state or State.WAITING
+            return progress.waits(*waiting)
+        machine, infrastructure = observed.machine, observed.infrastructure
+        if machine is None or infrastructure is None:
+            return wait("WaitingForOwner", "what belongs to the machine is not there yet")
+        line_up = _line_up(observed, machine, infrastructure, now)
+        if line_up is not None:
+            return do(line_up)
+        if observed.hardware is None:
+            return self._without_hardware(progress, observed)
+        return self._with_hardware(progress, observed, machine, infrastructure, observed.hardware)
+
+    def _without_hardware(self, progress: Progress, observed: Observed) -> Decision:
+        obj = observed.obj
+        if obj.spec.hardware_name or obj.status.ready:
+            where = "/".join(hardware_key(obj.spec.provider_id) or ("", obj.spec.hardware_name))
+            message = f"Hardware {where} is gone, or belongs to somebody else; delete the Machine"
+            progress.state = State.FAILED
+            progress.note(HARDWARE_READY, False, "HardwareLost", message)
+            return progress.waits("HardwareLost", message)
+        return _claim(progress, observed)
+
+    def _with_hardware(
+        self,
+        progress: Progress,
+        observed: Observed,
+        machine: Machine,
+        infrastructure: TinkerbellCluster,
+        hardware: Hardware,
+    ) -> Decision:
+        obj = observed.obj
+        problems = unusable(hardware)
+        if problems and not obj.status.ready:
+            message = f"Hardware {hardware.metadata.name} cannot be installed: {'; '.join(problems)}"
+            progress.note(HARDWARE_READY, False, "HardwareUnusable", message)
+            return progress.waits("HardwareUnusable", message)
+        label = infrastructure.spec.failure_domain_label
+        progress.has(hardware, hardware.metadata.labels.get(label, "") if label else "")
+        progress.note(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
+        named = _named(obj, hardware)
+        if named is not None:
+            return progress.goes_on(named)
+        if HELD in hardware.metadata.annotations:
+            message = f"Hardware {hardware.metadata.name} is held: {hardware.metadata.annotations[HELD]}"
+            return _keeps(progress, message) if obj.status.ready else progress.waits("HardwareHeld", message)
+        if obj.status.ready:
+            progress.note(READY, True, "Ready")
+            progress.state = State.RUNNING
+            return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
+        return install(progress, observed, machine, hardware, self.site)
+
+
+def _keeps(progress: Progress, message: str) -> Decision:
+    progress.note(READY, True, "Ready", message)
+    return progress.goes_on()
+
+
+def _is_ready_node(machine: Machine) -> bool:
+    return bool(machine.status.node_ref.name) and is_true(machine.status.conditions, "NodeReady")
+
+
+def _waits_for(observed: Observed) -> tuple[str, str] | None:
+    """Reason and message, if the machine cannot have a server yet."""
+    machine, cluster, infrastructure = observed.machine, observed.cluster, observed.infrastructure
+    if machine is None:
+        named = observed.machine_name
+        gone = f"Machine {named} does not exist" if named else "the Machine has not set its owner reference yet"
+        return "WaitingForOwner", gone
+    if cluster is None:
+        return "WaitingForCluster", f"Cluster {machine.spec.cluster_name} does not exist"
+    if infrastructure is None:
+        reference = cluster.spec.infrastructure_ref
+        message = f"the Cluster's infrastructure {reference.kind} {reference.name} is no TinkerbellCluster that exists"
+        return "WaitingForClusterInfrastructure", message
+    if not (infrastructure.status.ready or infrastructure.status.initialization.provisioned):
+        return "WaitingForClusterInfrastructure", f"TinkerbellCluster {infrastructure.metadata.name} is not ready yet"
+    if not machine.spec.bootstrap.data_secret_name:
+        return "WaitingForBootstrapData", "the bootstrap provider has not made its data yet"
+    if observed.secret is None and not observed.obj.status.ready:
+        return "WaitingForBootstrapData", f"Secret {machine.spec.bootstrap.data_secret_name} does not exist"
+    if not machine.spec.version and not observed.obj.status.ready:
+        return "WaitingForVersion", "the Machine's spec.version is empty; set it"
+    return None
+
+
+def _line_up(observed: Observed, machine: Machine, infrastructure: TinkerbellCluster, now: datetime) -> Any:
+    """Before anything is taken: the finalizer, and the machine's place in the line."""
+    obj = observed.obj
+    metadata: Fields = {}
+    if FINALIZER not in obj.metadata.finalizers or LEGACY_FINALIZER in obj.metadata.finalizers:
+        others = [one for one in obj.metadata.finalizers if one not in (FINALIZER, LEGACY_FINALIZER)]
+        metadata["finalizers"] = [*others, FINALIZER]
+    if WANTED_SINCE not in obj.metadata.annotations and not obj.spec.hardware_name:
+        label, domain = infrastructure.spec.failure_domain_label, machine.spec.failure_domain
+        where = {WANTED_IN: f"{label}={domain}"} if label and domain else {}
+        metadata["annotations"] = {WANTED_SINCE: rfc3339_micro(now), **where}
+    return patch(TINKERBELL_MACHINE, obj, {"metadata": metadata}, locked=True) if metadata else None
+
+
+def _claim(progress: Progress, observed: Observed) -> Decision:
+    """Take the server that is this machine's turn, if there is one."""
+    obj = observed.obj
+    label, _, domain = obj.metadata.annotations.get(WANTED_IN, "").partition("=")
+    progress.state = State.WAITING
+    try:
+        wished = wish(obj.spec, failure_domain_label=label, failure_domain=domain)
+    except SelectorError as error:
+        message = f"spec.hardwareAffinity: {error}"
+        progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
+        return progress.waits("InvalidAffinity", message)
+    ranked = verdicts(wished, observed.servers)
+    hardware = pick(ranked, observed.place)
+    if hardware is None:
+        message = f"no hardware available: {shortage(ranked, observed.place)}"
+        progress.note(HARDWARE_READY, False, "NoHardware", message)
+        return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
+    since = obj.metadata.annotations.get(WANTED_SINCE, "")
+    told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=f"takes Hardware {'/'.join(hardware.key)}")
+    return do(take(hardware, observed.claimant, since=since), told)
+
+
+def _named(obj: TinkerbellMachine, hardware: Hardware) -> Any:
+    """The machine says which server it has: from here on that is fixed."""
+    found = provider_id(hardware)
+    if obj.spec.provider_id == found and obj.spec.hardware_name == hardware.metadata.name:
+        return None
+    return patch(TINKERBELL_MACHINE, obj, {"spec": {"hardwareName": hardware.metadata.name, "providerID": found}})

@@ -1,0 +1,81 @@
+"""What a machine makes beside its Hardware: names, owners, boot options, and why a Workflow failed. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.names import LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.meta import Resource, to_builtin
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
+from ironbell.contract.owners import owner_reference
+
+FAILED: Final = frozenset({WorkflowState.FAILED, WorkflowState.TIMEOUT})
+_ISO: Final = frozenset({BootMode.ISO, BootMode.ISOBOOT})
+
+
+class UnusableError(Exception):
+    """The machine cannot be installed as things are; `reason` and message become a condition."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str, Any]:
+    """Of what is made beside the Hardware; an owner in another namespace would not count, so labels say whose it is."""
+    labels = {LABEL_MACHINE_NAME: obj.metadata.name, LABEL_MACHINE_NAMESPACE: obj.metadata.namespace}
+    found: dict[str, Any] = {"name": name, "namespace": hardware.metadata.namespace, "labels": labels}
+    if hardware.metadata.namespace == obj.metadata.namespace:
+        found["ownerReferences"] = [to_builtin(owner_reference(TINKERBELL_MACHINE, obj, controller=True))]
+    return found
+
+
+def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:
+    """Whether it was made for this machine."""
+    labels = made.metadata.labels
+    return (labels.get(LABEL_MACHINE_NAME), labels.get(LABEL_MACHINE_NAMESPACE)) == (
+        obj.metadata.name,
+        obj.metadata.namespace,
+    )
+
+
+def boot_options(obj: TinkerbellMachine, hardware: Hardware, *, for_wipe: bool = False) -> dict[str, Any]:
+    """The boot options of a Workflow. A wipe boots as the installation did, or over the network where that named no
+    way: the server runs, and has to be brought into the in-memory OS.
+
+    Raises:
+        UnusableError: the boot mode lacks something.
+    """
+    options = obj.spec.boot_options
+    mode = options.boot_mode or (BootMode.NETBOOT if for_wipe else "")
+    found: dict[str, Any] = {"toggleAllowNetboot": True}
+    if hardware.spec.bmc_ref is None or not mode:
+        return found
+    found["bootMode"] = str(mode)
+    if mode in _ISO:
+        if not options.iso_url:
+            raise UnusableError("MissingISO", f"spec.bootOptions.isoURL is empty; bootMode {mode} needs it")
+        found["isoURL"] = _iso_url(options.iso_url, hardware)
+    if mode == BootMode.CUSTOMBOOT:
+        found["custombootConfig"] = to_builtin(options.customboot_config) if options.customboot_config else {}
+    return found
+
+
+def _iso_url(url: str, hardware: Hardware) -> str:
+    """The image's address with the machine's id before the file name, where the ISO server looks for it."""
+    folder, slash, file = url.rpartition("/")
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
+    return f"{folder}{slash}{(instance.id if instance else '').replace(':', '-')}/{file}"
+
+
+def why_failed(workflow: Workflow) -> str:
+    """The action that failed and its message, or what the Workflow says of itself."""
+    for task in workflow.status.tasks:
+        for action in task.actions:
+            if action.state in FAILED:
+                return f"action {action.name!r} {action.state}: {action.message or 'no message'}"
+    said = next((one for one in workflow.status.conditions if one.type == "Succeeded"), None)
+    return f"workflow {workflow.status.state}" + (f": {said.message}" if said is not None and said.message else "")

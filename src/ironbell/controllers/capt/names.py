@@ -1,0 +1,73 @@
+"""Names of the provider's own annotations, conditions and reasons."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+WANTED_SINCE: Final = "ironbell.dev/hardware-wanted-since"
+"""On a TinkerbellMachine: since when it waits for Hardware; its place in the line."""
+
+WANTED_IN: Final = "ironbell.dev/hardware-wanted-in"
+"""On a TinkerbellMachine that waits for Hardware: the failure domain that it must be in, as `LABEL=VALUE`."""
+
+INSTALL_ATTEMPT: Final = "ironbell.dev/install-attempt"
+"""On a TinkerbellMachine: how often its operating system was begun to be installed."""
+
+INSTALL_ATTEMPTS: Final = "ironbell.dev/install-attempts"
+"""On a TinkerbellMachine, yours: how often an installation is tried at most (3)."""
+
+REPORT_TIMEOUT: Final = "ironbell.dev/report-timeout-seconds"
+"""On a TinkerbellMachine, yours: how long the installed system may take to report that it is up (900). After that the
+machine counts as up: there are systems that cannot report. 0 does not wait."""
+
+PROGRESS: Final = "ironbell.dev/progress"
+"""On a Workflow: JSON of how far the present action is; the workflow service writes it."""
+
+INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
+"""On Hardware: when the installed system said last that it is up."""
+
+WIPE: Final = "ironbell.dev/wipe"
+"""On Hardware, or on a TinkerbellMachine, which counts before: how its disks are wiped when it is given back."""
+
+WIPED: Final = "ironbell.dev/wiped"
+"""On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
+
+WIPE_TIMEOUT: Final = "ironbell.dev/wipe-timeout-seconds"
+"""On Hardware, or on a TinkerbellMachine, which counts before: how long a wipe may take before the machine goes
+without it, and the Hardware is held (7200)."""
+
+POWER_OFF_ATTEMPT: Final = "ironbell.dev/power-off-attempt"
+"""On a TinkerbellMachine that is being deleted: how often its server could not be switched off."""
+
+DEFAULT_ATTEMPTS: Final = 3
+DEFAULT_REPORT_TIMEOUT_S: Final = 900
+DEFAULT_WIPE_TIMEOUT_S: Final = 7200
+
+
+class WipePolicy(StrEnum):
+    """Values of `ironbell.dev/wipe`; the last three are methods of the action `wipe`."""
+
+    NONE = "none"
+    QUICK = "quick"
+    ZERO = "zero"
+    DISCARD = "discard"
+    SECURE = "secure"
+
+
+class State(StrEnum):
+    """Values of `status.instanceState`."""
+
+    WAITING = "Waiting"
+    INSTALLING = "Installing"
+    BOOTING = "Booting"
+    RUNNING = "Running"
+    FAILED = "Failed"
+    WIPING = "Wiping"
+    POWERING_OFF = "PoweringOff"
+
+
+HARDWARE_READY: Final = "HardwareReady"
+INSTALLED: Final = "Installed"
+RELEASED: Final = "Released"
+"""Types of a TinkerbellMachine's conditions, beside Ready and Paused."""

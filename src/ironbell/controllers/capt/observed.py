@@ -1,0 +1,212 @@
+"""What a decision on a TinkerbellMachine depends on, gathered from the cache. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ironbell.api.bmc.job import JOB, Job
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.capt.names import ANNOTATION_TEMPLATE_OVERRIDE, LABEL_OWNER_NAME
+from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster import CLUSTER, MACHINE
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.template import Template
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.contract.hardware_claim import Claimant, claim_of
+from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
+from ironbell.controllers.capt.provider_id import hardware_key
+from ironbell.kube import finalizers
+from ironbell.kube.decision import Key
+from ironbell.kube.reconciler import Cache, Index
+
+
+def asks_for(obj: TinkerbellMachine) -> str:
+    """The same for all machines that ask for the same servers."""
+    spec = obj.spec
+    where = obj.metadata.annotations.get(WANTED_IN, "")
+    wanted = (spec.hardware_affinity, spec.hardware_requirements, where)
+    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]
+
+
+def _in_line(obj: TinkerbellMachine) -> list[str]:
+    waits = WANTED_SINCE in obj.metadata.annotations and not obj.spec.hardware_name
+    return [asks_for(obj)] if waits and not finalizers.is_deleting(obj) else []
+
+
+IN_LINE: Index[TinkerbellMachine] = Index(TINKERBELL_MACHINE, "capt-in-line", _in_line)
+"""Machines that wait for Hardware, by what they ask for."""
+WAITING: Index[TinkerbellMachine] = Index(
+    TINKERBELL_MACHINE, "capt-waiting", lambda obj: ["waiting"] if _in_line(obj) else []
+)
+BY_OWNER: Index[Hardware] = Index(
+    HARDWARE,
+    "capt-owner",
+    lambda hardware: [f"{claim.namespace}/{claim.name}"] if (claim := claim_of(hardware)) is not None else [],
+)
+FREE: Index[Hardware] = Index(
+    HARDWARE, "capt-free", lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else ["free"]
+)
+BY_INFRA_CLUSTER: Index[Cluster] = Index(
+    CLUSTER,
+    "capt-infrastructure",
+    lambda cluster: (
+        [cluster.spec.infrastructure_ref.name]
+        if cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind
+        else []
+    ),
+)
+MACHINES_OF: Index[TinkerbellMachine] = Index(
+    TINKERBELL_MACHINE,
+    "capt-cluster-name",
+    lambda obj: [obj.metadata.labels[LABEL_CLUSTER_NAME]] if LABEL_CLUSTER_NAME in obj.metadata.labels else [],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A TinkerbellMachine and everything around it."""
+
+    obj: TinkerbellMachine
+    machine: Machine | None = None
+    machine_name: str = ""
+    """Name in the owner reference, also of a Machine that is gone."""
+    cluster: Cluster | None = None
+    infrastructure: TinkerbellCluster | None = None
+    secret: SecretMetadata | None = None
+    hardware: Hardware | None = None
+    """The server that it has."""
+    servers: tuple[Hardware, ...] = ()
+    """Free ones, as long as it has none."""
+    place: int = 0
+    """How many wait before it for the same."""
+    override: Template | None = None
+    """The Template that the Hardware's annotation or the cluster's reference names."""
+    template: Template | None = None
+    workflow: Workflow | None = None
+    wipe_template: Template | None = None
+    wipe_workflow: Workflow | None = None
+    power_off: Job | None = None
+
+    @property
+    def claimant(self) -> Claimant:
+        """The machine as the owner of a server."""
+        metadata = self.obj.metadata
+        return Claimant(TINKERBELL_MACHINE.kind, metadata.namespace, metadata.name, metadata.uid)
+
+
+def gather(cache: Cache, key: Key) -> Observed | None:
+    """Everything; None if there is no such machine."""
+    obj = cache.get(TINKERBELL_MACHINE, *key)
+    if obj is None:
+        return None
+    namespace = key[0]
+    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    machine = cache.get(MACHINE, namespace, owner.name) if owner is not None else None
+    name = machine.spec.cluster_name if machine is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
+    cluster = cache.get(CLUSTER, namespace, name) if name else None
+    infrastructure = None
+    if cluster is not None and cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind:
+        infrastructure = cache.get(TINKERBELL_CLUSTER, namespace, cluster.spec.infrastructure_ref.name)
+    secret_name = machine.spec.bootstrap.data_secret_name if machine is not None else None
+    hardware = its_hardware(cache, obj)
+    waits = hardware is None and not obj.spec.hardware_name
+    place = hardware.metadata.namespace if hardware is not None else obj.status.target_namespace or namespace
+    wipe = wipe_name(obj)
+    return Observed(
+        obj=obj,
+        machine=machine,
+        machine_name=owner.name if owner is not None else "",
+        cluster=cluster,
+        infrastructure=infrastructure,
+        secret=cache.get(SECRET_METADATA, namespace, secret_name) if secret_name else None,
+        hardware=hardware,
+        servers=tuple(cache.indexed(FREE, "free")) if waits else (),
+        place=_place(cache, obj) if waits else 0,
+        override=_override(cache, hardware, infrastructure),
+        template=cache.get(TEMPLATE, place, obj.metadata.name),
+        workflow=cache.get(WORKFLOW, place, obj.metadata.name),
+        wipe_template=cache.get(TEMPLATE, place, wipe),
+        wipe_workflow=cache.get(WORKFLOW, place, wipe),
+        power_off=cache.get(JOB, place, power_off_name(obj)),
+    )
+
+
+def wipe_name(obj: TinkerbellMachine) -> str:
+    """Name of the Template and Workflow that wipe its server."""
+    return f"{obj.metadata.name}-wipe"
+
+
+def power_off_name(obj: TinkerbellMachine) -> str:
+    """Name of the Job that switches its server off."""
+    return f"{obj.metadata.name}-poweroff"
+
+
+def its_hardware(cache: Cache, obj: TinkerbellMachine) -> Hardware | None:
+    """The server that the machine has: the one it names if that is still its, else one that says it is its.
+
+    The second finds what was taken when the process died before the machine could name it.
+    """
+    claimant = Claimant(TINKERBELL_MACHINE.kind, *obj.key, obj.metadata.uid)
+    named = hardware_key(obj.spec.provider_id)
+    if named is None and obj.spec.hardware_name:
+        named = (obj.status.target_namespace or obj.metadata.namespace, obj.spec.hardware_name)
+    if named is not None:
+        hardware = cache.get(HARDWARE, *named)
+        claim = claim_of(hardware) if hardware is not None else None
+        return hardware if claim is not None and claim.is_of_name(claimant) else None
+    owned = cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}")
+    return next((one for one in owned if (claim := claim_of(one)) is not None and claim.is_of(claimant)), None)
+
+
+def _place(cache: Cache, obj: TinkerbellMachine) -> int:
+    mine = _order(obj)
+    return sum(1 for other in cache.indexed(IN_LINE, asks_for(obj)) if _order(other) < mine)
+
+
+def _order(obj: TinkerbellMachine) -> tuple[str, Key]:
+    return obj.metadata.annotations.get(WANTED_SINCE, "~"), obj.key
+
+
+def _override(cache: Cache, hardware: Hardware | None, infrastructure: TinkerbellCluster | None) -> Template | None:
+    """The Template that is meant, if it is there."""
+    reference = override_key(hardware, infrastructure)
+    return cache.get(TEMPLATE, *reference) if reference is not None else None
+
+
+def override_key(hardware: Hardware | None, infrastructure: TinkerbellCluster | None) -> Key | None:
+    """Which Template the Hardware's annotation names, or else the cluster's reference."""
+    if hardware is None:
+        return None
+    name = hardware.metadata.annotations.get(ANNOTATION_TEMPLATE_OVERRIDE)
+    if name:
+        return hardware.metadata.namespace, name
+    if infrastructure is None or infrastructure.spec.template_override_ref is None:
+        return None
+    reference = infrastructure.spec.template_override_ref
+    return reference.namespace or hardware.metadata.namespace, reference.name
+
+
+def first_in_line(cache: Cache, hardware: Hardware) -> Iterable[Key]:
+    """Who is to look again because a server became free: the first of each line, not all who wait."""
+    firsts: dict[str, TinkerbellMachine] = {}
+    for obj in cache.indexed(WAITING, "waiting"):
+        asked = asks_for(obj)
+        if asked not in firsts or _order(obj) < _order(firsts[asked]):
+            firsts[asked] = obj
+    return [obj.key for obj in firsts.values()]
+
+
+def behind(cache: Cache, gone: TinkerbellMachine) -> Sequence[Key]:
+    """Who is first now that this machine has left the line without taking anything."""
+    line = sorted(cache.indexed(IN_LINE, asks_for(gone)), key=_order)
+    return [line[0].key] if line and line[0].key != gone.key else []

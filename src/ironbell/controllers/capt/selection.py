@@ -1,0 +1,154 @@
+"""Which server a machine gets: what rules one out, which is liked best, and whose turn it is. Pure.
+
+Order of liking: sum of the weights of matching preferred terms, then namespace and name. Machines that ask for the
+same wait in one line, and the n-th of them gets the n-th best server: so a hundred that begin at once do not all reach
+for the first. The line is a hint; what decides is the write on the Hardware.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go (weights are added, as its API says).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ironbell.api.capt.tinkerbellmachine import HardwareAffinity, HardwareRequirements, TinkerbellMachineSpec
+from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
+from ironbell.base.labels import LabelSelector, SelectorError
+from ironbell.contract.capabilities import capabilities
+from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.selectors import compiled
+from ironbell.controllers.capt.requirements import lacks
+from ironbell.kube.finalizers import is_deleting
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a machine asks for."""
+
+    required: tuple[LabelSelector, ...] = ()
+    preferred: tuple[tuple[int, LabelSelector], ...] = ()
+    requirements: HardwareRequirements | None = None
+    failure_domain_label: str = ""
+    failure_domain: str = ""
+    """The value that the label must have; empty if any may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be said of one server."""
+
+    hardware: Hardware
+    problems: tuple[str, ...] = ()
+    score: int = 0
+
+    @property
+    def fits(self) -> bool:
+        return not self.problems
+
+
+def wish(spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure_domain: str = "") -> Wish:
+    """The wish of a machine.
+
+    Raises:
+        SelectorError: a term's label selector is none.
+    """
+    affinity = spec.hardware_affinity or HardwareAffinity()
+    return Wish(
+        tuple(compiled(term.label_selector) for term in affinity.required),
+        tuple((term.weight, compiled(term.hardware_affinity_term.label_selector)) for term in affinity.preferred),
+        spec.hardware_requirements,
+        failure_domain_label,
+        failure_domain if failure_domain_label else "",
+    )
+
+
+def verdicts(wished: Wish, servers: Iterable[Hardware]) -> list[Verdict]:
+    """What is to be said of each server, the best first; those that do not fit come last, by name."""
+    found = [verdict(wished, hardware) for hardware in servers]
+    return sorted(found, key=lambda one: (not one.fits, -one.score, one.hardware.key))
+
+
+def verdict(wished: Wish, hardware: Hardware) -> Verdict:
+    """Everything that rules a server out, and how much it is liked."""
+    labels = hardware.metadata.labels
+    problems = [*_not_free(hardware), *unusable(hardware)]
+    if wished.required and not any(selector.matches(labels) for selector in wished.required):
+        problems.append("its labels match no required term of spec.hardwareAffinity")
+    if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:
+        has = labels.get(wished.failure_domain_label)
+        where = f"in failure domain {has!r}" if has else f"without label {wished.failure_domain_label}"
+        problems.append(f"it is {where}, not in {wished.failure_domain!r}")
+    problems += lacks(wished.requirements, capabilities(hardware))
+    score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
+    return Verdict(hardware, tuple(problems), score)
+
+
+def _not_free(hardware: Hardware) -> list[str]:
+    found = []
+    claim = claim_of(hardware)
+    if claim is not None:
+        found.append(f"it belongs to {claim}")
+    if is_deleting(hardware):
+        found.append("it is being deleted")
+    held = hardware.metadata.annotations.get(HELD)
+    if held is not None:
+        found.append(f"it is held ({HELD}: {held or 'no reason given'})")
+    return found
+
+
+def unusable(hardware: Hardware) -> list[str]:
+    """What makes it impossible to install this server at all, each naming its field."""
+    found = []
+    if hardware.status.state == HardwareState.ERROR:
+        found.append("its status.state is Error: see its annotations")
+    first = hardware.spec.interfaces[0] if hardware.spec.interfaces else None
+    if first is None:
+        found.append("spec.interfaces is empty")
+    elif first.dhcp is None or first.dhcp.ip is None or not first.dhcp.ip.address:
+        found.append("spec.interfaces[0].dhcp.ip.address is empty")
+    elif not _is_address(first.dhcp.ip.address):
+        found.append(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is no IP address")
+    if not hardware.spec.disks or not hardware.spec.disks[0].device:
+        found.append("spec.disks[0].device is empty")
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
+    if instance is None or not instance.id:
+        found.append("spec.metadata.instance.id is empty")
+    return found
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def pick(ranked: Sequence[Verdict], place: int) -> Hardware | None:
+    """The server for who stands at this place of the line (0 is the first); None if there are too few."""
+    fitting = [one.hardware for one in ranked if one.fits]
+    return fitting[place] if place < len(fitting) else None
+
+
+def shortage(ranked: Sequence[Verdict], place: int) -> str:
+    """Why there is no server, for a condition: counts, and the commonest reasons."""
+    if not ranked:
+        return "there is no Hardware"
+    fitting = sum(1 for one in ranked if one.fits)
+    if fitting:
+        return f"{fitting} of {len(ranked)} Hardware fit, and {place} machines that came earlier wait for the same"
+    reasons: dict[str, int] = {}
+    for one in ranked:
+        reasons[_kind_of(one.problems[0])] = reasons.get(_kind_of(one.problems[0]), 0) + 1
+    told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return f"none of {len(ranked)} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
+
+
+def _kind_of(problem: str) -> str:
+    """A reason without what differs from server to server."""
+    return "taken by others" if problem.startswith("it belongs to ") else problem
+
+
+__all__ = ["SelectorError", "Verdict", "Wish", "pick", "shortage", "unusable", "verdict", "verdicts", "wish"]

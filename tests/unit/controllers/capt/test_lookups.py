@@ -1,0 +1,59 @@
+"""Endpoints and images: upstream's vectors, and what it gets wrong."""
+
+import msgspec
+import pytest
+
+from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
+from ironbell.api.cluster.common import ApiEndpoint
+from ironbell.codec.gotemplate import TemplateError
+from ironbell.controllers.capt.endpoint import endpoint
+from ironbell.controllers.capt.imageurl import image_url
+
+A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)
+REGISTRY = "ghcr.io/tinkerbell/cluster-api-provider-tinkerbell"
+
+
+@pytest.mark.parametrize(
+    ("own", "cluster", "expected"),
+    [
+        (("", 0), A, A),
+        (A, ("", 0), A),
+        (A, B, A),
+        (("own", 0), B, B),
+        (("own", 0), ("", 0), ("own", 6443)),
+        (("own", 1234), ("cluster", 0), ("own", 1234)),
+        (("own", 0), ("cluster", 0), ("cluster", 6443)),
+        (("", 1234), ("cluster", 0), ("cluster", 1234)),
+        (("", 0), ("", 443), None),
+        (("", 0), ("", 0), None),
+    ],
+)
+def test_endpoints(own: tuple[str, int], cluster: tuple[str, int], expected: tuple[str, int] | None) -> None:
+    found = endpoint(ApiEndpoint(host=own[0], port=own[1]), ApiEndpoint(host=cluster[0], port=cluster[1]))
+    assert (None if found is None else (found.host, found.port)) == expected
+
+
+def url(version: str = "v1.35.2", machine: dict[str, str] | None = None, **cluster: str) -> str:
+    return image_url(
+        msgspec.convert(machine or {}, TinkerbellMachineSpec), msgspec.convert(cluster, TinkerbellClusterSpec), version
+    )
+
+
+def test_images() -> None:
+    assert url() == f"{REGISTRY}/ubuntu-2004:v1.35.2.gz"
+    assert url("1.19.4") == f"{REGISTRY}/ubuntu-2004:1.19.4.gz"
+    assert url("v1.35.2+build.1") == f"{REGISTRY}/ubuntu-2004:v1.35.2_build.1.gz"
+    assert url(imageLookupBaseRegistry="") == f"{REGISTRY}/ubuntu-2004:v1.35.2.gz", "empty is not set"
+    assert url(imageLookupOSDistro="Debian", imageLookupOSVersion="12.9") == f"{REGISTRY}/debian-129:v1.35.2.gz"
+    assert url(machine={"imageLookupOSVersion": "24.04"}, imageLookupOSVersion="22.04").endswith(
+        "ubuntu-2404:v1.35.2.gz"
+    )
+    published = "{{.BaseRegistry}}:{{.OSVersion}}-{{.KubernetesVersion}}-{{.Architecture}}.gz"
+    own = {"imageLookupFormat": published, "imageLookupOSVersion": "24.04"}
+    assert url(machine=own, imageLookupBaseRegistry="r/ubuntu") == "r/ubuntu:2404-v1.35.2-amd64.gz"
+
+
+def test_a_format_that_names_something_else_is_an_error() -> None:
+    with pytest.raises(TemplateError):
+        url(imageLookupFormat="{{.Nonsense}}")

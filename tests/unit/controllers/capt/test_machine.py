@@ -1,0 +1,401 @@
+"""A machine's whole life: line, claim, installation, retries, node, wipe; and being killed at any point of it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.bmc.job import JOB
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster import CLUSTER, MACHINE
+from ironbell.api.core.secret import SECRET
+from ironbell.api.meta import to_builtin
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import rfc3339
+from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, claim_of
+from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
+from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP, WIPE, WIPED
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import MergePatch
+from ironbell.kube.testing import World, crash_check
+from support.captworld import server
+
+MACHINES = TinkerbellMachineReconciler("http://192.0.2.1:7080")
+BMC = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}
+USER_DATA = "#cloud-config\n# provider-id: PROVIDER_ID\n"
+
+
+def give(world: World, arguments: GiveUserData) -> list[Any]:
+    body = {"metadata": {"annotations": {USER_DATA_OF: arguments.marked_as}}, "spec": {"userData": USER_DATA}}
+    return [MergePatch(HARDWARE, *arguments.hardware, body, resource_version=arguments.resource_version)]
+
+
+class Engine:
+    """Plays the workflow and BMC controllers: what is made comes to an end, as often as it is told."""
+
+    def __init__(self, *ends: str, reports: bool = True, wipe: str = "SUCCESS", power: str = "Completed") -> None:
+        self.ends, self.reports, self.wipe, self.power = ends or ("SUCCESS",), reports, wipe, power
+
+    def __call__(self, world: World) -> None:
+        for workflow in world.list(WORKFLOW):
+            if workflow.status.state or workflow.metadata.deletion_timestamp:
+                continue
+            is_wipe = workflow.metadata.name.endswith("-wipe")
+            machine = world.get(
+                TINKERBELL_MACHINE, "default", workflow.metadata.labels["capt.tinkerbell.org/machine-name"]
+            )
+            attempt = int(machine.metadata.annotations["ironbell.dev/install-attempt"]) if machine else 1
+            end = self.wipe if is_wipe else self.ends[min(attempt, len(self.ends)) - 1]
+            if not end:
+                continue
+            action = {"id": "1", "name": "act", "state": end, "message": "done", "executionStop": rfc3339(world.now())}
+            world.set_status(
+                WORKFLOW,
+                workflow,
+                {"state": end, "tasks": [{"name": "t", "id": "1", "agentID": "a", "actions": [action]}]},
+            )
+            if end == "SUCCESS" and self.reports and not is_wipe:
+                hardware = world.require(HARDWARE, "default", workflow.spec.hardware_ref)
+                up = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: rfc3339(world.now())}}}
+                world.change(HARDWARE, hardware, up)
+        for job in world.list(JOB):
+            if not job.status.conditions:
+                world.set_status(JOB, job, {"conditions": [{"type": self.power, "status": "True", "message": "x"}]})
+
+
+def scene(engine: Any = None, *, servers: int = 1, bmc: bool = True, cluster: dict[str, Any] | None = None) -> World:
+    world = World(performers={GIVE_USER_DATA: give}, environment=engine)
+    world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
+    infrastructure = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
+    place = {"namespace": "default", "name": "prod"}
+    world.add(CLUSTER, {"metadata": place, "spec": {"infrastructureRef": infrastructure, **(cluster or {})}})
+    world.add(TINKERBELL_CLUSTER, {"metadata": place, "spec": {}, "status": {"ready": True}})
+    for number in range(servers):
+        world.add(HARDWARE, server(f"s{number}", spec=BMC if bmc else {}))
+    return world
+
+
+def add_machine(world: World, name: str = "m", **changes: Any) -> TinkerbellMachine:
+    value = b64encode(USER_DATA.encode()).decode()
+    world.add(SECRET, {"metadata": {"namespace": "default", "name": f"{name}-data"}, "data": {"value": value}})
+    infrastructure = {"apiGroup": TINKERBELL_MACHINE.group, "kind": "TinkerbellMachine", "name": name}
+    spec = {
+        "clusterName": "prod",
+        "version": "v1.35.2",
+        "bootstrap": {"dataSecretName": f"{name}-data"},
+        "infrastructureRef": infrastructure,
+    }
+    owner = world.add(MACHINE, {"metadata": {"namespace": "default", "name": name}, "spec": spec})
+    reference = {"apiVersion": MACHINE.api_version, "kind": "Machine", "name": name, "uid": owner.metadata.uid}
+    metadata = {
+        "namespace": "default",
+        "name": name,
+        "ownerReferences": [{**reference, "controller": True}],
+        "labels": {"cluster.x-k8s.io/cluster-name": "prod"},
+        **changes.pop("metadata", {}),
+    }
+    return world.add(
+        TINKERBELL_MACHINE, {"metadata": metadata, "spec": {"bootOptions": {"bootMode": "netboot"}, **changes}}
+    )
+
+
+def get(world: World, name: str = "m") -> TinkerbellMachine:
+    return world.require(TINKERBELL_MACHINE, "default", name)
+
+
+def hardware(world: World, name: str = "s0") -> Hardware:
+    return world.require(HARDWARE, "default", name)
+
+
+def said(obj: TinkerbellMachine, type_: str = "Ready") -> tuple[str, str, str]:
+    found = find_condition(obj.status.conditions, type_)
+    assert found is not None, f"no condition {type_}"
+    return found.status, found.reason, found.message
+
+
+def delete(world: World, name: str = "m") -> None:
+    world.remove(TINKERBELL_MACHINE, get(world, name))
+
+
+def test_a_machine_gets_a_server_and_is_installed() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    obj = get(world)
+    assert (obj.spec.hardware_name, obj.spec.provider_id) == ("s0", "tinkerbell://default/s0")
+    assert obj.status.ready
+    assert obj.status.initialization.provisioned
+    assert obj.status.target_namespace == "default"
+    assert obj.status.addresses[0].type == "InternalIP"
+    assert said(obj)[0] == "True"
+    has = hardware(world)
+    claim = claim_of(has)
+    assert claim is not None
+    assert (claim.name, claim.uid) == ("m", obj.metadata.uid)
+    assert has.metadata.annotations["v1alpha1.tinkerbell.org/provisioned"] == "true"
+    assert has.spec.user_data == USER_DATA
+    workflow = world.require(WORKFLOW, "default", "m")
+    assert workflow.spec.hardware_ref == "s0"
+    assert workflow.spec.hardware_map == {"device_1": "instance-s0"}
+    assert to_builtin(workflow.spec.boot_options) == {"toggleAllowNetboot": True, "bootMode": "netboot"}
+    assert workflow.metadata.owner_references[0].name == "m"
+    assert "oci2disk" in world.require(TEMPLATE, "default", "m").spec.data
+
+
+def test_it_may_be_killed_anywhere_while_it_is_installed() -> None:
+    world = scene(Engine(), servers=2)
+    add_machine(world)
+    crash_check(MACHINES, world, horizon_s=10)
+
+
+def test_it_may_be_killed_anywhere_while_attempts_fail() -> None:
+    world = scene(Engine("FAILED", "TIMEOUT", "SUCCESS"))
+    add_machine(world)
+    crash_check(MACHINES, world, horizon_s=10)
+
+
+def test_it_may_be_killed_anywhere_while_it_is_given_back() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    crash_check(MACHINES, world, horizon_s=10)
+
+
+@pytest.mark.parametrize("bmc", [True, False])
+def test_a_server_is_wiped_switched_off_and_given_back(bmc: bool) -> None:
+    world = scene(Engine(), bmc=bmc)
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    has = hardware(world)
+    assert claim_of(has) is None
+    assert has.spec.user_data is None
+    assert has.metadata.finalizers == []
+    assert HELD not in has.metadata.annotations
+    certificate = msgspec.json.decode(has.metadata.annotations[WIPED])
+    assert certificate["wiped"] is True
+    assert certificate["method"] == "quick"
+    assert certificate["disks"] == ["/dev/sda"]
+    assert not world.list(WORKFLOW)
+    assert not world.list(TEMPLATE)
+    assert not world.list(JOB)
+
+
+def test_the_wipe_names_the_disks_of_the_server_and_boots_as_the_installation_did() -> None:
+    world = scene(Engine(wipe=""))
+    add_machine(world)
+    world.settle(MACHINES)
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {WIPE: "zero"}}})
+    delete(world)
+    world.settle(MACHINES)
+    text = world.require(TEMPLATE, "default", "m-wipe").spec.data
+    assert "WIPE_METHOD: zero" in text
+    assert "DEST_DISK: /dev/sda" in text
+    workflow = world.require(WORKFLOW, "default", "m-wipe")
+    assert to_builtin(workflow.spec.boot_options) == {"toggleAllowNetboot": True, "bootMode": "netboot"}
+    assert said(get(world))[1] == "Wiping"
+    assert hardware(world).spec.user_data is None, "secrets go first"
+
+
+@pytest.mark.parametrize("wipe", ["FAILED", "TIMEOUT", ""])
+def test_a_wipe_that_fails_or_does_not_end_holds_the_server_and_not_the_machine(wipe: str) -> None:
+    world = scene(Engine(wipe=wipe))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES, horizon_s=8000)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    has = hardware(world)
+    assert claim_of(has) is None
+    assert "not wiped after default/m" in has.metadata.annotations[HELD]
+    add_machine(world, "next")
+    world.settle(MACHINES)
+    assert "it is held" in said(get(world, "next"))[2]
+
+
+def test_an_annotation_leaves_the_wipe_out() -> None:
+    world = scene(Engine(wipe=""))
+    add_machine(world, metadata={"annotations": {WIPE: "none"}})
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    assert not msgspec.json.decode(hardware(world).metadata.annotations[WIPED])["wiped"]
+
+
+def test_an_annotation_that_is_no_method_is_named() -> None:
+    world = scene(Engine())
+    add_machine(world, metadata={"annotations": {WIPE: "all"}})
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "InvalidWipePolicy"
+    world.change(TINKERBELL_MACHINE, get(world), {"metadata": {"annotations": {WIPE: "quick"}}})
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+
+
+def test_a_server_that_cannot_be_switched_off_is_held() -> None:
+    world = scene(Engine(power="Failed"))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    assert "could not be switched off" in hardware(world).metadata.annotations[HELD]
+
+
+def test_a_held_server_is_neither_wiped_nor_switched_off() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {HELD: "evidence"}}})
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "HardwareHeld"
+    assert not [one for one in world.list(WORKFLOW) if one.metadata.name.endswith("-wipe")]
+    assert not world.list(JOB)
+
+
+def test_a_server_of_somebody_else_is_never_touched() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
+    world.change(HARDWARE, hardware(world), {"metadata": {"labels": labels}})
+    before = hardware(world)
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    assert hardware(world) == before
+    assert not world.list(JOB)
+
+
+def test_a_machine_of_the_same_name_does_not_inherit_a_claim() -> None:
+    world = scene(Engine())
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
+    left = {"ironbell.dev/claimed-by": "TinkerbellMachine default/m uid-of-an-earlier-one"}
+    world.change(HARDWARE, hardware(world), {"metadata": {"labels": labels, "annotations": left}})
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "WaitingForHardware"
+
+
+def test_attempts_are_counted_and_told() -> None:
+    world = scene(Engine("FAILED"))
+    add_machine(world)
+    world.settle(MACHINES)
+    obj = get(world)
+    status, reason, message = said(obj)
+    assert (status, reason) == ("False", "InstallationFailed")
+    assert "3 of 3" in message
+    assert "action 'act' FAILED: done" in message
+    assert obj.status.instance_state == "Failed"
+    assert not obj.status.ready
+    assert [event.reason for event in world.emitted].count("InstallationRetried") == 2
+
+
+def test_a_system_that_never_reports_counts_as_up_after_a_while() -> None:
+    world = scene(Engine(reports=False))
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Booting"
+    world.settle(MACHINES, horizon_s=1000)
+    assert get(world).status.ready
+    assert any("has not reported" in event.message for event in world.emitted)
+
+
+def test_user_data_is_withdrawn_when_the_node_is_ready_and_not_given_again() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    machine = world.require(MACHINE, "default", "m")
+    ready = {
+        "type": "NodeReady",
+        "status": "True",
+        "reason": "NodeReady",
+        "message": "",
+        "lastTransitionTime": rfc3339(world.now()),
+    }
+    world.set_status(MACHINE, machine, {"nodeRef": {"name": "n"}, "conditions": [ready]})
+    world.settle(MACHINES)
+    assert hardware(world).spec.user_data is None
+    secret = world.require(SECRET, "default", "m-data")
+    world.change(SECRET, secret, {"data": {"value": "YQ=="}})
+    world.settle(MACHINES)
+    assert hardware(world).spec.user_data is None
+
+
+def test_a_hundred_machines_share_a_hundred_servers() -> None:
+    world = scene(None, servers=30)
+    for number in range(30):
+        add_machine(world, f"m{number:02}")
+    world.settle(MACHINES)
+    owners = [claim.name for one in world.list(HARDWARE) if (claim := claim_of(one)) is not None]
+    assert sorted(owners) == [f"m{number:02}" for number in range(30)]
+    assert len({get(world, name).spec.provider_id for name in owners}) == 30
+
+
+def test_a_shortage_is_told_and_a_server_that_comes_is_taken() -> None:
+    world = scene(Engine(), servers=0)
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world)) == ("False", "WaitingForHardware", "no hardware available: there is no Hardware")
+    world.add(HARDWARE, server("late"))
+    world.settle(MACHINES)
+    assert get(world).spec.hardware_name == "late"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"bootstrap": {}}, "WaitingForBootstrapData"),
+        ({"bootstrap": {"dataSecretName": "other"}}, "WaitingForBootstrapData"),
+        ({"version": None}, "WaitingForVersion"),
+        ({"clusterName": "none"}, "WaitingForCluster"),
+    ],
+)
+def test_what_it_waits_for_is_told_and_does_not_keep_it_from_going(change: dict[str, Any], reason: str) -> None:
+    world = scene(Engine())
+    add_machine(world)
+    lacking = {"bootstrap": {"dataSecretName": None, **change["bootstrap"]}} if "bootstrap" in change else change
+    world.change(MACHINE, world.require(MACHINE, "default", "m"), {"spec": lacking})
+    world.settle(MACHINES)
+    assert said(get(world))[1] == reason
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+
+
+def test_a_pause_stops_everything_also_a_deletion() -> None:
+    world = scene(Engine(), cluster={"paused": True})
+    add_machine(world, metadata={"finalizers": ["infrastructure.cluster.x-k8s.io/tinkerbellmachine"]})
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world), "Paused")[0] == "True"
+    assert claim_of(hardware(world)) is None
+
+
+def test_override_by_a_template_of_the_hardware() -> None:
+    world = scene(Engine())
+    named = {"hardware.tinkerbell.org/capt-template-override": "own"}
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": named}})
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1:] == (
+        "TemplateNotFound",
+        "Template default/own, that the annotation of the Hardware names, does not exist",
+    )
+    world.add(TEMPLATE, {"metadata": {"namespace": "default", "name": "own"}, "spec": {"data": "mine"}})
+    world.settle(MACHINES)
+    assert world.require(TEMPLATE, "default", "m").spec.data == "mine"
+    assert get(world).status.ready

@@ -1,0 +1,175 @@
+"""Which server a machine gets."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.base.labels import SelectorError
+from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
+from ironbell.controllers.capt.selection import pick, shortage, verdict, verdicts, wish
+from support.captworld import server, wanted
+
+OWNER = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
+
+
+def chosen(spec: dict[str, Any], *servers: Any, place: int = 0, **more: str) -> str | None:
+    found = pick(verdicts(wish(wanted(**spec), **more), servers), place)
+    return found.metadata.name if found else None
+
+
+def term(**labels: str) -> dict[str, Any]:
+    return {"labelSelector": {"matchLabels": labels}}
+
+
+def liked(weight: int, **labels: str) -> dict[str, Any]:
+    return {"weight": weight, "hardwareAffinityTerm": term(**labels)}
+
+
+def test_any_free_server_in_order_of_namespace_and_name() -> None:
+    servers = [server("b"), server("a", namespace="z"), server("a"), server("c", namespace="a", labels=OWNER)]
+    assert chosen({}, *servers) == "a"
+    assert chosen({}, *servers, place=1) == "b"
+    assert chosen({}, *servers, place=2) == "a"
+    assert chosen({}, *servers, place=3) is None
+
+
+def test_required_terms_are_alternatives() -> None:
+    spec = {"hardwareAffinity": {"required": [term(rack="none"), term(rack="baz")]}}
+    assert chosen(spec, server("a", labels={"rack": "bar"}), server("b", labels={"rack": "baz"})) == "b"
+
+
+def test_weights_are_added() -> None:
+    spec = {"hardwareAffinity": {"preferred": [liked(50, fast="yes"), liked(40, near="yes"), liked(80, big="yes")]}}
+    assert chosen(spec, server("a", labels={"big": "yes"}), server("b", labels={"fast": "yes", "near": "yes"})) == "b"
+
+
+def test_upstreams_example_of_weights() -> None:
+    spec = {"hardwareAffinity": {"preferred": [liked(12, k="foo"), liked(10, k="bar"), liked(11, k="baz")]}}
+    assert chosen(spec, *(server(name, labels={"k": name}) for name in ("bar", "baz", "foo"))) == "foo"
+
+
+def test_a_selector_that_is_none_is_an_error() -> None:
+    spec = {"required": [{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]}
+    with pytest.raises(SelectorError, match="Near"):
+        wish(wanted(hardwareAffinity=spec))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"labels": OWNER}, "it belongs to TinkerbellMachine default/other"),
+        ({"deleting": True, "finalizers": ["x"]}, "it is being deleted"),
+        ({"annotations": {HELD: "broken fan"}}, "broken fan"),
+        ({"spec": {"interfaces": []}}, "spec.interfaces is empty"),
+        ({"spec": {"interfaces": [{"dhcp": {"mac": "02:00:00:00:00:01"}}]}}, "spec.interfaces[0].dhcp.ip.address"),
+        ({"spec": {"interfaces": [{"dhcp": {"ip": {"address": "x"}}}]}}, "'x' is no IP address"),
+        ({"spec": {"disks": []}}, "spec.disks[0].device is empty"),
+        ({"spec": {"metadata": None}}, "spec.metadata.instance.id is empty"),
+        ({"status": {"state": "Error"}}, "status.state is Error"),
+    ],
+)
+def test_what_rules_a_server_out_is_said(changes: dict[str, Any], says: str) -> None:
+    found = verdict(wish(wanted()), server("a", **changes))
+    assert not found.fits
+    assert any(says in problem for problem in found.problems)
+
+
+def test_failure_domains() -> None:
+    servers = [server("a", labels={"rack": "r1"}), server("b", labels={"rack": "r2"}), server("c")]
+    assert chosen({}, *servers, failure_domain_label="rack", failure_domain="r2") == "b"
+    assert chosen({}, *servers, failure_domain_label="rack") == "a"
+    told = verdict(wish(wanted(), failure_domain_label="rack", failure_domain="r2"), servers[2]).problems
+    assert told == ("it is without label rack, not in 'r2'",)
+
+
+INVENTORY = {
+    "cpu": {"totalCores": 16},
+    "memory": {"total": "64GB"},
+    "product": {"name": "NUC10i7FNH", "vendor": "Intel(R) Client Systems", "serialNumber": "S1"},
+    "blockDevices": [{"name": "nvme0n1", "size": "477GB"}, {"name": "sda", "size": "1TB"}],
+    "networkInterfaces": [{"name": "eth0", "mac": "02:00:00:00:00:01", "speed": "10000Mb/s"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("requirements", "says"),
+    [
+        ({"cpuCores": 16, "memory": "64Gi", "nicSpeed": "10G", "model": "nuc*", "vendor": "intel*"}, ""),
+        ({"architecture": "amd64", "disks": {"count": 2, "size": "400G"}}, ""),
+        ({"cpuCores": 17}, "cpuCores is 16, less than 17"),
+        ({"memory": "65Gi"}, "less than 65Gi"),
+        ({"nicSpeed": "25G"}, "less than 25G"),
+        ({"model": "nuc"}, "model is 'NUC10i7FNH', not 'nuc'"),
+        ({"vendor": "[i]ntel*"}, "not '[i]ntel*'"),
+        ({"architecture": "arm64"}, "architecture is 'amd64', not 'arm64'"),
+        ({"disks": {"count": 2, "size": "500Gi"}}, "disks: 1 of at least 500Gi are there, 2 are needed"),
+    ],
+)
+def test_requirements_by_inventory(requirements: dict[str, Any], says: str) -> None:
+    report = {ANNOTATION_AGENT_ATTRIBUTES: msgspec.json.encode(INVENTORY).decode()}
+    problems = verdict(wish(wanted(hardwareRequirements=requirements)), server("a", annotations=report)).problems
+    assert (says in "; ".join(problems)) if says else not problems
+
+
+def test_what_is_not_known_satisfies_nothing() -> None:
+    for requirements in ({"cpuCores": 1}, {"memory": 1}, {"vendor": "*"}, {"disks": {}}, {"nicSpeed": "1k"}):
+        problems = verdict(wish(wanted(hardwareRequirements=requirements)), server("a")).problems
+        assert any("not known" in problem for problem in problems), requirements
+
+
+def test_the_bmcs_inventory_fills_what_the_agent_did_not_say() -> None:
+    bmc = {"cpu": {"totalCores": 8}, "memory": {"totalBytes": 2**35}, "product": {"vendor": "Dell Inc."}}
+    report = {ANNOTATION_AGENT_ATTRIBUTES: '{"cpu":{"totalCores":16}}'}
+    has = server("a", annotations=report, status={"attributes": {"outOfBand": bmc}})
+    assert not verdict(
+        wish(wanted(hardwareRequirements={"cpuCores": 16, "memory": "32Gi", "vendor": "dell*"})), has
+    ).problems
+    assert verdict(wish(wanted(hardwareRequirements={"memory": "33Gi"})), has).problems
+
+
+@given(st.text())
+def test_any_report_is_read(text: str) -> None:
+    verdict(
+        wish(wanted(hardwareRequirements={"cpuCores": 1})), server("a", annotations={ANNOTATION_AGENT_ATTRIBUTES: text})
+    )
+
+
+def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
+    servers = [server(f"t{number}", labels=OWNER) for number in range(3)] + [server("h", annotations={HELD: "x"})]
+    told = shortage(verdicts(wish(wanted()), servers), 0)
+    assert told.startswith("none of 4 Hardware fits: 3: taken by others; 1: it is held")
+    assert shortage([], 0) == "there is no Hardware"
+    assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fit, and 1 machines")
+
+
+def test_the_claim_is_one_locked_write_and_takes_off_what_a_former_owner_left() -> None:
+    hardware = server("a", annotations={"v1alpha1.tinkerbell.org/provisioned": "true"}, finalizers=["keep"])
+    write = take(hardware, Claimant("TinkerbellMachine", "default", "m", "uid-m"), since="2026-01-01T00:00:00Z")
+    assert write.resource_version == "1"
+    metadata = write.body["metadata"]
+    assert metadata["annotations"]["v1alpha1.tinkerbell.org/provisioned"] is None
+    assert metadata["finalizers"] == ["keep", "infrastructure.cluster.x-k8s.io/tinkerbellmachine"]
+    taken = server("a", labels=metadata["labels"], annotations={k: v for k, v in metadata["annotations"].items() if v})
+    claim = claim_of(taken)
+    assert claim is not None
+    assert claim.is_of(Claimant("TinkerbellMachine", "default", "m", "uid-m"))
+    assert not claim.is_of(Claimant("TinkerbellMachine", "default", "m", "uid-of-a-later-one"))
+    assert claim.is_of_name(Claimant("TinkerbellMachine", "default", "m", "uid-of-a-later-one"))
+    assert not claim.is_of(Claimant("BareMetalHost", "default", "m", "uid-m"))
+
+
+def test_a_claim_of_upstreams_controllers_has_no_uid() -> None:
+    claim = claim_of(server("a", labels=OWNER))
+    assert claim is not None
+    assert claim.is_of(Claimant("TinkerbellMachine", "default", "other", "any"))
+
+
+def test_release_takes_the_owners_data_along() -> None:
+    write = release(server("a", labels=OWNER, finalizers=["infrastructure.cluster.x-k8s.io/tinkerbellmachine"]))
+    assert write.body["spec"] == {"userData": None}
+    assert write.body["metadata"]["finalizers"] is None
+    assert write.resource_version == "1"
