@@ -1,0 +1,79 @@
+"""The controllers of the Tinkerbell provider, ready to be added to a manager, and what each must be allowed to write.
+
+Reading is the manager's identity's business, of Secrets that one is there. What is in a bootstrap Secret is read by
+one more identity, at the moment it is given to the metadata service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ironbell.api.client import Api
+from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
+from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.performers import performers
+from ironbell.kube.controller import Controller
+
+_CORE, _CLUSTER, _TINKERBELL, _BMC = [""], ["cluster.x-k8s.io"], ["tinkerbell.org"], ["bmc.tinkerbell.org"]
+_INFRASTRUCTURE: Final = ["infrastructure.cluster.x-k8s.io"]
+CLUSTER_NAME: Final = "capt-cluster"
+MACHINE_NAME: Final = "capt-machine"
+
+WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
+    CLUSTER_NAME: [
+        {
+            "apiGroups": _INFRASTRUCTURE,
+            "resources": ["tinkerbellclusters", "tinkerbellclusters/status"],
+            "verbs": ["patch"],
+        },
+        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
+    ],
+    MACHINE_NAME: [
+        {
+            "apiGroups": _INFRASTRUCTURE,
+            "resources": ["tinkerbellmachines", "tinkerbellmachines/status"],
+            "verbs": ["patch"],
+        },
+        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachines/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
+        {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
+        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
+    ],
+}
+"""PolicyRules by the controller's name. `finalizers` is for owner references that block deletion."""
+
+_READ: Final = ["get", "list", "watch"]
+READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {
+        "apiGroups": _INFRASTRUCTURE,
+        "resources": ["tinkerbellclusters", "tinkerbellmachines"],
+        "verbs": _READ,
+    },
+    {"apiGroups": _CLUSTER, "resources": ["clusters", "machines"], "verbs": _READ},
+    {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
+    {"apiGroups": _BMC, "resources": ["jobs"], "verbs": _READ},
+    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
+]
+"""PolicyRules for what all of them watch: of Secrets, that one is there."""
+
+BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},
+]
+"""PolicyRules of the identity that bootstrap data is read under."""
+
+
+def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | None]) -> list[Controller]:
+    """The controllers.
+
+    Args:
+        bootstrap_data: the API under an identity that may read Secrets.
+        site: where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known,
+            then only templates of one's own can be used.
+        api_of: the API under the identity of a controller, by its name; None for the manager's.
+    """
+    machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME)
+    return [
+        Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
+        Controller(machine, performers=performers(bootstrap_data), api=api_of(MACHINE_NAME)),
+    ]
