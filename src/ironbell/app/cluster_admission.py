@@ -71,10 +71,11 @@ def admissions() -> Mapping[str, Rules]:
     """The rules, by the name of the kind's definition."""
     from ironbell.app.value_schemas import VariableSchemas
     from ironbell.controllers.capi.admission import kinds as capi
+    from ironbell.controllers.capt import admission as capt
     from ironbell.controllers.kubeadm.admission import kinds as kubeadm
 
     informed = {one.kind: one for one in capi.informed(VariableSchemas())}
-    every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS)
+    every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS, *capt.ADMISSIONS)
     return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in every}
 
 

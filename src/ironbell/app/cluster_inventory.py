@@ -25,6 +25,7 @@ _PROVIDERS: Final = {
     "cluster-api": ("cluster-api", "cluster-api", "CoreProvider"),
     "kubeadm-bootstrap": ("bootstrap-kubeadm", "kubeadm", "BootstrapProvider"),
     "kubeadm-control-plane": ("control-plane-kubeadm", "kubeadm", "ControlPlaneProvider"),
+    "capt": ("infrastructure-tinkerbell", "tinkerbell", "InfrastructureProvider"),
 }
 """By component: name of the entry, of the provider, and its type."""
 _OPTIONS: Final = WriteOptions(field_manager="ironbell", force=True)

@@ -22,6 +22,16 @@ from ironbell.app.cluster_inventory import list_providers
 from ironbell.app.cluster_lookups import Lookups
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_CAPT = frozenset(
+    f"{plural}.infrastructure.cluster.x-k8s.io"
+    for plural in (
+        "tinkerbellclusters",
+        "tinkerbellclustertemplates",
+        "tinkerbellmachines",
+        "tinkerbellmachinetemplates",
+    )
+)
+"""Definitions of CAPT's kinds that are completed and checked; its group is that of other providers as well."""
 _GROUPS: Mapping[str, frozenset[str]] = {
     "cluster-api": frozenset(
         {"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
@@ -63,12 +73,13 @@ class ClusterKinds:
     def join(self, server: ApiServer) -> None:
         """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
+        checked = self._names | (_CAPT if "capt" not in self._without else frozenset())
         lookups = Lookups(server.client(SYSTEM))
-        ClusterAdmission(self._convert, self._names, lambda: lookups).register(server.admission)
+        ClusterAdmission(self._convert, checked, lambda: lookups).register(server.admission)
 
     async def define(self, server: ApiServer) -> None:
         """Define the kinds, and list who looks after them in the inventory of providers."""
-        await server.define(await asyncio.to_thread(_documents, self._others))
+        await server.define(await asyncio.to_thread(_documents, self._others, self._without))
         await list_providers(server.client(SYSTEM), self._without)
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
@@ -95,9 +106,10 @@ class ClusterKinds:
         return known[1]
 
 
-def _documents(others: Collection[str]) -> list[dict[str, Any]]:
+def _documents(others: Collection[str], without: Collection[str]) -> list[dict[str, Any]]:
     from ironbell.api import addons, bootstrap, capt, cluster, clusterctl, clusteripam, clusterruntime, controlplane
     from ironbell.api.crd.document import crd_document
 
-    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt)
-    return [crd_document(kind) for package in packages for kind in package.KINDS if kind.group not in others]
+    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
+    kinds = [kind for package in packages for kind in package.KINDS if kind.group not in others]
+    return [crd_document(kind) for kind in (*kinds, *(() if "capt" in without else capt.KINDS))]

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.controllers.capi import controllers as capi
+from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.tink import controllers as tink
@@ -100,12 +101,20 @@ KUBEADM_CONTROL_PLANE = Component(
     [*kubeadm.CONTROL_PLANE_READS, *_written(kubeadm.CONTROL_PLANE_WRITES), *_EVENTS],
     ("cacpk", "kcp", "capi-kubeadm-control-plane"),
 )
+CAPT = Component(
+    "capt",
+    "TinkerbellClusters and TinkerbellMachines: servers for Machines, installed, and given back wiped.",
+    Role.CONTROLLERS,
+    [*capt.READS, *_written(capt.WRITES), *_EVENTS],
+    ("cluster-api-tinkerbell", "infrastructure-tinkerbell"),
+)
 COMPONENTS = (
     TINK_CONTROLLER,
     RUFIO,
     CLUSTER_API,
     KUBEADM_BOOTSTRAP,
     KUBEADM_CONTROL_PLANE,
+    CAPT,
     Component(
         SMEE,
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",

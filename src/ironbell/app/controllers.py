@@ -13,13 +13,21 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
-from ironbell.app.components import CLUSTER_API, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE, RUFIO, TINK_CONTROLLER
+from ironbell.app.components import (
+    CAPT,
+    CLUSTER_API,
+    KUBEADM_BOOTSTRAP,
+    KUBEADM_CONTROL_PLANE,
+    RUFIO,
+    TINK_CONTROLLER,
+)
 from ironbell.app.provider_roles import give_provider_roles
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
+from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
@@ -34,6 +42,7 @@ from ironbell.workload.kubeconfigs import http_link
 
 BMC_ACCESS = "rufio-access"
 WORKLOAD_ACCESS = "workload-access"
+BOOTSTRAP_DATA = "capt-bootstrap-data"
 
 PolicyRules = Sequence[Mapping[str, Sequence[str]]]
 
@@ -44,6 +53,7 @@ _WRITES: Mapping[str, Mapping[str, PolicyRules]] = {
     CLUSTER_API.name: capi.WRITES,
     KUBEADM_BOOTSTRAP.name: kubeadm.BOOTSTRAP_WRITES,
     KUBEADM_CONTROL_PLANE.name: kubeadm.CONTROL_PLANE_WRITES,
+    CAPT.name: capt.WRITES,
 }
 
 
@@ -55,6 +65,7 @@ def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]
         **dict(chain.from_iterable(rules.items() for rules in written)),
         BMC_ACCESS: rufio.ACCESS_READS,
         WORKLOAD_ACCESS: [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+        BOOTSTRAP_DATA: capt.BOOTSTRAP_DATA_READS,
     }
 
 
@@ -88,13 +99,15 @@ async def run_controllers(
     randomness: Randomness,
     ready: Callable[[], None],
     without: Collection[str] = (),
+    metadata_url: str = "",
 ) -> None:
     """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
-    of them work."""
+    of them work. `metadata_url` is where machines reach the metadata service; empty if that is not known."""
     grant_controllers(authorizer, without)
     await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-    async with _controllers(manager, server, clock, randomness, without), asyncio.TaskGroup() as group:
+    made = _controllers(manager, server, clock, randomness, without, metadata_url)
+    async with made, asyncio.TaskGroup() as group:
         announce = group.create_task(_announce(manager, ready), name="announce")
         try:
             await manager.run()
@@ -103,7 +116,8 @@ async def run_controllers(
 
 
 RunControllers: TypeAlias = Callable[
-    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str]], Coroutine[Any, Any, None]
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str],
+    Coroutine[Any, Any, None],
 ]
 
 
@@ -114,7 +128,12 @@ async def _announce(manager: Manager, ready: Callable[[], None]) -> None:
 
 @asynccontextmanager
 async def _controllers(
-    manager: Manager, server: ApiServer, clock: Clock, randomness: Randomness, without: Collection[str]
+    manager: Manager,
+    server: ApiServer,
+    clock: Clock,
+    randomness: Randomness,
+    without: Collection[str],
+    metadata_url: str,
 ) -> AsyncIterator[None]:
     """Add the controllers to the manager; what they hold open is closed when the block is left."""
     engine = await asyncio.to_thread(TemplateEngine)
@@ -135,6 +154,7 @@ async def _controllers(
         KUBEADM_CONTROL_PLANE.name: lambda: kubeadm.control_plane_controllers(
             workloads, etcd.connect, reader, clock, api_of
         ),
+        CAPT.name: lambda: capt.controllers(api_of(BOOTSTRAP_DATA), metadata_url, api_of),
     }
     for name, make in made.items():
         for controller in make() if name not in without else ():

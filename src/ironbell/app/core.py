@@ -95,7 +95,15 @@ async def serve_core(configuration: CoreConfig) -> None:
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
             try:
-                await run_controllers(server, authorizer, steady, randomness, _announce, configuration.without)
+                await run_controllers(
+                    server,
+                    authorizer,
+                    steady,
+                    randomness,
+                    _announce,
+                    configuration.without,
+                    configuration.metadata_url,
+                )
             finally:
                 lag.cancel()
 

@@ -23,5 +23,7 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
     wire_user: str = ""
     """The account that `wire` runs as; empty: the usual one."""
+    metadata_url: str = ""
+    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
     without: tuple[str, ...] = ()
     """Names of components whose controllers do not run."""

@@ -128,6 +128,7 @@ def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> li
             randomness=randomness,
             token_ttl_s=options.token_ttl_s,
             synced=options.synced,
+            metadata_url=options.metadata_url,
         )
         for component in options.components
         if component.role is Role.CONTROLLERS

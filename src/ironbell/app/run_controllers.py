@@ -17,6 +17,7 @@ from typing import Protocol
 from ironbell.api.client import Api
 from ironbell.app import roles
 from ironbell.app.components import (
+    CAPT,
     CLUSTER_API,
     KUBEADM_BOOTSTRAP,
     KUBEADM_CONTROL_PLANE,
@@ -33,6 +34,7 @@ from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
 from ironbell.controllers.capi.machine.node_metadata import Synced
+from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.kubeadm.config.tokens import TOKEN_TTL, Lifetime
 from ironbell.controllers.rufio import controllers as rufio
@@ -74,6 +76,7 @@ class Ingredients:
     randomness: Randomness
     token_ttl: timedelta = TOKEN_TTL
     synced: Synced = NOTHING_MORE
+    metadata_url: str = ""
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -131,6 +134,7 @@ def make_controllers(
     randomness: Randomness,
     token_ttl_s: float = TOKEN_TTL.total_seconds(),
     synced: Synced = NOTHING_MORE,
+    metadata_url: str = "",
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
@@ -141,7 +145,7 @@ def make_controllers(
         randomness=randomness,
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
-    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced)
+    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced, metadata_url)
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
     settings = LeaseSettings(
@@ -162,7 +166,7 @@ def make_controllers(
 
 def controller_names() -> list[str]:
     """Names of all controllers, as metrics and `--workers` have them."""
-    return [*tink.WRITES, *rufio.WRITES, *capi.WRITES, *kubeadm.WRITES]
+    return [*tink.WRITES, *rufio.WRITES, *capi.WRITES, *kubeadm.WRITES, *capt.WRITES]
 
 
 def own_namespace() -> str:
@@ -215,10 +219,15 @@ def _kubeadm_control_plane(with_: Ingredients) -> list[Controller]:
     return kubeadm.control_plane_controllers(workloads, etcd.connect, with_.api, with_.clock, _nobody_else)
 
 
+def _capt(with_: Ingredients) -> list[Controller]:
+    return capt.controllers(with_.api, with_.metadata_url, _nobody_else)
+
+
 _CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     TINK_CONTROLLER.name: _tink,
     RUFIO.name: _rufio,
     CLUSTER_API.name: _cluster_api,
     KUBEADM_BOOTSTRAP.name: _kubeadm_bootstrap,
     KUBEADM_CONTROL_PLANE.name: _kubeadm_control_plane,
+    CAPT.name: _capt,
 }

@@ -74,6 +74,8 @@ class RunOptions:
     wire: WireConfig | None = None
     synced: Synced = NOTHING_MORE
     """What `cluster-api` hands from Machines to Nodes besides the usual."""
+    metadata_url: str = ""
+    """Where machines that `capt` installs reach the metadata service."""
 
 
 def checked_token_ttl(seconds: float) -> float:

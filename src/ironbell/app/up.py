@@ -22,6 +22,7 @@ from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import locked
+from ironbell.app.metadata_url import metadata_url
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.up_options import UpOptions
@@ -170,6 +171,7 @@ class Site:
                 audit_log=_absolute(options.audit_log),
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
                 wire_user=options.user,
+                metadata_url=metadata_url(options),
                 without=options.without,
             )
 

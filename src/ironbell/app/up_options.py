@@ -42,6 +42,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     without: tuple[str, ...] = ()
     interface: str = ""
     advertise: str = ""
+    metadata_url: str = ""
     dhcp: str = "reservation"
     force: bool = False
     http_port: int = 7080

@@ -71,6 +71,12 @@ class _Listing(click.Command):
     metavar="REGEX",
     help="cluster-api: further annotations that go from Machines to Nodes.",
 )
+@click.option(
+    "--metadata-url",
+    default="",
+    metavar="URL",
+    help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
+)
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
 @click.option("--advertise", default="", help="Servers: our address for machines.")
@@ -151,6 +157,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
+        metadata_url=given["metadata_url"].rstrip("/"),
     )
 
 

@@ -48,6 +48,11 @@ import click
     help="Leave out a component's controllers, for others in their place; those of Cluster API with their kinds.",
 )
 @click.option("--interface", help="Serve machines on this network interface.")
+@click.option(
+    "--metadata-url",
+    metavar="URL",
+    help="Where machines of clusters find their metadata, such as http://192.0.2.1:7080.  [default: from --advertise]",
+)
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
 @click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")

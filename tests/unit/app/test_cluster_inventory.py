@@ -21,7 +21,7 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.lab.sim.kinds import KINDS as SIMULATED
 
-ALL = {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm"}
+ALL = {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-tinkerbell"}
 
 
 @asynccontextmanager

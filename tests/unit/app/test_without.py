@@ -12,7 +12,7 @@ from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.components import CLUSTER_API, COMPONENTS, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE, Role
-from ironbell.app.controllers import BMC_ACCESS, WORKLOAD_ACCESS, rules_by_controller
+from ironbell.app.controllers import BMC_ACCESS, BOOTSTRAP_DATA, WORKLOAD_ACCESS, rules_by_controller
 from ironbell.app.run_controllers import controller_names
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
@@ -57,9 +57,9 @@ async def test_kinds_of_who_is_left_out_are_not_defined(without: list[str], left
 
 def test_who_is_left_out_may_do_nothing() -> None:
     whole = rules_by_controller()
-    assert whole.keys() == {*controller_names(), BMC_ACCESS, WORKLOAD_ACCESS}
+    assert whole.keys() == {*controller_names(), BMC_ACCESS, WORKLOAD_ACCESS, BOOTSTRAP_DATA}
     every = [one.name for one in COMPONENTS if one.role is Role.CONTROLLERS]
-    assert rules_by_controller(every).keys() == {BMC_ACCESS, WORKLOAD_ACCESS}
+    assert rules_by_controller(every).keys() == {BMC_ACCESS, WORKLOAD_ACCESS, BOOTSTRAP_DATA}
     for name in every:
         gone = whole.keys() - rules_by_controller([name]).keys()
         assert gone, f"{name} has no controllers"

@@ -19,6 +19,7 @@ CRD_LABELS: Final[tuple[tuple[str, str], ...]] = (
     (LABEL_CLUSTERCTL, ""),  # what clusterctl adds when it installs: without it nothing of these kinds moves
     ("cluster.x-k8s.io/v1beta1", "v1beta1"),
     ("cluster.x-k8s.io/v1beta2", "v1beta1"),
+    ("clusterctl.cluster.x-k8s.io", ""),
 )
 """Both contracts are served by the API version v1beta1."""
 

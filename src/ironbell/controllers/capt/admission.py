@@ -56,17 +56,17 @@ def validate_machine(new: Fields, old: Fields | None) -> list[FieldProblem]:
     """Weights, selectors, quantities and boot options; what was filled in once stays."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     found = list(_machine(spec, "spec"))
-    for field in _FIXED:
-        if before.get(field) and spec.get(field) != before[field]:
-            found.append(forbidden(f"spec.{field}", "is immutable once set"))
-    return found
+    changed = [field for field in _FIXED if before.get(field) and spec.get(field) != before[field]]
+    return [*found, *(forbidden(f"spec.{field}", "is immutable once set") for field in changed)]
 
 
 def validate_machine_template(new: Fields, old: Fields | None) -> list[FieldProblem]:
     """As for machines; a template names no server, and never changes."""
     spec = _template_spec(new)
     found = list(_machine(spec, "spec.template.spec"))
-    found += [forbidden(f"spec.template.spec.{name}", "cannot be set in templates") for name in _FIXED if spec.get(name)]
+    found += [
+        forbidden(f"spec.template.spec.{name}", "cannot be set in templates") for name in _FIXED if spec.get(name)
+    ]
     return [*found, *_unchangeable(new, old, "TinkerbellMachineTemplate")]
 
 
@@ -96,7 +96,9 @@ def _machine(spec: Fields, path: str) -> Iterator[FieldProblem]:
     yield from _image_format(spec, path)
     affinity = spec.get("hardwareAffinity") or {}
     for number, term in enumerate(affinity.get("required") or ()):
-        yield from _selector(term.get("labelSelector") or {}, f"{path}.hardwareAffinity.required[{number}].labelSelector")
+        yield from _selector(
+            term.get("labelSelector") or {}, f"{path}.hardwareAffinity.required[{number}].labelSelector"
+        )
     for number, weighted in enumerate(affinity.get("preferred") or ()):
         where = f"{path}.hardwareAffinity.preferred[{number}]"
         weight = weighted.get("weight", 0)

@@ -197,6 +197,9 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, site
         image = image_url(obj.spec, infrastructure.spec, machine.spec.version, architecture)
     except TemplateError as error:
         raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
+    if not site:
+        message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
+        raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
     return default_template(Inputs(obj.metadata.name, image, hardware.spec.disks[0].device, site))
 
 

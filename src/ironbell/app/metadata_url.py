@@ -1,0 +1,54 @@
+"""Where machines reach the metadata service, as far as that is known before anything is served."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+from pathlib import Path
+
+from ironbell.app.up_options import UpOptions
+from ironbell.base.errors import IronbellError
+
+_SIOCGIFADDR = 0x8915
+_IFREQ_SIZE = 256
+_ADDRESS_AT = 20
+_NAME_SIZE = 15
+
+
+def metadata_url(options: UpOptions) -> str:
+    """What the user gave, or the address that is advertised, the lab's, or that of the interface that is served.
+
+    Empty if none of them is known: then machines need templates of their own.
+    """
+    if options.metadata_url:
+        return options.metadata_url.rstrip("/")
+    address = (
+        options.advertise or _lab_address(options) or (_of_interface(options.interface) if options.interface else "")
+    )
+    return f"http://{address}:{options.http_port}" if address else ""
+
+
+def _lab_address(options: UpOptions) -> str:
+    if not options.lab:
+        return ""
+    from ironbell.lab.description import read
+
+    try:
+        return read(Path(options.lab)).network.gateway
+    except (IronbellError, OSError):
+        # The lab's own process tells what is wrong with its file.
+        return ""
+
+
+def _of_interface(name: str) -> str:
+    """The first IPv4 address of an interface (netdevice(7)); empty if it has none, or no interface is named."""
+    if not name:
+        return ""
+    request = struct.pack(f"{_IFREQ_SIZE}s", name.encode()[:_NAME_SIZE])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            answer = fcntl.ioctl(any_socket.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return ""
+    return socket.inet_ntoa(answer[_ADDRESS_AT : _ADDRESS_AT + 4])
