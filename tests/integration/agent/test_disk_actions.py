@@ -70,6 +70,32 @@ class TestWriteFile:
             assert (folder.st_uid, folder.st_gid, stat.S_IMODE(folder.st_mode)) == (12, 34, 0o700)
             assert [path.name for path in file.parent.iterdir()] == ["10.cfg"]
 
+    def test_the_root_is_found_and_not_guessed(self, loop_disk, run_action, tmp_path):
+        disk = loop_disk(64)
+        table = "label: gpt\n2048,8MiB\n,16MiB\n,24MiB\n"
+        subprocess.run(["sfdisk", "--quiet", disk], input=table, text=True, check=True)
+        subprocess.run(["partx", "--update", disk], check=True)
+        subprocess.run(["mkfs.vfat", f"{disk}p1"], check=True, capture_output=True)
+        for number in (2, 3):
+            subprocess.run(["mkfs.ext4", "-q", f"{disk}p{number}"], check=True)
+        asked = a_file(disk, "/etc/x", DEST_PARTITION="root", FS_TYPE="")
+        nothing = run_action("writefile", **asked)
+        assert "no operating system is on" in nothing.failure
+        with mounted(f"{disk}p3", tmp_path / "m") as root:
+            (root / "usr/lib").mkdir(parents=True)
+            (root / "etc").mkdir()
+            (root / "usr/lib/os-release").write_text("ID=x")
+            (root / "etc/os-release").symlink_to("../usr/lib/os-release")
+        result = run_action("writefile", **asked)
+        assert result.status == 0, result.said
+        with mounted(f"{disk}p3", tmp_path / "m") as root:
+            assert (root / "etc/x").read_text() == "hello: wörld\n"
+        with mounted(f"{disk}p2", tmp_path / "m") as root:
+            (root / "etc").mkdir()
+            (root / "etc/os-release").write_text("ID=y")
+        assert "more than one operating system" in run_action("writefile", **asked).failure
+        assert "DEST_PARTITION" in run_action("writefile", **{**asked, "DEST_PARTITION": "boot"}).failure
+
     def test_mode_holds_for_a_file_that_was_there(self, ext4, run_action, tmp_path):
         with mounted(ext4, tmp_path / "m") as root:
             (root / "x").write_text("old and longer than the new one")

@@ -1,8 +1,10 @@
 """writefile: put one file into a file system on a disk.
 
 `DEST_DISK`, `FS_TYPE`, `DEST_PATH` (absolute), `CONTENTS`, `UID`, `GID`, `MODE`, `DIRMODE`. Missing parents are made
-with DIRMODE and the same owner. Unlike upstream's, MODE and owner hold whatever the umask and whether or not the file
-was there, the file appears whole or not at all, and symbolic links never lead out of the file system.
+with DIRMODE and the same owner. With `DEST_PARTITION=root` DEST_DISK is a whole disk, and the file goes into the file
+system on it that holds an operating system; FS_TYPE is not needed then. Unlike upstream's, MODE and owner hold whatever
+the umask and whether or not the file was there, the file appears whole or not at all, and symbolic links never lead out
+of the file system.
 
 Source: tinkerbell/actions: writefile.
 """
@@ -14,6 +16,8 @@ from pathlib import Path
 
 from ironbell.agent.actions import devices, mounts
 from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.devices import Device
+from ironbell.agent.actions.rootfs import find_root
 
 
 def run(context: Context) -> None:
@@ -27,7 +31,8 @@ def run(context: Context) -> None:
     owner = (_id(context, "UID"), _id(context, "GID"))
     mode, folder_mode = context.octal("MODE"), context.octal("DIRMODE")
     device = devices.resolve(context, context.required("DEST_DISK"))
-    with mounts.mounted(device, context.required("FS_TYPE")) as root:
+    device, fs_type = _target(context, device)
+    with mounts.mounted(device, fs_type) as root:
         # A link at the end of the path is followed too; its target's folder may be missing as well.
         target = mounts.inside(root, path)
         if target.is_dir():
@@ -36,6 +41,18 @@ def run(context: Context) -> None:
         mounts.make_folders(root, parent, mode=folder_mode, owner=owner)
         _replace(target, contents, mode=mode, owner=owner)
     context.say(f"wrote {len(contents)} bytes to {path} on {device}")
+
+
+def _target(context: Context, device: Device) -> tuple[Device, str]:
+    """The file system to write into."""
+    partition = context.text("DEST_PARTITION", "")
+    if not partition:
+        return device, context.required("FS_TYPE")
+    if partition != "root":
+        raise ActionError(f"DEST_PARTITION is {partition!r}; write root, or name the partition in DEST_DISK")
+    root = find_root(context, device)
+    context.say(f"the operating system of {device} is on {root.device.path} ({root.fs_type})")
+    return root.device, root.fs_type
 
 
 def _id(context: Context, name: str) -> int:
