@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Verdict, Wanted
@@ -17,7 +19,7 @@ from ironbell.controllers.capi.admission.informed_clusterclass import class_admi
 from support.classchanges import CLASS_CHANGES, CLUSTER_CHANGES, changed, sound_class, sound_cluster
 from support.topologies import NAMESPACE, PLANE
 
-CASES = 1500
+FEW, MANY = 400, pytest.param(10000, marks=pytest.mark.soak)
 SCHEMAS = VariableSchemas()
 CLUSTERS, CLASSES = cluster_admission(SCHEMAS), class_admission(SCHEMAS)
 Object = dict[str, Any]
@@ -109,8 +111,9 @@ def class_request(seed: int) -> Object:
     return request
 
 
-def test_classes_are_judged_alike(oracle: Any) -> None:
-    requests = [class_request(seed) for seed in range(CASES)]
+@pytest.mark.parametrize("cases", [FEW, MANY])
+def test_classes_are_judged_alike(oracle: Any, cases: int) -> None:
+    requests = [class_request(seed) for seed in range(cases)]
     requests.append({"operation": "class", "oldClass": sound_class(), "objects": [sound_cluster()]})
     requests.append({"operation": "class", "oldClass": sound_class(), "objects": []})
     refused = 0
@@ -127,7 +130,7 @@ def test_classes_are_judged_alike(oracle: Any) -> None:
         answer["faults"] = [one for one in answer.get("faults", []) if _OF_CLUSTER not in one["message"]]
         assert mine == theirs(answer, new), (seed, request, verdict, answer)
         refused += bool(mine)
-    assert CASES / 4 < refused < CASES
+    assert cases / 4 < refused < cases
 
 
 def cluster_request(seed: int) -> Object:
@@ -175,9 +178,10 @@ def running(rng: random.Random) -> list[Object]:
     return made
 
 
-def test_clusters_are_judged_alike(oracle: Any) -> None:
+@pytest.mark.parametrize("cases", [FEW, MANY])
+def test_clusters_are_judged_alike(oracle: Any, cases: int) -> None:
     assert {CLUSTER, CLUSTER_CLASS, MACHINE_POOL}  # kinds that are looked up
-    requests = [cluster_request(seed) for seed in range(CASES)]
+    requests = [cluster_request(seed) for seed in range(cases)]
     refused = 0
     for seed, (request, answer) in enumerate(zip(requests, oracle(requests), strict=True)):
         assert "error" not in answer, (seed, answer)
@@ -193,4 +197,4 @@ def test_clusters_are_judged_alike(oracle: Any) -> None:
         assert mine == theirs(answer, None), (seed, request, both, answer)
         assert sorted(verdict.warnings) == sorted(answer.get("warnings", [])), seed
         refused += bool(mine)
-    assert CASES / 4 < refused < CASES
+    assert cases / 4 < refused < cases

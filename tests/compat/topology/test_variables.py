@@ -6,11 +6,13 @@ import random
 import re
 from typing import Any
 
+import pytest
+
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.controllers.capi.admission.topology_class import variable_problems, with_variables
 from support.variableschemas import schema, value
 
-CASES = 2000
+FEW, MANY = 700, pytest.param(20000, marks=pytest.mark.soak)
 SCHEMAS = VariableSchemas()
 
 
@@ -119,8 +121,9 @@ def variables_of(body: dict[str, Any]) -> list[Any]:
     ]
 
 
-def test_variables_are_filled_in_and_judged_alike(oracle: Any) -> None:
-    requests = [asked(seed) for seed in range(CASES)]
+@pytest.mark.parametrize("cases", [FEW, MANY])
+def test_variables_are_filled_in_and_judged_alike(oracle: Any, cases: int) -> None:
+    requests = [asked(seed) for seed in range(cases)]
     judged = 0
     for seed, (request, answer) in enumerate(zip(requests, oracle(requests), strict=True)):
         assert "error" not in answer, (seed, answer)
@@ -132,4 +135,4 @@ def test_variables_are_filled_in_and_judged_alike(oracle: Any) -> None:
         if not theirs:
             assert variables_of(filled) == variables_of(answer["cluster"]), (seed, request)
             judged += 1
-    assert judged > CASES / 10
+    assert judged > cases / 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.kube.decision import Fields
 
 Path: TypeAlias = Sequence[str]
@@ -40,15 +41,31 @@ def without(data: Mapping[str, Any], path: Path) -> Fields:
 
 
 def copied(source: Fields, target: Fields, fields: Iterable[tuple[Path, Path]], kept: Iterable[Path] = ()) -> Fields:
-    """The target with fields of the source (from path, to path); those in `kept` stay as the target has them."""
+    """The target with fields of the source (from path, to path); those in `kept` stay as the target has them.
+
+    Raises:
+        TopologyError: what is to be kept has no place in what was copied.
+    """
     before = [(path, value) for path in kept if (value := find(target, path)) is not MISSING]
     for origin, destination in fields:
         value = find(source, origin)
         if value is not MISSING:
             target = put(target, value, destination)
     for path, value in before:
-        target = put(target, value, path)
+        target = _put_back(target, value, path)
     return target
+
+
+def _put_back(data: Fields, value: Any, path: Path) -> Fields:
+    for number in range(1, len(path)):
+        inner = find(data, path[:number])
+        if inner is not MISSING and not isinstance(inner, Mapping):
+            name, what = ".".join(path), ".".join(path[:number])
+            raise TopologyError(
+                f'failed to apply patch to {kind_of(data)} {name_of(data)}: failed to set field "{name}": .{what} is no'
+                " object"
+            )
+    return put(data, value, path)
 
 
 def metadata_of(obj: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ironbell.controllers.capi.topology.patches.inline import patched
 from ironbell.controllers.capi.topology.patches.items import Item, Place, is_named
 from ironbell.controllers.capi.topology.patches.operations import applied
 from ironbell.controllers.capi.topology.patches.rendering import rendered_value
+from ironbell.controllers.capi.topology.plain import copied
 from ironbell.controllers.capi.topology.variables.lookup import value_at
 
 BODY: dict[str, Any] = {"spec": {"list": [1, 2], "map": {"a/b": 1, "c~d": 2}, "deep": [{"x": 1}]}}
@@ -41,6 +42,7 @@ VARIABLES: dict[str, Any] = {
         (("replace", "/spec/map/a~1b", 3), {**BODY["spec"], "map": {"a/b": 3, "c~d": 2}}),
         (("remove", "/spec/map/c~0d", None), {**BODY["spec"], "map": {"a/b": 1}}),
         (("remove", "/spec/list/0", None), {**BODY["spec"], "list": [2]}),
+        (("replace", "/spec//map/", 3), {**BODY["spec"], "map": {"a/b": 1, "c~d": 2, "": 3}}),
         (("add", "/spec/deep/0/y", 2), {**BODY["spec"], "deep": [{"x": 1, "y": 2}]}),
     ],
 )
@@ -233,3 +235,15 @@ def test_what_is_wrong_with_a_patch(operation: dict[str, Any], problem: str) -> 
     with pytest.raises(TopologyError) as caught:
         patched(item(), patch(operation), VARIABLES)
     assert problem in caught.value.message
+
+
+def test_what_is_to_be_kept_needs_its_place() -> None:
+    target = {"kind": "K", "metadata": {"name": "n", "labels": {"owned": ""}}}
+    path = ("metadata", "labels")
+    kept = [("metadata", "labels", "owned")]
+    assert copied({"metadata": {"labels": {"a": "b"}}}, target, [(path, path)], kept) == {
+        "kind": "K",
+        "metadata": {"name": "n", "labels": {"a": "b", "owned": ""}},
+    }
+    with pytest.raises(TopologyError, match=r"K n: failed to set .*: \.metadata\.labels is no object"):
+        copied({"metadata": {"labels": "none"}}, target, [(path, path)], kept)

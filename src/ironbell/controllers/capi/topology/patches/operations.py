@@ -1,7 +1,7 @@
 """The operations of a JSON patch that classes have: add, replace, remove.
 
 `replace` and `remove` need what they change; `add` makes the last step of a path and no other. In a list `-` is the
-place behind its end.
+place behind its end. An empty step means the object that it is in.
 
 Source: RFC 6902; evanphx/json-patch v5: patch.go, which upstream applies.
 """
@@ -36,6 +36,8 @@ def _changed(data: Any, steps: Sequence[str], operation: Fields) -> Any:
     step, rest = steps[0], steps[1:]
     if isinstance(data, dict):
         if rest:
+            if not step:
+                return _changed(data, rest, operation)
             if step not in data:
                 raise _missing(operation)
             return {**data, step: _changed(data[step], rest, operation)}
@@ -47,7 +49,7 @@ def _changed(data: Any, steps: Sequence[str], operation: Fields) -> Any:
 
 def _changed_field(data: Fields, name: str, operation: Fields) -> Fields:
     op = operation["op"]
-    if op != "add" and name not in data:
+    if op != "add" and name not in data and (name or op == "remove"):
         raise _missing(operation)
     if op == "remove":
         return {key: value for key, value in data.items() if key != name}
