@@ -107,6 +107,8 @@ class Judge:
     """Whether workers are judged; control plane Machines are before."""
     up_since: datetime | None
     """From when on the cluster could take Nodes, and we could see them."""
+    open_since: datetime | None = None
+    """From when on it could take Nodes."""
 
     @classmethod
     def of(
@@ -117,9 +119,10 @@ class Judge:
         found = [find_condition(cluster.status.conditions, kind) for kind in kinds]
         ready = [one for one in found if one is not None and one.status == "True"]
         moments = [parse_rfc3339(one.last_transition_time) for one in ready if one.last_transition_time]
+        opened = max(moments, default=None)
         moments += [restored] if restored else []
         true = {one.type for one in ready}
-        return cls(checks, now, kinds[0] in true, kinds[1] in true, max(moments, default=None))
+        return cls(checks, now, kinds[0] in true, kinds[1] in true, max(moments, default=None), opened)
 
     def verdict(self, target: Target) -> Verdict:
         """How one Machine does."""
@@ -145,7 +148,7 @@ class Judge:
             if of_machine is None or of_machine.status != check.status or of_machine.reason == CONNECTION_DOWN:
                 continue
             if target.is_seen or check.type not in IN_CLUSTER:
-                found.append((Reason.UNHEALTHY_MACHINE, _look("Machine", check, of_machine, self.now)))
+                found.append((Reason.UNHEALTHY_MACHINE, _look("Machine", check, of_machine, self.now, self.open_since)))
         if not target.is_seen:
             return found
         if target.is_node_gone:
@@ -178,10 +181,13 @@ def _look(
     check: UnhealthyNodeCondition | UnhealthyMachineCondition,
     found: Condition | NodeCondition,
     now: datetime,
+    not_before: datetime | None = None,
 ) -> str | timedelta:
-    """What is wrong, or in what time it will be."""
-    limit, since = timedelta(seconds=check.timeout_seconds or 0), found.last_transition_time
-    left = (parse_rfc3339(since) if since else now) + limit - now
+    """What is wrong, or in what time it will be. A Machine's time does not run while it waits for its cluster; with
+    upstream it does."""
+    limit, said = timedelta(seconds=check.timeout_seconds or 0), found.last_transition_time
+    since = parse_rfc3339(said) if said else now
+    left = (since if not_before is None else max(since, not_before)) + limit - now
     if left < timedelta():
         lasts = f"for more than {duration(limit)}"
         return (

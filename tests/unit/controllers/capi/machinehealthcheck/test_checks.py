@@ -129,6 +129,15 @@ def test_a_node_that_was_deleted() -> None:
     )  # fmt: skip
 
 
+def test_a_machine_that_waits_for_its_cluster_is_not_late() -> None:
+    unready = [{"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 1800}]
+    waiting = Target(machine(condition("InfrastructureReady", "False", since=LONG_AGO)))
+    young = cluster(ControlPlaneInitialized=ago(minutes=1))
+    assert verdict(waiting, young, checks(unhealthyMachineConditions=unready), NOW) == Verdict(
+        Health.NEITHER, check_in=timedelta(minutes=29, seconds=1)
+    )
+
+
 def on_node(status: str, since: datetime) -> NodeView:
     ready = NodeCondition(type="Ready", status=status, reason="Lost", last_transition_time=rfc3339(since))
     return NodeView("n", conditions=(ready,))
