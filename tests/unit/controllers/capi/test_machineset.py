@@ -178,6 +178,19 @@ def test_machines_marked_for_deletion_and_unhealthy_ones_go_first() -> None:
     assert names(world) == [machines[0].metadata.name, machines[1].metadata.name]
 
 
+@pytest.mark.parametrize("order", ["Random", "Oldest", "Newest"])
+def test_a_machine_whose_node_is_not_heard_of_goes_before_those_that_are_well(order: str) -> None:
+    world, machine_set = scene(3, deletion={"order": order})
+    world.settle(SETS, horizon_s=30)
+    silent = world.list(MACHINE)[1]
+    world.set_status(MACHINE, silent, {"conditions": [condition(world, "NodeHealthy", False) | {"status": "Unknown"}]})
+    world.change(MACHINE_SET, again(world, machine_set), {"spec": {"replicas": 2}})
+
+    world.settle(SETS)
+
+    assert silent.metadata.name not in names(world)
+
+
 @pytest.mark.parametrize(("order", "first"), [("Oldest", True), ("Newest", False)])
 def test_the_order_of_deletion(order: str, first: bool) -> None:
     world, machine_set = scene(1, deletion={"order": order})

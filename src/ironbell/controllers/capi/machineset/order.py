@@ -13,7 +13,7 @@ from typing import Final
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_DELETE_MACHINE, ANNOTATION_REMEDIATE_MACHINE
 from ironbell.base.clock import parse_rfc3339
-from ironbell.controllers.capi.machines import has_node, is_false, is_updating
+from ironbell.controllers.capi.machines import has_node, is_false, is_updating, status_of
 from ironbell.controllers.capi.machineset.spread import crowded
 from ironbell.kube.finalizers import is_deleting
 
@@ -23,8 +23,12 @@ NEWEST: Final = "Newest"
 DELETING: Final = 100.0
 ASKED_FOR: Final = 80.0
 UPDATING: Final = 75.0
-UNHEALTHY: Final = 50.0
+UNHEALTHY: Final = 60.0
+UNSEEN: Final = 50.0
+"""Its Node is not heard of. Upstream makes no difference; but a rollout that gives up a Machine which is not available
+counts on that one going."""
 ANY: Final = 20.0
+_AGES: Final = 50.0
 _TEN_DAYS_S: Final = 864000.0
 
 
@@ -43,10 +47,8 @@ def priority(machine: Machine, order: str, now: datetime) -> float:
         return UPDATING
     if not is_healthy(machine):
         return UNHEALTHY
-    if order not in (OLDEST, NEWEST):
-        return ANY
-    age = _age_priority(machine, now)
-    return age if order == OLDEST else UNHEALTHY - age
+    wanted = _wanted_priority(machine, order, now)
+    return UNSEEN + wanted / 100 if status_of(machine, "NodeHealthy") == "Unknown" else wanted
 
 
 def to_delete(
@@ -78,7 +80,14 @@ def to_remediate(machines: Sequence[Machine]) -> list[Machine]:
     return sorted(by_age, key=lambda machine: ANNOTATION_REMEDIATE_MACHINE not in machine.metadata.annotations)
 
 
+def _wanted_priority(machine: Machine, order: str, now: datetime) -> float:
+    if order not in (OLDEST, NEWEST):
+        return ANY
+    age = _age_priority(machine, now)
+    return age if order == OLDEST else _AGES - age
+
+
 def _age_priority(machine: Machine, now: datetime) -> float:
     created = machine.metadata.creation_timestamp
     age_s = (now - parse_rfc3339(created)).total_seconds() if created else 0.0
-    return UNHEALTHY * (1.0 - math.exp(-max(age_s, 0.0) / _TEN_DAYS_S))
+    return _AGES * (1.0 - math.exp(-max(age_s, 0.0) / _TEN_DAYS_S))
