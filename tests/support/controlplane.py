@@ -358,6 +358,9 @@ def _remove_member(world: World, arguments: Any) -> Sequence[Action]:
     _living(world, arguments.nodes)
     gone = [name for name, number in outside.members.items() if number == arguments.member_id]
     for name in gone:
+        left = [other for other in outside.members if other != name]
+        if name in outside.alive and len(set(left) & set(outside.alive)) < len(left) // 2 + 1:
+            raise EtcdError("etcdserver: unhealthy cluster")
         assert name != outside.leader, "the leader is taken out"
         del outside.members[name]
         outside.log.append(f"removed {name}")

@@ -1,7 +1,8 @@
 """The last step before a Machine's host goes, pure: its etcd member is out of the cluster.
 
-Every Machine carries an annotation that keeps its host until this is so. One Machine at a time; of several the one that
-was deleted first. The annotation is taken off only after etcd itself has said that the member is gone.
+Every Machine carries an annotation that keeps its host until this is so. One Machine at a time; of several an unhealthy
+one, whose member the others may have to be rid of first, then the one that was deleted first. The annotation is taken
+off only after etcd itself has said that the member is gone.
 
 Upstream lets a Machine go whose member is not there yet, and takes the member out later.
 
@@ -17,7 +18,7 @@ from typing import Final
 
 from ironbell.api.cluster.machine import Machine
 from ironbell.controllers.kubeadm.controlplane.etcdhealth import orphans_of
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, has_node, moment
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, has_node, is_unhealthy, moment
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_HOOK,
     MACHINE_DELETING,
@@ -71,7 +72,7 @@ def next_step(plane: ControlPlane, version: tuple[int, int, int], now: datetime)
     released = [machine for machine in going if ANNOTATION_HOOK not in machine.metadata.annotations]
     if released:
         return HookStep(Step.WAIT, released[0], f"Machine {released[0].metadata.name} is being deleted")
-    machine = min(going, key=lambda m: (moment(m.metadata.deletion_timestamp), m.metadata.name))
+    machine = min(going, key=lambda m: (not is_unhealthy(m), moment(m.metadata.deletion_timestamp), m.metadata.name))
     if version[:2] >= _LAST_SINCE and _has_other_hooks(machine):
         return HookStep(Step.WAIT, machine, f"Machine {machine.metadata.name} is held by other pre-terminate hooks")
     deleting = condition(machine, MACHINE_DELETING)

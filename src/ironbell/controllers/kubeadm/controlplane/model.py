@@ -15,7 +15,14 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
-from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition, pod_conditions
+from ironbell.controllers.kubeadm.controlplane.names import (
+    ANNOTATION_HOOK,
+    HEALTH_CHECK_SUCCEEDED,
+    MACHINE_DELETING,
+    NODE_HEALTHY,
+    MachineCondition,
+    pod_conditions,
+)
 from ironbell.controllers.kubeadm.controlplane.questions import ComponentsView, EtcdCluster, EtcdView
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Fields
@@ -105,8 +112,7 @@ class ControlPlane:
 
     def member_health(self) -> dict[str, bool]:
         """Whether etcd members are healthy, by their name, which is the node's."""
-        hosts = [machine for machine in self.machines if has_node(machine)]
-        return {host.status.node_ref.name: condition_true(host, MachineCondition.ETCD_MEMBER) for host in hosts}
+        return {m.status.node_ref.name: _has_healthy_member(m) for m in self.machines if has_node(m)}
 
     def member_name(self, machine: Machine) -> str:
         """The name of the etcd member on a Machine, or empty."""
@@ -115,6 +121,18 @@ class ControlPlane:
         provider_id = machine.spec.provider_id
         named = [node.name for node in self.inside.nodes.values() if provider_id and node.provider_id == provider_id]
         return named[0] if len(named) == 1 else ""
+
+
+def _has_healthy_member(machine: Machine) -> bool:
+    """Also that of a Machine that goes runs, as long as its host is kept for it."""
+    found, node = condition(machine, MachineCondition.ETCD_MEMBER), condition(machine, NODE_HEALTHY)
+    if found is None or (found.status, found.reason) != ("False", MACHINE_DELETING):
+        return found is not None and found.status == "True"
+    return (
+        ANNOTATION_HOOK in machine.metadata.annotations
+        and not is_unhealthy(machine)
+        and (node is None or node.status == "True")
+    )
 
 
 def is_deleting(machine: Machine) -> bool:

@@ -73,6 +73,7 @@ class MachineCondition(StrEnum):
 
 
 HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
+NODE_HEALTHY: Final = "NodeHealthy"
 MACHINE_READY: Final = "Ready"
 MACHINE_AVAILABLE: Final = "Available"
 MACHINE_DELETING: Final = "Deleting"

@@ -3,6 +3,9 @@
 A Machine is remediated by deleting it; its replacement comes by scaling up. What is known of the attempt travels from
 an annotation on the KubeadmControlPlane to one on the replacement, so that retries can be counted.
 
+One Machine goes at a time. But one that goes cannot where etcd would be without a quorum, as its member on an unhealthy
+Machine does not run: then that one goes as well, and first. Upstream waits for ever.
+
 Unlike upstream, a control plane with external etcd is remediated as well: upstream asks for a list of members that
 there never is.
 
@@ -30,6 +33,7 @@ from ironbell.controllers.kubeadm.controlplane.model import (
     moment,
 )
 from ironbell.controllers.kubeadm.controlplane.names import (
+    ANNOTATION_HOOK,
     ANNOTATION_REMEDIATION_FOR,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
 )
@@ -170,7 +174,7 @@ def _held(plane: ControlPlane, machine: Machine) -> Hold | None:
     if any(not has_node(other) and not is_unhealthy(other) for other in plane.machines):
         message = "waiting for control plane Machine provisioning to complete before triggering remediation"
         return _hold(machine, DEFERRED, message)
-    if plane.deleting_machines:
+    if plane.deleting_machines and not hinders(plane, machine):
         message = "waiting for control plane Machine deletion to complete before triggering remediation"
         return _hold(machine, DEFERRED, message)
     if plane.etcd_managed and (plane.inside.etcd is None or not plane.inside.etcd.members or plane.inside.nodes_error):
@@ -182,6 +186,20 @@ def _held(plane: ControlPlane, machine: Machine) -> Hold | None:
         )
         return _hold(machine, IMPOSSIBLE, message)
     return None
+
+
+def hinders(plane: ControlPlane, machine: Machine) -> bool:
+    """Whether Machines that go have to wait until the member of an unhealthy one is out of etcd."""
+    view, member = plane.inside.etcd, plane.member_name(machine)
+    if not plane.etcd_managed or view is None or not member or view.named(member) is None:
+        return False
+    health = plane.member_health() | {member: False}
+    waiting = [m for m in plane.deleting_machines if ANNOTATION_HOOK in m.metadata.annotations]
+    return any(
+        not is_unhealthy(going)
+        and not etcd_forecast(view.members, view.alarms, health, without=plane.member_name(going)).safe
+        for going in waiting
+    )
 
 
 def _is_safe(plane: ControlPlane, machine: Machine) -> bool:

@@ -85,7 +85,7 @@ def next_step(situation: Situation) -> Step:
             # nothing is left that the last one could be missed by
             return step
         return Step(waiting=Waiting("ConnectionDown", seen.message or "The workload cluster cannot be reached"))
-    for look in (_orphan, _hook, _remediation):
+    for look in (_orphan, _rescue, _hook, _remediation):
         if (step := look(situation)) is not None:
             return step
     held = decide_remediation(plane, situation.now)
@@ -131,6 +131,13 @@ def _hook(situation: Situation) -> Step | None:
         return _acting(situation, replace(step, actions=(remove_member(plane, found.member, found.machine.key),)))
     released = replace(step, actions=(patch(MACHINE, found.machine, hook.RELEASE, locked=True),))
     return released if len(plane.machines) == 1 else _acting(situation, released)
+
+
+def _rescue(situation: Situation) -> Step | None:
+    """An unhealthy Machine goes before those that wait for the member on it to be out of etcd."""
+    plane = situation.plane
+    hindered = plane.deleting_machines and isinstance(decide_remediation(plane, situation.now), Remediate)
+    return _remediation(situation) if hindered else None
 
 
 def _remediation(situation: Situation) -> Step | None:

@@ -255,6 +255,25 @@ def test_dead_machines_are_replaced_while_there_is_a_quorum(replicas: int, dead:
     assert kcp.status.last_remediation.machine in victims
 
 
+def test_a_machine_that_goes_and_one_that_dies_do_not_wait_for_each_other() -> None:
+    """etcd of three cannot let go of a member while another does not run: the dead one goes first."""
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0}}
+    world = plane_world(3, rollout={"strategy": strategy})
+    run(world)
+    change(world, version="v1.34.1")
+    while not any(machine.metadata.deletion_timestamp for machine in machines(world)):
+        with pytest.raises(NotSettledError):
+            world.settle(ControlPlaneReconciler(), max_rounds=1)
+    going, *staying = sorted(machines(world), key=lambda m: m.metadata.deletion_timestamp is None)
+    world.outside.health_checks = True
+    dead = staying[0].metadata.name
+    world.outside.kill(dead)
+    run(world, 1200)
+    assert_whole(world, 3)
+    removed = [entry for entry in world.outside.log if entry.startswith("removed")]
+    assert removed[:2] == [f"removed {dead}", f"removed {going.metadata.name}"]
+
+
 def test_without_quorum_nothing_is_taken_away() -> None:
     world = plane_world(3)
     run(world)
