@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,15 +10,19 @@ from typing import Any
 from ironbell.api import addons, bootstrap, cluster, controlplane
 from ironbell.api.cluster import MACHINE
 from ironbell.api.crd.document import crd_document
+from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.store.log import Row
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.value_schemas import VariableSchemas
+from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm.controllers import bootstrap_controllers, control_plane_controllers
 from ironbell.kube.controller import Controller
+from ironbell.lab.sim.kinds import definitions
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
+from ironbell.lab.sim.virtualtime import VirtualClock
 
 NAMESPACE = "default"
 _CONTENTS: list[tuple[Row, ...]] = []
@@ -31,7 +36,7 @@ def controllers(around: Surroundings) -> list[Controller]:
     return [
         *capi.controllers(workloads, api, clock, _nobody_else, VariableSchemas(), algorithm=KeyAlgorithm.ECDSA_P256),
         *bootstrap_controllers(workloads, api, clock, around.randomness, _nobody_else),
-        *control_plane_controllers(workloads, around.cloud.etcd_connect, api, clock, _nobody_else),
+        *control_plane_controllers(workloads, around.etcd_connect, api, clock, _nobody_else),
     ]
 
 
@@ -49,12 +54,23 @@ def kinds() -> list[dict[str, Any]]:
 async def site(seed: int = 1, **more: Any) -> AsyncIterator[ReplaySite]:
     """A site with all of them, and the admission of `core`. What the definitions make of an empty API is kept from one
     site to the next."""
-    kept, admission = _CONTENTS[0] if _CONTENTS else (), ClusterKinds()
+    if not _CONTENTS:
+        _CONTENTS.append(await _contents())
+    admission = ClusterKinds()
     more |= {"conversions": admission.conversions, "prepare": admission.join}
-    async with open_site(seed, controllers, kinds=kinds(), compile_rule=compile_rule, contents=kept, **more) as opened:
-        if not _CONTENTS:
-            _CONTENTS.append(opened.server.context.store.contents())
+    async with open_site(
+        seed, controllers, kinds=(), compile_rule=compile_rule, contents=_CONTENTS[0], **more
+    ) as opened:
         yield opened
+
+
+async def _contents() -> tuple[Row, ...]:
+    clock = VirtualClock(asyncio.get_running_loop())
+    documents = [*kinds(), *definitions()]
+    async with ApiServer.open(
+        None, clock=clock, randomness=SeededRandomness(0), definitions=documents, compile_rule=compile_rule
+    ) as server:
+        return server.context.store.contents()
 
 
 def cluster_documents(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
@@ -24,10 +26,11 @@ from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLAT
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import cluster_documents, site
-from support.scenario import Scenario
+from support.lives.life import Life
 
 SEEDS = 50
 MANY_SEEDS = 1000
+HASH_SEED = "0"
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -164,23 +167,40 @@ def live(seed: int, changes: int) -> str:
     """Live one life; what went wrong in it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
-        Scenario(seed, changes).run()
+        Life(seed, changes).run()
     except AssertionError as error:
         return str(error)
     return ""
 
 
-def lives(seeds: int, changes: int) -> None:
-    """Live all of them, on all processors."""
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+def lives(monkeypatch: pytest.MonkeyPatch, seeds: int, changes: int) -> None:
+    """Live all of them, on all processors; each as its seed gives it, in whatever process."""
+    monkeypatch.setenv("PYTHONHASHSEED", HASH_SEED)
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         failures = [failure for failure in pool.map(live, range(seeds), repeat(changes)) if failure]
     assert not failures, "\n\n".join(failures)
 
 
-def test_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
-    lives(SEEDS, 1)
+def test_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    lives(monkeypatch, SEEDS, 1)
 
 
 @pytest.mark.soak
-def test_many_lives_with_crashes_and_faults_keep_what_must_hold() -> None:
-    lives(MANY_SEEDS, 4)
+def test_many_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    lives(monkeypatch, MANY_SEEDS, 2)
+
+
+def test_a_seed_gives_the_same_life_again_in_another_process() -> None:
+    def digest() -> str:
+        told = subprocess.run(
+            [sys.executable, "-m", "support.lives.life", "5", "1"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": HASH_SEED},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return told.stdout.splitlines()[-1]
+
+    first = digest()
+    assert first.startswith("digest ")
+    assert digest() == first

@@ -180,6 +180,13 @@ class Cloud:
         if host.state.node:
             self._spawn(host.plan.cluster, host.silence())
 
+    async def revive(self, uid: str) -> None:
+        """A machine that was lost runs again, if it had become a node and is still there. Cancellation point."""
+        host = self.hosts.get(uid)
+        if host is None or not host.state.dead or not host.state.joined:
+            return
+        self._spawn(host.plan.cluster, host.revive())
+
     def etcd_connect(self, cluster: Key, node: str) -> EtcdAccess:
         """An `EtcdConnect`: through the API server, as a port-forward is."""
         return EtcdAccess(self, cluster, node)

@@ -6,6 +6,7 @@ Source: etcd-io/etcd: server/etcdserver (membership changes need a quorum of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ironbell.base.randomness import Randomness
@@ -31,6 +32,8 @@ class EtcdCluster:
         self.alarms: tuple[Alarm, ...] = ()
         self.external = False
         """Whether the cluster uses an etcd that is not its own; that one is always well."""
+        self.watchers: list[Callable[[Member], None]] = []
+        """Told of every member that is taken out, at the moment before."""
 
     @property
     def has_quorum(self) -> bool:
@@ -99,6 +102,8 @@ class EtcdCluster:
             raise EtcdError("etcdserver: member not found")
         if self._members[number].running and len(self.running) - 1 < 1 + (len(self._members) - 1) // 2:
             raise EtcdError("etcdserver: unhealthy cluster")
+        for watcher in self.watchers:
+            watcher(self._members[number].member)
         del self._members[number]
         self._elect()
 

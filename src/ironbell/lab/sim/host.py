@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -106,6 +107,7 @@ class Host:
         self._randomness = randomness
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
+        self._silences = 0
 
     def start(self) -> None:
         """Power on."""
@@ -191,26 +193,36 @@ class Host:
         """It does nothing any more, and nobody can tell from outside."""
         self._set(dead=True)
 
+    async def revive(self) -> None:
+        """It lost its power only, and runs again as it was: with its disk. Cancellation point."""
+        self._silences += 1
+        self._set(dead=False)
+        self.cluster.etcd.start(self.state.node)
+        if self.plan.control_plane:
+            self.cluster.run_api_server(self.state.node)
+        await self.report("True")
+
     async def silence(self) -> None:
         """The kubelet is not heard any more: after a while its node is called unknown. Cancellation point."""
+        self._silences += 1
+        this = self._silences
         await asyncio.sleep(MONITOR_GRACE_S)
-        await self.report("Unknown")
+        await self.report("Unknown", lambda: this == self._silences)
 
-    async def report(self, ready: str) -> None:
-        """The node's conditions become these, if it is still there. Cancellation point."""
-        conditions = objects.node_conditions(rfc3339(self._clock.now()), ready=ready)
-        await self._patch_node({"status": {"conditions": conditions}}, subresource="status")
-
-    async def _patch_node(self, body: Mapping[str, Any], *, subresource: str = "") -> None:
+    async def report(self, ready: str, still: Callable[[], bool] = lambda: True) -> None:
+        """The node's conditions become these, if it is there and it is still so once its API answers. Cancellation
+        point."""
         async with self.cluster.inside() as api:
-            try:
+            if not still():
+                return
+            conditions = objects.node_conditions(rfc3339(self._clock.now()), ready=ready)
+            body = msgspec.json.encode({"status": {"conditions": conditions}})
+            with suppress(NotFound):
                 await api.patch(
                     objects.NODES,
                     "",
                     self.state.node,
-                    msgspec.json.encode(body),
+                    body,
                     patch_type=PatchType.STRATEGIC,
-                    subresource=subresource,
+                    subresource="status",
                 )
-            except NotFound:
-                return

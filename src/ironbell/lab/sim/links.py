@@ -8,6 +8,8 @@ Source: kubernetes/apiserver: pkg/authentication/request/x509/x509.go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
@@ -25,8 +27,8 @@ from ironbell.lab.sim.gate import GatedApi
 class SimLink:
     """A `Link` to one simulated cluster; who it is turns out with the first probe."""
 
-    def __init__(self, cloud: Cloud, key: Key, chosen: Chosen, clock: Clock) -> None:
-        self._cloud, self._key, self._chosen, self._clock = cloud, key, chosen, clock
+    def __init__(self, cloud: Cloud, key: Key, chosen: Chosen, clock: Clock, wrap: Callable[[Api], Api]) -> None:
+        self._cloud, self._key, self._chosen, self._clock, self._wrap = cloud, key, chosen, clock, wrap
         self._api: Api | None = None
 
     @property
@@ -39,7 +41,7 @@ class SimLink:
         cluster = self._find()
         await cluster.passing()
         identity = self._identity(cluster)
-        self._api = GatedApi(cluster.server.client(identity), cluster)
+        self._api = self._wrap(GatedApi(cluster.server.client(identity), cluster))
 
     async def close(self) -> None:
         self._api = None
@@ -69,14 +71,14 @@ class SimLink:
 
 
 class Links:
-    """A `Connect` over all clusters of a cloud."""
+    """A `Connect` over all clusters of a cloud; `wrap` puts something between a cluster's API and its callers."""
 
-    def __init__(self, cloud: Cloud, clock: Clock) -> None:
-        self._cloud, self._clock = cloud, clock
+    def __init__(self, cloud: Cloud, clock: Clock, wrap: Callable[[Api], Api] = lambda api: api) -> None:
+        self._cloud, self._clock, self._wrap = cloud, clock, wrap
 
     def __call__(self, cluster: Key, kubeconfig: bytes) -> SimLink:
         where = f"Secret {'/'.join(cluster)}-kubeconfig"
-        return SimLink(self._cloud, cluster, choose_from(kubeconfig, where=where), self._clock)
+        return SimLink(self._cloud, cluster, choose_from(kubeconfig, where=where), self._clock, self._wrap)
 
 
 def _subject(certificate: x509.Certificate) -> Identity:

@@ -37,6 +37,7 @@ from ironbell.lab.sim.host import HostFault, HostPlan
 from ironbell.lab.sim.kinds import definitions
 from ironbell.lab.sim.links import Links
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
+from ironbell.lab.sim.troubled_etcd import TroubledEtcdAccess
 from ironbell.lab.sim.virtualtime import VirtualClock
 from ironbell.workload.access import Workloads
 from ironbell.workload.following import follow, kubeconfigs_from
@@ -63,6 +64,10 @@ class Surroundings:
     clock: Clock
     randomness: Randomness
     trouble: Trouble
+
+    def etcd_connect(self, cluster: Key, node: str) -> TroubledEtcdAccess:
+        """An `EtcdConnect`, with its trouble."""
+        return TroubledEtcdAccess(self.cloud.etcd_connect(cluster, node), self.trouble)
 
 
 HostFaults = Callable[[HostPlan], HostFault] | None
@@ -118,11 +123,21 @@ class ReplaySite:
             self._product.cancel()
             await asyncio.gather(self._product, return_exceptions=True)
         self.crashes += 1
+        self.trouble.kill_after(0)
         self._product = asyncio.create_task(self._run(), name="controllers")
+
+    async def crash_with_write(self, number: int, *, within_s: float) -> None:
+        """Kill the controllers with a write of those that come, or after a time, and start them anew. Its answer is
+        lost, and nothing else of them happens afterwards. Cancellation point."""
+        self.trouble.kill_after(number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self.trouble.killed.wait()
+        await self.crash()
 
     async def _run(self) -> None:
         api = TroubledApi(self.server.client(ADMIN), self.trouble)
-        links = Links(self.cloud, self.clock)
+        links = Links(self.cloud, self.clock, lambda inside: TroubledApi(inside, self.trouble))
         kubeconfigs = kubeconfigs_from(api)
         async with Workloads(links, kubeconfigs, clock=self.clock, randomness=self.randomness) as workloads:
             manager = Manager(

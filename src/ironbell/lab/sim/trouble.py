@@ -1,12 +1,14 @@
 """What goes wrong with an API on purpose: requests that are refused before, or after, they were carried out.
 
-The second kind is the mean one: the caller hears of a failure, and the object is there.
+The second kind is the mean one: the caller hears of a failure, and the object is there. And the caller may die with a
+chosen write: it is carried out, and whoever made it does nothing any more.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ironbell.api.client import (
@@ -45,9 +47,39 @@ class Trouble:
     """A write is refused as if somebody had been faster."""
     watches: float = 0.0
     """A watch ends after an event."""
+    slow_s: float = 0.0
+    """How long every request takes."""
+    killed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the caller has died with a write."""
+    _writes_left: int = 0
 
     def strikes(self, part: float) -> bool:
         return part > 0 and self.randomness.fraction() < part
+
+    def calm(self) -> None:
+        """Nothing goes wrong any more."""
+        self.before = self.after = self.conflicts = self.watches = self.slow_s = 0.0
+
+    def kill_after(self, writes: int) -> None:
+        """Let the caller die with this write of those that come; 0 lets it live."""
+        self._writes_left = writes
+        self.killed.clear()
+
+    async def passing(self) -> None:
+        """Before every request. A caller that is dead gets no further. Cancellation point."""
+        if self.killed.is_set():
+            await asyncio.Event().wait()
+        if self.slow_s:
+            await asyncio.sleep(self.slow_s)
+
+    async def written(self) -> None:
+        """After every write. Cancellation point."""
+        if self._writes_left:
+            self._writes_left -= 1
+            if not self._writes_left:
+                self.killed.set()
+        if self.killed.is_set():
+            await asyncio.Event().wait()
 
 
 class TroubledApi:
@@ -58,17 +90,17 @@ class TroubledApi:
         self._trouble = trouble
 
     async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        self._before()
+        await self._before()
         return await self._api.get(where, namespace, name, subresource=subresource)
 
     async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
-        self._before()
+        await self._before()
         return await self._api.list(where, namespace, options)
 
     async def watch(
         self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
     ) -> AsyncIterator[WatchEvent]:
-        self._before()
+        await self._before()
         events = self._api.watch(where, namespace, resource_version=resource_version, selector=selector)
         try:
             async for event in events:
@@ -139,19 +171,30 @@ class TroubledApi:
     ) -> bytes:
         return await self._write(self._api.act(where, namespace, name, body, subresource=subresource, options=options))
 
-    def _before(self) -> None:
+    async def _before(self) -> None:
+        await self._trouble.passing()
         if self._trouble.strikes(self._trouble.before):
             raise Unavailable("the request was refused on purpose")
 
     async def _write(self, work: Awaitable[T]) -> T:
+        try:
+            await self._trouble.passing()
+        except BaseException:
+            _close(work)
+            raise
         refused = self._trouble.strikes(self._trouble.before)
         conflict = not refused and self._trouble.strikes(self._trouble.conflicts)
         if refused or conflict:
-            close = getattr(work, "close", None)
-            if close is not None:
-                close()
+            _close(work)
             raise Unavailable("the request was refused on purpose") if refused else Conflict("somebody was faster")
         answer = await work
+        await self._trouble.written()
         if self._trouble.strikes(self._trouble.after):
             raise Unavailable("the answer was lost on purpose")
         return answer
+
+
+def _close(work: object) -> None:
+    close = getattr(work, "close", None)
+    if close is not None:
+        close()
