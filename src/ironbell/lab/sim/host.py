@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,6 +86,16 @@ class HostState:
     """It stands there and does nothing any more."""
 
 
+def _metadata(plan: HostPlan) -> Mapping[str, str]:
+    """What a machine knows of itself: by cloud-init's names, and by those of providers of bare metal."""
+    name = plan.key[1]
+    return {
+        **dict.fromkeys(("local_hostname", "hostname", "name"), name),
+        **dict.fromkeys(("instance_id", "uuid"), plan.uid),
+        "provider_id": plan.provider_id,
+    }
+
+
 class Host:
     """One machine; `run` is its life until it waits for what happens to it."""
 
@@ -140,11 +150,10 @@ class Host:
             await asyncio.Event().wait()
         self._set(running=True)
         secret = await self._bootstrap_secret()
-        name = plan.key[1]
         script = read_script(
             value_of(secret, VALUE) or b"",
             (value_of(secret, FORMAT) or b"").decode(),
-            {"local_hostname": name, "hostname": name, "instance_id": plan.uid, "provider_id": plan.provider_id},
+            _metadata(plan),
         )
         run = read_kubeadm(script)
         await asyncio.sleep(plan.node.draw(self._randomness))

@@ -45,6 +45,13 @@ def test_a_machine_is_completed() -> None:
     assert machine.default(kept, None)["spec"]["deletion"] == {"nodeDeletionTimeoutSeconds": 0}
 
 
+def test_a_machine_without_its_clusters_name_takes_it_from_the_label() -> None:
+    given = a_machine({"spec": {"clusterName": None}}, labels={"cluster.x-k8s.io/cluster-name": "prod"})
+    assert "clusterName" not in given["spec"]
+    assert machine.default(given, None)["spec"]["clusterName"] == "prod"
+    assert "clusterName" not in machine.default(a_machine({"spec": {"clusterName": None}}), None)["spec"]
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

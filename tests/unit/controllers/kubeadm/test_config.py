@@ -416,9 +416,9 @@ def test_a_template_that_does_not_render_is_named(world: World) -> None:
 def test_a_version_that_is_too_old_is_refused(world: World) -> None:
     add_cluster(world, initialized=True)
     add_pairs(world)
-    add_machine(world, "w1", version="v1.21.3")
+    add_machine(world, "w1", version="v1.14.3")
     try_in_vain(world)
-    assert said(world, "w1")["DataSecretAvailable"][2].startswith("spec.version v1.21.3 is not supported")
+    assert said(world, "w1")["DataSecretAvailable"][2].startswith("spec.version v1.14.3 is not supported")
 
 
 @pytest.mark.parametrize("size", [30_000, 900_000])

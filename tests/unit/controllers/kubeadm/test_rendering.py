@@ -10,7 +10,13 @@ from ironbell.codec import goyaml
 from ironbell.contract.cluster_secrets import Purpose
 from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.config.duration import go_duration
-from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, UnsupportedVersionError, kubeadm_api
+from ironbell.controllers.kubeadm.config.kubeadm import (
+    ClusterFacts,
+    UnsupportedVersionError,
+    init_configuration,
+    join_configuration,
+    kubeadm_api,
+)
 from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
 from ironbell.controllers.kubeadm.config.userdata import Role, WriteFile
 
@@ -138,15 +144,33 @@ def test_control_planes_carry_certificates_and_workers_do_not() -> None:
 
 @pytest.mark.parametrize(
     ("version", "api"),
-    [((1, 22, 0), "v1beta3"), ((1, 30, 99), "v1beta3"), ((1, 31, 0), "v1beta4"), ((2, 0), "v1beta4")],
+    [
+        ((1, 15, 0), "v1beta2"),
+        ((1, 21, 5), "v1beta2"),
+        ((1, 22, 0), "v1beta3"),
+        ((1, 30, 99), "v1beta3"),
+        ((1, 31, 0), "v1beta4"),
+        ((2, 0), "v1beta4"),
+    ],
 )
 def test_the_version_of_kubeadms_api(version: tuple[int, ...], api: str) -> None:
     assert kubeadm_api(version) == f"kubeadm.k8s.io/{api}"
 
 
 def test_too_old_versions_are_refused() -> None:
-    with pytest.raises(UnsupportedVersionError, match=r"v1\.21\.5 is not supported"):
-        kubeadm_api((1, 21, 5))
+    with pytest.raises(UnsupportedVersionError, match=r"v1\.14\.9 is not supported"):
+        kubeadm_api((1, 14, 9))
+
+
+def test_fields_that_old_kubeadms_do_not_know_are_left_out() -> None:
+    registration = {"name": "one", "imagePullPolicy": "Always"}
+    spec = {"nodeRegistration": registration, "skipPhases": ["addon"], "patches": {"directory": "/p"}}
+    for write in (init_configuration, join_configuration):
+        old, new = (goyaml.load(write(spec, kubeadm_api(version))) for version in ((1, 17), (1, 22)))
+        assert {"skipPhases", "patches"} <= set(new)
+        assert not {"skipPhases", "patches"} & set(old)
+        assert old["nodeRegistration"] == {"name": "one", "taints": None}
+        assert new["nodeRegistration"]["imagePullPolicy"] == "Always"
 
 
 @pytest.mark.parametrize(

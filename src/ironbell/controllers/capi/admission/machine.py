@@ -20,7 +20,12 @@ NO_BOOTSTRAP: Final = "expected either spec.bootstrap.dataSecretName or spec.boo
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A Machine with everything that may be left out."""
+    """A Machine with everything that may be left out.
+
+    Upstream has no Machine without `spec.clusterName`. Manifests of before 2019 name the cluster by the label alone.
+    """
+    if not at(new, "spec", "clusterName") and (name := at(new, "metadata", "labels", LABEL_CLUSTER_NAME)):
+        new = put(new, name, "spec", "clusterName")
     new = put(new, at(new, "spec", "clusterName"), "metadata", "labels", LABEL_CLUSTER_NAME)
     new = checks.with_v(new, "spec", "version")
     path = ("spec", "deletion", "nodeDeletionTimeoutSeconds")

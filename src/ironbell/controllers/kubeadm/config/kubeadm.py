@@ -3,8 +3,10 @@
 Which version of kubeadm's API a machine reads follows from its Kubernetes version. The documents equal upstream's byte
 for byte: keys sorted, and of the empty fields exactly those printed that kubeadm's types print.
 
+Upstream begins with Kubernetes 1.22. Before that kubeadm reads v1beta2, which is v1beta3 without a few fields.
+
 Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/pkg/types (utils.go; upstreamv1beta3, upstreamv1beta4: types.go,
-conversion.go); kubernetes/kubernetes: cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go.
+conversion.go); kubernetes/kubernetes: cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go, and at v1.22 v1beta2/types.go.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from ironbell.codec import goyaml
 from ironbell.controllers.kubeadm.config.duration import go_duration
 from ironbell.kube.decision import Fields
 
+V1BETA2: Final = "kubeadm.k8s.io/v1beta2"
 V1BETA3: Final = "kubeadm.k8s.io/v1beta3"
 V1BETA4: Final = "kubeadm.k8s.io/v1beta4"
-OLDEST: Final = (1, 22)
+OLDEST: Final = (1, 15)
+SINCE_V1BETA3: Final = (1, 22)
 SINCE_V1BETA4: Final = (1, 31)
 
 Spec: TypeAlias = Mapping[str, Any]
@@ -49,12 +53,14 @@ def kubeadm_api(version: tuple[int, ...]) -> str:
     """The version of kubeadm's API for a Kubernetes version, of which major and minor count.
 
     Raises:
-        UnsupportedVersionError: it is older than 1.22.
+        UnsupportedVersionError: it is older than 1.15.
     """
     if version[:2] < OLDEST:
         raise UnsupportedVersionError(
-            f"spec.version v{'.'.join(map(str, version))} is not supported; the oldest that can be is v1.22"
+            f"spec.version v{'.'.join(map(str, version))} is not supported; the oldest that can be is v1.15"
         )
+    if version[:2] < SINCE_V1BETA3:
+        return V1BETA2
     return V1BETA3 if version[:2] < SINCE_V1BETA4 else V1BETA4
 
 
@@ -100,8 +106,8 @@ def init_configuration(spec: Spec, api: str) -> str:
     """The InitConfiguration document from `initConfiguration`."""
     document: Fields = {
         "localAPIEndpoint": _endpoint(spec.get("localAPIEndpoint", {})),
-        "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api == V1BETA4),
-        **_set(spec, "skipPhases", "patches"),
+        "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api),
+        **_since_v1beta3(spec, api, "skipPhases", "patches"),
     }
     if spec.get("bootstrapTokens"):
         document["bootstrapTokens"] = [_bootstrap_token(token) for token in spec["bootstrapTokens"]]
@@ -114,15 +120,16 @@ def join_configuration(spec: Spec, api: str) -> str:
     """The JoinConfiguration document from `joinConfiguration`."""
     document: Fields = {
         "discovery": _discovery(spec.get("discovery", {})),
-        "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api == V1BETA4),
-        **_set(spec, "caCertPath", "skipPhases", "patches"),
+        "nodeRegistration": _node_registration(spec.get("nodeRegistration", {}), api),
+        **_set(spec, "caCertPath"),
+        **_since_v1beta3(spec, api, "skipPhases", "patches"),
     }
     timeouts: Spec = spec.get("timeouts", {})
     if spec.get("controlPlane") is not None:
         document["controlPlane"] = {"localAPIEndpoint": _endpoint(spec["controlPlane"].get("localAPIEndpoint", {}))}
     if api == V1BETA4 and timeouts:
         document["timeouts"] = _timeouts(timeouts)
-    if api == V1BETA3 and timeouts.get("tlsBootstrapSeconds") is not None:
+    if api != V1BETA4 and timeouts.get("tlsBootstrapSeconds") is not None:
         document["discovery"]["timeout"] = go_duration(timeouts["tlsBootstrapSeconds"])
     return _written(document, "JoinConfiguration", api)
 
@@ -134,6 +141,11 @@ def _written(document: Fields, kind: str, api: str) -> str:
 def _set(spec: Spec, *names: str) -> Fields:
     """The fields of these names that are not empty."""
     return {name: spec[name] for name in names if spec.get(name)}
+
+
+def _since_v1beta3(spec: Spec, api: str, *names: str) -> Fields:
+    """The fields of these names, which kubeadm did not know before."""
+    return {} if api == V1BETA2 else _set(spec, *names)
 
 
 def _component(spec: Spec, is_new: bool) -> Fields:
@@ -193,13 +205,14 @@ def _endpoint(spec: Spec) -> Fields:
     return _set(spec, "advertiseAddress", "bindPort")
 
 
-def _node_registration(spec: Spec, is_new: bool) -> Fields:
+def _node_registration(spec: Spec, api: str) -> Fields:
     """`taints` is always there: null leaves them to kubeadm, an empty list means none."""
-    taints = spec.get("taints")
+    taints, is_new = spec.get("taints"), api == V1BETA4
     serial = spec.get("imagePullSerial")
     return {
         "taints": None if taints is None else [_taint(taint) for taint in taints],
-        **_set(spec, "name", "criSocket", "ignorePreflightErrors", "imagePullPolicy"),
+        **_set(spec, "name", "criSocket", "ignorePreflightErrors"),
+        **_since_v1beta3(spec, api, "imagePullPolicy"),
         **_args(spec, "kubeletExtraArgs", is_new),
         **({"imagePullSerial": serial} if is_new and serial is not None else {}),
     }

@@ -17,6 +17,7 @@ from typing import Any, Final
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
 from ironbell.controllers.kubeadm.config.kubeadm import (
+    V1BETA2,
     V1BETA3,
     V1BETA4,
     ClusterFacts,
@@ -26,6 +27,7 @@ from ironbell.controllers.kubeadm.config.kubeadm import (
 from ironbell.controllers.kubeadm.controlplane.configspec import feature_gates
 from ironbell.kube.decision import Fields
 
+_READ: Final = (V1BETA2, V1BETA3, V1BETA4)
 _COMPONENTS: Final = ("apiServer", "controllerManager", "scheduler")
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)(?:\.\d+)?s)?")
 
@@ -97,9 +99,9 @@ def _read(text: str) -> _Document:
         document = goyaml.load(text)
     except goyaml.YamlError as error:
         raise KubeadmConfigError(f"ClusterConfiguration of kubeadm-config is no YAML: {error}") from None
-    if not isinstance(document, dict) or document.get("apiVersion") not in (V1BETA3, V1BETA4):
+    if not isinstance(document, dict) or document.get("apiVersion") not in _READ:
         raise KubeadmConfigError(
-            f"ClusterConfiguration of kubeadm-config is none of {V1BETA3} or {V1BETA4}; run kubeadm config migrate"
+            f"ClusterConfiguration of kubeadm-config is none of {', '.join(_READ)}; run kubeadm config migrate"
         )
     spec: Fields = {
         name: document[name]
