@@ -14,7 +14,7 @@ from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
-from ironbell.apiserver.crds.served import version_rank
+from ironbell.apiserver.crds.served import served_resources, version_rank
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import Resources
 from ironbell.apiserver.schema.compiled import compile_schema
@@ -242,3 +242,31 @@ async def test_strict_validation_finds_unknown_fields_of_definitions(admin: Any,
     strict = WriteOptions(field_validation="Strict")
     with pytest.raises(BadRequest, match=r'unknown field "spec.bogus"'):
         await admin.create(crds, gadgets(bogus=1), namespace="", options=strict)
+
+
+def test_a_deprecated_version_names_the_best_that_is_not() -> None:
+    def version(name: str, **more: Any) -> dict[str, Any]:
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        return {"name": name, "served": True, "storage": name == "v1beta2", "schema": schema, **more}
+
+    versions = [
+        version("v1alpha1", deprecated=True),
+        version("v1beta1", deprecated=True),
+        version("v1beta2"),
+        version("v1beta3", deprecated=True, deprecationWarning="do not"),
+        version("v1", served=False),
+    ]
+    names = {"plural": "ts", "kind": "T"}
+    crd = {"spec": {"group": "g", "scope": "Namespaced", "names": names, "versions": versions}}
+    found = {one.version: one.deprecation_warning for one in served_resources(crd, compile_rule=None)}
+    assert found == {
+        "v1alpha1": "g/v1alpha1 T is deprecated; use g/v1beta2 T",
+        "v1beta1": "g/v1beta1 T is deprecated; use g/v1beta2 T",
+        "v1beta2": "",
+        "v1beta3": "do not",
+    }
+    for one in versions[:2]:
+        one["served"] = one["name"] == "v1beta1"
+    versions[2]["served"] = False
+    [beta1, *_] = [one for one in served_resources(crd, compile_rule=None) if one.version == "v1beta1"]
+    assert beta1.deprecation_warning == "g/v1beta1 T is deprecated"

@@ -122,7 +122,13 @@ def _selectable(field: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _deprecation(spec: dict[str, Any], version: dict[str, Any]) -> str:
+    """What is warned of. Source: kubernetes/apiextensions-apiserver: pkg/apiserver/customresource_handler.go."""
     if not version.get("deprecated"):
         return ""
-    given: str = version.get("deprecationWarning") or ""
-    return given or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
+    if given := version.get("deprecationWarning"):
+        return str(given)
+    rank, kind = version_rank(version["name"]), spec["names"]["kind"]
+    better = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
+    better = sorted((name for name in better if version_rank(name) < rank), key=version_rank)
+    instead = f"; use {spec['group']}/{better[0]} {kind}" if better else ""
+    return f"{spec['group']}/{version['name']} {kind} is deprecated{instead}"
