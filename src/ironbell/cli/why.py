@@ -12,6 +12,7 @@ import msgspec
 
 from ironbell.api import core
 from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.client import ListOptions, NotFound, Selector
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -19,6 +20,7 @@ from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
+from ironbell.cli.servers import of_machine
 from ironbell.cli.session import api_options, connected, objects_named, run
 from ironbell.kube.http import HttpApi
 
@@ -77,8 +79,14 @@ async def _related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[
     """What the object depends on, nearest first."""
     namespace, spec = obj["metadata"].get("namespace", ""), obj.get("spec", {})
     if kind.group.endswith("cluster.x-k8s.io"):
+        if obj["kind"] == TINKERBELL_MACHINE.kind:
+            async for server in of_machine(api, obj):
+                yield server
         async for related in of_clusters(api, obj):
             yield related
+            if related["kind"] == TINKERBELL_MACHINE.kind and "spec" in related:
+                async for server in of_machine(api, related):
+                    yield server
     elif kind is WORKFLOW:
         if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
             async for template in _one(api, TEMPLATE, namespace, spec["templateRef"]):

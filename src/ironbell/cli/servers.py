@@ -1,0 +1,70 @@
+"""For `ironbell why`: what a machine of the Tinkerbell provider depends on, and what rules each server out for it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.bmc import JOB
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.base.labels import SelectorError
+from ironbell.controllers.capt.names import WANTED_IN
+from ironbell.controllers.capt.observed import power_off_name, wipe_name
+from ironbell.controllers.capt.selection import Verdict, verdicts, wish
+from ironbell.kube.http import HttpApi
+
+Object = dict[str, Any]
+SHOWN: Final = 20
+
+
+async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
+    """Workflows, the Job that switches off, and the server; or every server, with what rules it out."""
+    machine = TINKERBELL_MACHINE.convert(obj)
+    namespace = machine.status.target_namespace or machine.metadata.namespace
+    for kind, name in (
+        (WORKFLOW, machine.metadata.name),
+        (WORKFLOW, wipe_name(machine)),
+        (JOB, power_off_name(machine)),
+        (HARDWARE, machine.spec.hardware_name),
+    ):
+        async for found in _there(api, kind, namespace, name):
+            yield found
+    if not machine.spec.hardware_name and machine.metadata.deletion_timestamp is None:
+        page = await api.list(HARDWARE.collection, "", ListOptions(Selector()))
+        for candidate in candidates(machine, [HARDWARE.decode(item) for item in page.items]):
+            yield candidate
+
+
+def candidates(machine: TinkerbellMachine, servers: Sequence[Any]) -> list[Object]:
+    """Every server as something to show, with its verdict as the state; the best first."""
+    label, _, domain = machine.metadata.annotations.get(WANTED_IN, "").partition("=")
+    try:
+        wished = wish(machine.spec, failure_domain_label=label, failure_domain=domain)
+    except SelectorError:
+        return []
+    found = verdicts(wished, servers)
+    shown = [_shown(one) for one in found[:SHOWN]]
+    if len(found) > SHOWN:
+        rest = f"{len(found) - SHOWN} more that do not come before these"
+        shown.append({"kind": "Hardware", "metadata": {"namespace": "", "name": "..."}, "status": {"state": rest}})
+    return shown
+
+
+def _shown(one: Verdict) -> Object:
+    namespace, name = one.hardware.key
+    state = f"fits, score {one.score}" if one.fits else f"ruled out: {'; '.join(one.problems)}"
+    return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}
+
+
+async def _there(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
+    if not name:
+        return
+    with contextlib.suppress(NotFound):
+        yield {"kind": kind.kind, **msgspec.json.decode(await api.get(kind.collection, namespace, name))}
