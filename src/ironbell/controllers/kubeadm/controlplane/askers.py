@@ -1,6 +1,7 @@
 """Answers the questions about the inside of a workload cluster.
 
-Each object is read by its name; many at a time for one question, within the bounds that `workload` sets per cluster.
+Each object is read by its name: the pods of several nodes at a time, within the bounds that `workload` sets per
+cluster, and all else in turn, so that a cluster with one node needs one connection.
 etcd is asked through the node that answered last time, then through the others.
 
 Failure modes: `NotConnected` from `workload`, and what the cluster's API or etcd answers.
@@ -15,6 +16,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -113,11 +115,10 @@ class Inspector:
     async def components(self, question: Components) -> ComponentsView:
         """Answers `Components`."""
         api = await self._workloads.api(question.cluster)
-        wanted = [
-            (node, COMPONENT_OF_CONDITION[type_]) for node in question.nodes for type_ in pod_conditions(question.etcd)
-        ]
+        components = [COMPONENT_OF_CONDITION[type_] for type_ in pod_conditions(question.etcd)]
         labelled = await _labelled(api)
-        return ComponentsView(labelled, tuple(await asyncio.gather(*(_pod(api, *pair) for pair in wanted))))
+        answers = await asyncio.gather(*(_pods(api, node, components) for node in question.nodes))
+        return ComponentsView(labelled, tuple(chain.from_iterable(answers)))
 
     async def etcd_cluster(self, question: EtcdCluster) -> EtcdView:
         """Answers `EtcdCluster`.
@@ -141,9 +142,8 @@ class Inspector:
     async def addons(self, question: Addons) -> AddonsView:
         """Answers `Addons`."""
         api = await self._workloads.api(question.cluster)
-        proxy, dns, config = await asyncio.gather(
-            _get(api, DAEMON_SETS, KUBE_PROXY), _get(api, DEPLOYMENTS, COREDNS), _get(api, CONFIG_MAPS, COREDNS)
-        )
+        proxy, dns = await _get(api, DAEMON_SETS, KUBE_PROXY), await _get(api, DEPLOYMENTS, COREDNS)
+        config = await _get(api, CONFIG_MAPS, COREDNS)
         corefile = ((config or {}).get("data") or {}).get(COREFILE, "")
         return AddonsView(image_of(proxy, KUBE_PROXY), image_of(dns, COREDNS), corefile)
 
@@ -217,6 +217,10 @@ class _Status(msgspec.Struct, rename="camel"):
 
 class _Pod(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
+
+
+async def _pods(api: Api, node: str, components: Sequence[str]) -> list[PodAnswer]:
+    return [await _pod(api, node, component) for component in components]
 
 
 async def _pod(api: Api, node: str, component: str) -> PodAnswer:
