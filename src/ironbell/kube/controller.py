@@ -32,9 +32,10 @@ from ironbell.kube.dynamic import DynamicInformers, DynamicReads
 from ironbell.kube.facts import FactBook
 from ironbell.kube.failures import Failure, Failures
 from ironbell.kube.informer import Informer
+from ironbell.kube.load import Load
 from ironbell.kube.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.readers import Readers
-from ironbell.kube.reconciler import Askers, Cache, Feed, Performers, Reconciler
+from ironbell.kube.reconciler import AT_ONCE, Askers, Cache, Changes, Feed, Performers, Reconciler
 from ironbell.kube.turn import Turn
 from ironbell.kube.view import View
 
@@ -70,6 +71,7 @@ class Surroundings:
     randomness: Randomness
     emit: Callable[[Emit], None]
     turn: Turn
+    load: Load
     dry_run: Callable[[str, Key, Decision], None] | None = None
     """With it, decisions are handed over instead of being carried out."""
 
@@ -83,18 +85,22 @@ class RunningController:
         self._controller = controller
         self._reconciler = reconciler
         self._around = around
-        self.queue = WorkQueue(self.name, randomness=around.randomness, clock=around.clock)
+        self.queue = WorkQueue(self.name, randomness=around.randomness, clock=around.clock, load=around.load)
         self.facts = FactBook(
             self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self._answered
         )
+        self._looked_up: Changes = getattr(reconciler, "looked_up", AT_ONCE)
         self._readers = Readers()
         self._failures = Failures()
         reads = DynamicReads(
             around.dynamic,
             self._readers,
-            mappings=[self._mapped("looked-up object", watch.keys) for watch in getattr(reconciler, "dynamic", ())],
+            mappings=[
+                self._mapped("looked-up object", watch.keys, self._looked_up)
+                for watch in getattr(reconciler, "dynamic", ())
+            ],
             add=self.queue.add,
-            gather=self._gather,
+            changed=self._read_changed,
         )
         self._view = View(
             around.informers,
@@ -105,7 +111,6 @@ class RunningController:
             dynamic=reads,
             failures=self._failures,
         )
-        self._dynamic_delay_s: float = getattr(reconciler, "dynamic_delay_s", 0.0)
         self._unfeed: list[Callable[[], None]] = []
         self._executor = Executor(
             controller.api or around.api, self.name, self._perform, around.emit, around.turn.breathe
@@ -121,10 +126,10 @@ class RunningController:
     def listen(self) -> None:
         """Look at every object once, and from now on let changes bring keys in."""
         self.resync()
-        own = self._around.informers.of(self._reconciler.kind)
-        own.add_handler(self._own_changed)
+        own, how = self._reconciler.kind, getattr(self._reconciler, "own", AT_ONCE)
+        self._around.informers.of(own).add_handler(self._mapped(str(own), lambda obj, _cache: [obj.key], how))
         for watch in self._reconciler.watches:
-            handler = self._mapped(str(watch.kind), watch.keys, watch.relevant, watch.delay_s)
+            handler = self._mapped(str(watch.kind), watch.keys, Changes(delay_s=watch.delay_s), watch.relevant)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
 
@@ -162,22 +167,30 @@ class RunningController:
         else:
             self.queue.add(key)
 
-    def _own_changed(self, old: Any, new: Any) -> None:
-        self.queue.add((old if new is None else new).key)
-
-    def _gather(self, key: Key) -> None:
-        self.queue.add_spaced(key, self._dynamic_delay_s)
+    def _read_changed(self, keys: Sequence[Key], old: Any, new: Any) -> None:
+        """Something changed that these keys looked up."""
+        if not keys:
+            return
+        wait_s = self._wait_s("looked-up object", self._looked_up, old, new)
+        if wait_s is not None:
+            for key in keys:
+                self.queue.add_spaced(key, wait_s)
 
     def _mapped(
         self,
         about: str,
         keys_of: Callable[[Any, Cache], Iterable[Key]],
-        relevant: Callable[[Any, Any], bool] | None = None,
-        delay_s: float = 0.0,
+        how: Changes,
+        matters: Callable[[Any, Any], bool] | None = None,
     ) -> Callable[[Any, Any], None]:
+        """What brings back the keys that a change concerns. `matters` is asked of a coming and a going as well."""
+
         def changed(old: Any, new: Any) -> None:
             try:
-                if relevant is not None and not relevant(old, new):
+                if matters is not None and not matters(old, new):
+                    return
+                wait_s = self._wait_s(about, how, old, new)
+                if wait_s is None:
                     return
                 # Without those that are there twice, in an order that is always the same.
                 keys = dict.fromkeys(key for obj in (old, new) if obj is not None for key in keys_of(obj, self._view))
@@ -187,9 +200,22 @@ class RunningController:
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add_spaced(key, delay_s)
+                self.queue.add_spaced(key, wait_s)
 
         return changed
+
+    def _wait_s(self, about: str, how: Changes, old: Any, new: Any) -> float | None:
+        """How long a change may wait; None if nobody cares. A coming and a going always matter."""
+        if old is None or new is None:
+            return how.delay_s if how.urgent is None else 0.0
+        try:
+            if how.relevant is not None and not how.relevant(old, new):
+                return None
+            return 0.0 if how.urgent is not None and how.urgent(old, new) else how.delay_s
+        except Exception:
+            self._meters.panics.inc()
+            log.exception("change not understood", controller=self.name, kind=about)
+            return 0.0
 
     async def _process(self, key: Key) -> None:
         if key in self._behind and not self._caught_up(key):

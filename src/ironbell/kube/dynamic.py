@@ -121,14 +121,15 @@ class DynamicReads:
         *,
         mappings: Sequence[Mapping],
         add: Callable[[Key], None],
-        gather: Callable[[Key], None],
+        changed: Callable[[Sequence[Key], Unstructured | None, Unstructured | None], None],
     ) -> None:
-        """`add` brings a key back at once, `gather` perhaps later; `mappings` are told of every change of an object."""
+        """`add` brings a key back at once; `changed` is told of a change for the sake of keys that read the object, and
+        `mappings` of every change of an object."""
         self._informers = informers
         self._readers = readers
         self._mappings = mappings
         self._add = add
-        self._gather = gather
+        self._changed = changed
         # Weak, so that what an ended informer held goes with it.
         self._known: WeakValueDictionary[Collection, Informer[Unstructured]] = WeakValueDictionary()
         self._waiting: dict[Collection, dict[Key, None]] = {}
@@ -169,8 +170,7 @@ class DynamicReads:
             if obj is None or self._known.get(where) is not informer:
                 return
             if informer.has_synced:  # else all who look are waiting for that
-                for key in self._readers.of(where, obj.key):
-                    self._gather(key)
+                self._changed(list(self._readers.of(where, obj.key)), old, new)
             for mapping in self._mappings:
                 mapping(old, new)
 

@@ -3,7 +3,7 @@
 A key waits at most once; a key that is added while a worker has it waits until the worker is done. Fresh events go
 before resyncs, but not always, so that neither starves. Keys of equal priority leave in the order in which they came.
 A delayed key leaves its delay behind as soon as a worker takes it for another reason: whoever looks at a key now
-decides anew when it is to come again.
+decides anew when it is to come again. Keys that come for the sake of a roll-up wait longer while there is much to do.
 
 Source: kubernetes/client-go: util/workqueue for the contract between `add`, `get` and `done`.
 """
@@ -11,7 +11,9 @@ Source: kubernetes/client-go: util/workqueue for the contract between `add`, `ge
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict, deque
+from dataclasses import dataclass
 from enum import Enum
 
 from ironbell.base.clock import Clock, SystemClock
@@ -19,6 +21,7 @@ from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube import metrics
 from ironbell.kube.backoff import Backoff
 from ironbell.kube.decision import Key
+from ironbell.kube.load import Load
 
 ERRORS = Backoff(0.5, 300.0)
 """After a failure: something must get better first."""
@@ -26,6 +29,8 @@ UNAVAILABLE = Backoff(0.5, 15.0)
 """While the API server is away: soon after it is back, everything goes on."""
 CONFLICTS = Backoff(0.01, 5.0)
 """After a conflict: the caches only have to catch up."""
+PATIENCE = 10
+"""For how many times its spacing a roll-up waits at most while there is much to do."""
 _FRESH_IN_A_ROW = 16
 
 
@@ -40,17 +45,38 @@ class QueueClosedError(Exception):
     """The queue takes and gives no more keys."""
 
 
+@dataclass(slots=True)
+class _Delay:
+    """When a key comes back. Times are the loop's."""
+
+    due_s: float
+    timer: asyncio.TimerHandle
+    spacing_s: float = 0.0
+    """For a roll-up; else it comes when it is due."""
+    latest_s: float = math.inf
+    """When a roll-up comes whatever there is to do."""
+
+
 class WorkQueue:
     """Keys to be reconciled by one controller. Not thread-safe: for use in one event loop."""
 
-    def __init__(self, name: str, *, randomness: Randomness | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        randomness: Randomness | None = None,
+        clock: Clock | None = None,
+        load: Load | None = None,
+    ) -> None:
+        """`load` is shared with the other queues of the process."""
         self._randomness = randomness or SystemRandomness()
         self._clock = clock or SystemClock()
+        self._load = load or Load()
         self._fresh: OrderedDict[Key, float] = OrderedDict()
         self._resync: OrderedDict[Key, float] = OrderedDict()
         self._processing: dict[Key, float] = {}
         self._again: dict[Key, Priority] = {}
-        self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
+        self._delayed: dict[Key, _Delay] = {}
         self._failures: dict[Key, int] = {}
         self._taken: dict[Key, float] = {}
         self._workers: deque[asyncio.Future[None]] = deque()
@@ -84,8 +110,11 @@ class WorkQueue:
         if key in self._fresh or (key in self._resync and priority is Priority.RESYNC):
             return
         since = self._resync.pop(key, None)
-        waiting = self._fresh if priority is Priority.FRESH else self._resync
-        waiting[key] = self._clock.monotonic() if since is None else since
+        if priority is Priority.FRESH:
+            self._fresh[key] = self._clock.monotonic() if since is None else since
+            self._load.waiting += 1
+        else:
+            self._resync[key] = self._clock.monotonic() if since is None else since
         self._adds.inc()
         self._wake()
 
@@ -96,24 +125,37 @@ class WorkQueue:
             return
         if self._closed:
             return
-        loop = asyncio.get_running_loop()
-        due = loop.time() + delay_s
-        if key in self._delayed:
-            if self._delayed[key][0] <= due:
-                return
-            self._delayed.pop(key)[1].cancel()
-        self._delayed[key] = (due, loop.call_at(due, self._fire, key))
+        due_s = asyncio.get_running_loop().time() + delay_s
+        held = self._delayed.get(key)
+        if held is None or due_s < held.due_s:
+            self._delay(key, due_s)
+        else:
+            held.latest_s = min(held.latest_s, due_s)
 
     def add_spaced(self, key: Key, spacing_s: float) -> None:
         """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
 
-        However many changes ask for a key, it is looked at once per spacing, and once after the last of them.
+        However many changes ask for a key, it is looked at once per spacing, and once after the last of them. While
+        there is more to do than can be done at once it waits for the spacing in any case, and again, until there is
+        less to do or it has waited `PATIENCE` times as long.
         """
         if spacing_s <= 0 or key in self._fresh:
             self.add(key)
             return
         taken_s = self._taken.get(key)
-        self.add_after(key, 0.0 if taken_s is None else taken_s + spacing_s - self._clock.monotonic())
+        wait_s = 0.0 if taken_s is None else taken_s + spacing_s - self._clock.monotonic()
+        if self._load.is_high:
+            wait_s = max(wait_s, spacing_s)
+        if wait_s <= 0:
+            self.add(key)
+        elif not self._closed:
+            now_s = asyncio.get_running_loop().time()
+            held = self._delayed.get(key)
+            if held is None:
+                self._delay(key, now_s + wait_s, spacing_s, now_s + spacing_s * PATIENCE)
+            elif now_s + wait_s < held.due_s:
+                latest_s = min(held.latest_s, held.due_s, now_s + spacing_s * PATIENCE)
+                self._delay(key, now_s + wait_s, spacing_s, latest_s)
 
     def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
         """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""
@@ -163,8 +205,8 @@ class WorkQueue:
     def close(self) -> None:
         """Give no more keys; workers that wait are released."""
         self._closed = True
-        for _due, timer in self._delayed.values():
-            timer.cancel()
+        for delay in self._delayed.values():
+            delay.timer.cancel()
         self._delayed.clear()
         for worker in self._workers:
             if not worker.done():
@@ -182,12 +224,14 @@ class WorkQueue:
             return None
         self._fresh_in_a_row = self._fresh_in_a_row + 1 if take_fresh else 0
         key, since = chosen.popitem(last=False)
+        if take_fresh:
+            self._load.waiting -= 1
         now_s = self._clock.monotonic()
         self._wait_time.observe(now_s - since)
         self._processing[key] = now_s
         self._taken[key] = now_s
         if key in self._delayed:
-            self._delayed.pop(key)[1].cancel()
+            self._delayed.pop(key).timer.cancel()
         return key
 
     async def _wait(self) -> None:
@@ -211,6 +255,16 @@ class WorkQueue:
                 worker.set_result(None)
                 return
 
+    def _delay(self, key: Key, due_s: float, spacing_s: float = 0.0, latest_s: float = math.inf) -> None:
+        if key in self._delayed:
+            self._delayed.pop(key).timer.cancel()
+        timer = asyncio.get_running_loop().call_at(due_s, self._fire, key)
+        self._delayed[key] = _Delay(due_s, timer, spacing_s, latest_s)
+
     def _fire(self, key: Key) -> None:
-        del self._delayed[key]
-        self.add(key)
+        delay = self._delayed.pop(key)
+        now_s = asyncio.get_running_loop().time()
+        if delay.spacing_s and self._load.is_high and now_s < delay.latest_s:
+            self._delay(key, min(now_s + delay.spacing_s, delay.latest_s), delay.spacing_s, delay.latest_s)
+        else:
+            self.add(key)

@@ -7,7 +7,8 @@ runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the
 Every kind that `observe` reads is the reconciler's own `kind` or one of its `watches`: nothing polls for what can be
 watched. Reading another kind raises `UndeclaredKindError`. Kinds that only the objects name, such as those of an
 infrastructure provider, are read with `Cache.dynamic`. A reconciler may have an attribute `dynamic`, a sequence of
-`DynamicWatch`, and `dynamic_delay_s`, which is for changes of looked-up objects what `Watch.delay_s` is for others.
+`DynamicWatch`, and attributes `own` and `looked_up`: how changes of its own objects and of looked-up ones bring keys
+back (`Changes`).
 
 Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
 """
@@ -116,7 +117,24 @@ class Watch(Generic[R]):
     """Whether `Cache.readers` is to know who read an object of this kind."""
     delay_s: float = 0.0
     """For roll-ups over many objects: a key that was looked at less than this ago waits until it is that long ago, so
-    that a thousand changes are a few looks. The first change after a quiet time is seen at once."""
+    that a thousand changes are a few looks. The first change after a quiet time is seen at once. While there is more to
+    do than can be done they all wait, and longer (`WorkQueue.add_spaced`)."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Which changes of objects bring keys back, and when. Only saves work, decides nothing."""
+
+    relevant: Callable[[Any, Any], bool] | None = None
+    """Old and new state (not None) to whether anybody cares; None means always."""
+    urgent: Callable[[Any, Any], bool] | None = None
+    """Old and new state to whether it is to be seen at once; None means none of them is."""
+    delay_s: float = 0.0
+    """For what is not urgent: as `Watch.delay_s`."""
+
+
+AT_ONCE = Changes()
+"""Every change, at once."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +203,15 @@ def read_by(
     return Watch(kind, keys, relevant, reads=True, delay_s=delay_s)
 
 
-def owned_by(kind: AnyKind, child: Kind[R]) -> Watch[R]:
+def owned_by(
+    kind: AnyKind,
+    child: Kind[R],
+    *,
+    relevant: Callable[[R | None, R | None], bool] | None = None,
+    delay_s: float = 0.0,
+) -> Watch[R]:
     """Watch children for the sake of the controlling owner of type `kind`."""
-    return Watch(child, lambda obj, _cache: owner_keys(kind, obj))
+    return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s)
 
 
 def owner_keys(kind: AnyKind, obj: Resource) -> list[Key]:

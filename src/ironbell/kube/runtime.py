@@ -28,6 +28,7 @@ from ironbell.kube.decision import Decision, Key
 from ironbell.kube.dynamic import DynamicInformers
 from ironbell.kube.events import EventRecorder
 from ironbell.kube.leader import LeaderElection
+from ironbell.kube.load import Load
 from ironbell.kube.tally import Tally
 from ironbell.kube.turn import Turn
 
@@ -80,6 +81,7 @@ class Manager:
             self._randomness,
             self._events.emit,
             Turn(self._clock),
+            Load(),
             dry_run=dry_run,
         )
         self._resync_s = resync_s

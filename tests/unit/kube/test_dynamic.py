@@ -21,7 +21,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
 from ironbell.kube.dynamic import IDLE_S
 from ironbell.kube.readers import Readers
-from ironbell.kube.reconciler import DynamicWatch
+from ironbell.kube.reconciler import Changes, DynamicWatch
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
@@ -278,7 +278,7 @@ def test_readers_know_what_was_read_last() -> None:
 
 async def test_changes_of_looked_up_objects_are_gathered_where_that_is_asked_for() -> None:
     class Patient(FollowerReconciler):
-        dynamic_delay_s = 10.0
+        looked_up = Changes(delay_s=10.0)
 
     api, reconciler = Api(), Patient()
     await api.define("v1beta1")

@@ -14,7 +14,7 @@ from ironbell.kube import testing
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key
-from ironbell.kube.reconciler import Cache, Unsynced, Watch
+from ironbell.kube.reconciler import Cache, Changes, Unsynced, Watch
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
@@ -62,6 +62,62 @@ async def test_many_changes_are_one_look() -> None:
             await Client(api).create(SECRET, {"metadata": {"name": f"s{number}", "namespace": "default"}})
         await until(lambda: counter.seen[-1] == 50)
     assert len(counter.seen) == before + 1
+
+
+class Reader:
+    """Looks at ConfigMaps when their data changes, a while later when their labels do, and else not at all."""
+
+    name = "reader"
+    kind = CONFIG_MAP
+    watches = ()
+    indexes = ()
+    own = Changes(
+        relevant=lambda old, new: (old.data, old.metadata.labels) != (new.data, new.metadata.labels),
+        urgent=lambda old, new: old.data != new.data,
+        delay_s=5.0,
+    )
+
+    def __init__(self) -> None:
+        self.looks: list[float] = []
+
+    def observe(self, cache: Cache, key: Key) -> ConfigMap | None:
+        self.looks.append(asyncio.get_running_loop().time())
+        return cache.get(CONFIG_MAP, *key)
+
+    def decide(self, observed: ConfigMap, now: datetime) -> Decision:
+        return DONE
+
+
+async def test_changes_of_own_objects_come_as_a_reconciler_wants_them() -> None:
+    api, reader, where = api_in_memory(), Reader(), ("default", "root")
+    async with testing.running(api, Controller(reader), clock=LoopClock(), randomness=SeededRandomness(1)):
+
+        async def looks_after(body: dict[str, object], wait_s: float) -> int:
+            before = len(reader.looks)
+            await Client(api).merge_patch(CONFIG_MAP, *where, body=body)
+            await asyncio.sleep(wait_s)
+            return len(reader.looks) - before
+
+        await Client(api).create(CONFIG_MAP, {"metadata": {"name": "root", "namespace": "default"}})
+        await until(lambda: len(reader.looks) == 1)
+        assert await looks_after({"metadata": {"annotations": {"a": "1"}}}, 60.0) == 0
+        assert await looks_after({"data": {"a": "1"}}, 0.1) == 1
+        assert await looks_after({"metadata": {"labels": {"a": "1"}}}, 4.0) == 0
+        assert await looks_after({"metadata": {"labels": {"a": "2"}}}, 4.0) == 1
+        await Client(api).delete(CONFIG_MAP, *where)
+        await until(lambda: len(reader.looks) == 4)
+
+
+async def test_a_defect_in_what_is_urgent_lets_everything_be_looked_at() -> None:
+    class Broken(Reader):
+        own = Changes(relevant=lambda old, new: bool(old.nonsense))
+
+    api, reader = api_in_memory(), Broken()
+    async with testing.running(api, Controller(reader), clock=LoopClock(), randomness=SeededRandomness(1)):
+        await Client(api).create(CONFIG_MAP, {"metadata": {"name": "root", "namespace": "default"}})
+        await until(lambda: len(reader.looks) == 1)
+        await Client(api).merge_patch(CONFIG_MAP, "default", "root", body={"data": {"a": "1"}})
+        await until(lambda: len(reader.looks) == 2)
 
 
 async def test_objects_of_a_looked_up_kind_are_found_by_their_owner() -> None:

@@ -10,7 +10,8 @@ from prometheus_client import REGISTRY
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.backoff import Backoff
-from ironbell.kube.queue import CONFLICTS, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.load import MANY, Load
+from ironbell.kube.queue import CONFLICTS, PATIENCE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.testing.clock import LoopClock
 
 A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
@@ -233,3 +234,63 @@ async def test_a_key_that_is_added_for_its_own_sake_does_not_wait() -> None:
     queue.add(("n", "a"))
     queue.done(await queue.get())
     assert queue.is_idle
+
+
+async def busy_queue() -> tuple[WorkQueue, Load]:
+    """A queue that has just given out A and got it back, in a process that has too much to do."""
+    load = Load()
+    queue = WorkQueue("q", randomness=SeededRandomness(1), clock=LoopClock(), load=load)
+    queue.add(A)
+    queue.done(await queue.get())
+    load.waiting = MANY + 1
+    return queue, load
+
+
+async def test_while_there_is_much_to_do_a_roll_up_waits_until_there_is_less() -> None:
+    queue, load = await busy_queue()
+    queue.add_spaced(A, 5.0)
+    queue.add_spaced(B, 5.0)  # not even the first of it comes at once
+    await asyncio.sleep(22.5)
+    assert len(queue) == 0
+    load.waiting = 0
+    queue.add_spaced(B, 5.0)  # now it does
+    assert len(queue) == 1
+    await asyncio.sleep(2.6)
+    assert len(queue) == 2
+
+
+async def test_a_roll_up_does_not_wait_for_ever() -> None:
+    queue, _load = await busy_queue()
+    queue.add_spaced(A, 5.0)
+    await asyncio.sleep(5.0 * PATIENCE - 1)
+    queue.add_spaced(A, 5.0)  # asked for again, it does not begin to wait anew
+    assert len(queue) == 0
+    await asyncio.sleep(1.1)
+    assert len(queue) == 1
+
+
+async def test_a_roll_up_that_waits_does_not_hold_back_what_is_due() -> None:
+    queue, _load = await busy_queue()
+    queue.add_spaced(A, 5.0)
+    queue.add_after(A, 12.0)
+    queue.add_after(B, 7.0)
+    queue.add_spaced(B, 5.0)
+    await asyncio.sleep(7.1)
+    assert await queue.get() == B
+    assert len(queue) == 0
+    await asyncio.sleep(5.0)
+    assert await queue.get() == A
+
+
+async def test_the_load_is_what_waits_in_all_queues() -> None:
+    load = Load()
+    one, other = (WorkQueue(name, load=load) for name in ("one", "other"))
+    for number in range(MANY):
+        one.add(("n", str(number)))
+    one.add(("n", "0"))
+    one.add(("n", "resync"), Priority.RESYNC)
+    assert not load.is_high
+    other.add(A)
+    assert load.is_high
+    await one.get()
+    assert not load.is_high

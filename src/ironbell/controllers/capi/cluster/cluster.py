@@ -6,6 +6,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -33,8 +34,18 @@ from ironbell.controllers.capi.cluster.observed import (
     machine_matters,
     observe,
     of_member,
+    own_matters,
+    provider_matters,
 )
-from ironbell.controllers.capi.cluster.references import Progress, claimed, endpoint_noted, lost, progress, told
+from ironbell.controllers.capi.cluster.references import (
+    Progress,
+    claimed,
+    endpoint_noted,
+    lost,
+    progress,
+    told,
+    with_endpoint,
+)
 from ironbell.controllers.capi.indexes import (
     MACHINE_DEPLOYMENTS_OF_CLUSTER,
     MACHINE_POOLS_OF_CLUSTER,
@@ -45,7 +56,7 @@ from ironbell.controllers.capi.machines import younger_until_s
 from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Key, Need, Waiting, do
 from ironbell.kube.finalizers import add_finalizer, is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.questions import Connection
 
 ROLL_UP_S: Final = 1.0
@@ -68,8 +79,9 @@ class ClusterReconciler:
         read_by(SECRET_METADATA),
         DEFINITIONS,
     )
-    dynamic_delay_s = 0.5 * ROLL_UP_S
-    """A control plane tells much of its progress, and what matters for the Cluster comes last."""
+    own: Changes = Changes(urgent=own_matters, delay_s=ROLL_UP_S)
+    looked_up: Changes = Changes(urgent=provider_matters, delay_s=ROLL_UP_S)
+    """A control plane tells much of its progress, which is added up here."""
     indexes: Sequence[Index[Any]] = (
         MACHINES_OF_CLUSTER,
         MACHINE_SETS_OF_CLUSTER,
@@ -84,8 +96,12 @@ class ClusterReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster = observed.cluster
-        if added := add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER):
-            return do(added)
+        added = add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER)
+        decision = self._decide(observed, now)
+        return decision if added is None else replace(decision, actions=(added, *decision.actions))
+
+    def _decide(self, observed: Observed, now: datetime) -> Decision:
+        cluster = observed.cluster
         if is_paused(cluster, cluster_paused=bool(cluster.spec.paused)):
             why = Waiting("Paused", "the Cluster is paused")
             return do(status.pause_change(observed, now), waiting=why)
@@ -104,10 +120,11 @@ def _deleting(observed: Observed, reached: Progress, now: datetime) -> Decision:
 
 
 def _normal(observed: Observed, reached: Progress, now: datetime) -> Decision:
-    cluster = observed.cluster
+    endpoint = endpoint_noted(observed.cluster, reached)
+    noted = observed if endpoint is None else with_endpoint(observed, reached)
     actions: list[Action | None] = [
-        endpoint_noted(cluster, reached),
-        *status.status_change(observed, reached, conditions.deleting(observed), now),
+        endpoint,
+        *status.status_change(noted, reached, conditions.deleting(noted), now),
         *claimed(observed),
         *told(observed, reached),
         _kubeconfig(observed, reached),

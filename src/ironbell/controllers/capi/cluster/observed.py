@@ -21,6 +21,7 @@ from ironbell.contract.references import NoSuchKindError, resolve
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.cluster.descendants import Descendants, descendants
 from ironbell.controllers.capi.indexes import cluster_keys
+from ironbell.kube.changes import is_acted_on
 from ironbell.kube.decision import AnyKind, Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Unsynced
@@ -31,6 +32,13 @@ def _template_keys(definition: KindDefinition) -> list[str]:
     return ["template"] if definition.spec.names.kind.endswith(SUFFIX) else []
 
 
+_TOLD: Final = frozenset({"control_plane", "workers", "phase", "observed_generation"})
+_TOLD_BY_CONTROL_PLANES: Final = frozenset(
+    {
+        *("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas", "updatedReplicas"),
+        *("unavailableReplicas", "selector", "observedGeneration"),
+    }
+)
 TEMPLATE_KINDS: Final[Index[KindDefinition]] = Index(KIND_DEFINITION, "capi-template-kind", _template_keys)
 
 
@@ -75,6 +83,16 @@ def is_first_node(old: Machine | None, new: Machine | None) -> bool:
 def comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
     """Whether an object is new, gone, or about to go."""
     return old is None or new is None or is_deleting(old) != is_deleting(new)
+
+
+def own_matters(old: Cluster, new: Cluster) -> bool:
+    """Whether more of a Cluster has changed than what it tells of itself and of what belongs to it."""
+    return is_acted_on(old, new, tells=_TOLD)
+
+
+def provider_matters(old: Unstructured, new: Unstructured) -> bool:
+    """Whether more of a provider's object has changed than what it tells of itself."""
+    return is_acted_on(old, new, tells=_TOLD_BY_CONTROL_PLANES)
 
 
 def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:

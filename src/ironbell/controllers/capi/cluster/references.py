@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster, FailureDomain
 from ironbell.api.cluster.common import ApiEndpoint
@@ -90,7 +92,16 @@ def endpoint_noted(cluster: Cluster, now: Progress) -> Action | None:
     if (known.host and known.port) or not now.has_endpoint:
         return None
     body = {"spec": {"controlPlaneEndpoint": {"host": now.endpoint.host, "port": now.endpoint.port}}}
-    return patch(CLUSTER, cluster, body)
+    # Under its version, so that the status can be written right after it.
+    return patch(CLUSTER, cluster, body, locked=True)
+
+
+def with_endpoint(observed: Observed, now: Progress) -> Observed:
+    """What was observed as it is once the endpoint is noted: nobody else writes before the status is written."""
+    cluster = observed.cluster
+    spec = msgspec.structs.replace(cluster.spec, control_plane_endpoint=now.endpoint)
+    metadata = msgspec.structs.replace(cluster.metadata, generation=cluster.metadata.generation + 1)
+    return replace(observed, cluster=msgspec.structs.replace(cluster, metadata=metadata, spec=spec))
 
 
 def lost(external: External | None, *, once: bool, how: str) -> str:

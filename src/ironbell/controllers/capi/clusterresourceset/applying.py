@@ -41,9 +41,10 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     sources_of,
 )
 from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
+from ironbell.kube.changes import is_specified_anew
 from ironbell.kube.decision import AnyKind, Decision, Effect, Fact, Key, Need, create, delete, do, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.questions import Connection, ConnectionState
 
 AGAIN: Final = timedelta(seconds=15)
@@ -79,6 +80,11 @@ def cluster_of(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Ke
     return [binding.key]
 
 
+def cluster_matters(old: Cluster, new: Cluster) -> bool:
+    """Whether a Cluster's change bears on what is applied there, or whether it can be."""
+    return is_specified_anew(old, new) or old.status.initialization != new.status.initialization
+
+
 class ResourceApplyingReconciler:
     """Applies in each cluster what ClusterResourceSets ask for."""
 
@@ -91,6 +97,7 @@ class ResourceApplyingReconciler:
         read_by(SECRET_METADATA),
     )
     indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE,)
+    own: Changes = Changes(relevant=cluster_matters)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         cluster = cache.get(CLUSTER, *key)

@@ -23,7 +23,7 @@ from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition
 from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.kube.decision import AnyKind, Decision, Key
-from ironbell.kube.reconciler import Cache, DynamicWatch, Index, Watch
+from ironbell.kube.reconciler import Cache, Changes, DynamicWatch, Index, Watch
 
 NOTHING_MORE: Final = Synced()
 
@@ -39,6 +39,8 @@ class MachineReconciler:
     watches: Sequence[Watch[Any]] = observed.WATCHES
     indexes: Sequence[Index[Any]] = observed.INDEXES
     dynamic: Sequence[DynamicWatch] = (external_watch(MACHINE),)
+    own: Changes = observed.OWN
+    looked_up: Changes = observed.PROVIDERS
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observed.observe(cache, key)

@@ -23,10 +23,11 @@ from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
 from ironbell.controllers.capi.machine.questions import Evicted, PodsOn, VolumesOn
+from ironbell.kube.changes import is_acted_on
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 R = TypeVar("R", bound=Resource)
@@ -180,6 +181,10 @@ def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
     )
 
 
+def _more_than_told(old: Machine, new: Machine) -> bool:
+    return is_acted_on(old, new, tells=_TOLD)
+
+
 def _set_matters(old: MachineSet | None, new: MachineSet | None) -> bool:
     return old is None or new is None or _of_template(old) != _of_template(new)
 
@@ -199,6 +204,11 @@ def _goes(old: Machine | None, new: Machine | None) -> bool:
     return (_of_control_plane(old) if old else []) != (_of_control_plane(new) if new else [])
 
 
+ROLL_UP_S: Final = 1.0
+"""How long conditions are gathered, of providers' objects and those that others set on a Machine."""
+_TOLD: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
+OWN: Final = Changes(urgent=_more_than_told, delay_s=ROLL_UP_S)
+PROVIDERS: Final = Changes(urgent=is_acted_on, delay_s=ROLL_UP_S)
 WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
     read_by(CLUSTER, relevant=_cluster_matters),

@@ -40,7 +40,7 @@ from ironbell.controllers.capi.topology.writing import Writer
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, AnyKind, Decision, Key, do, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, DynamicWatch, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Changes, DynamicWatch, Index, Watch, read_by
 
 TOPOLOGY_CONTROLLER = "capi-topology"
 """Also the field manager of everything that a topology makes."""
@@ -78,6 +78,10 @@ def class_fault(class_: ClusterClass) -> str:
 def _of_cluster(obj: Resource, _cache: Cache) -> Iterable[Key]:
     name = obj.metadata.labels.get(LABEL_CLUSTER_NAME)
     return [(obj.metadata.namespace, name)] if name and is_owned(obj) else []
+
+
+def _of_class(old: Cluster, new: Cluster) -> bool:
+    return any(one.spec.topology.class_ref.name for one in (old, new))
 
 
 def _spec_matters(old: Resource | None, new: Resource | None) -> bool:
@@ -125,6 +129,7 @@ class TopologyReconciler:
     )
     indexes: Sequence[Index[Any]] = (DEPLOYMENTS, POOLS, MACHINES, BY_GROUP_KIND)
     dynamic: Sequence[DynamicWatch] = (external_watch(CLUSTER),)
+    own: Changes = Changes(relevant=_of_class)
 
     def __init__(self, schemas: Schemas) -> None:
         """`schemas` reads the schemas of variables."""

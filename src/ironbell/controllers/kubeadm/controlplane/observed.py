@@ -25,7 +25,8 @@ from ironbell.contract import external
 from ironbell.contract.cluster_secrets import Purpose, parse_secret_name, secret_name
 from ironbell.contract.external import External
 from ironbell.contract.owners import group_of
-from ironbell.controllers.kubeadm.controlplane.model import has_node, is_deleting
+from ironbell.controllers.kubeadm.controlplane.model import condition, has_node, is_deleting
+from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.questions import (
     Addons,
     AddonsView,
@@ -36,9 +37,10 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     KubeadmConfigMap,
     KubeconfigEnd,
 )
+from ironbell.kube.changes import is_acted_on, is_specified_anew
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.failures import Failure
-from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 LABEL_CLUSTER: Final = "cluster.x-k8s.io/cluster-name"
@@ -101,16 +103,49 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
     return [] if parsed is None else _in_cluster(secret.metadata.namespace, parsed[0], cache)
 
 
+def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """Most of what a Cluster tells of itself it has from here."""
+    if old is None or new is None or is_specified_anew(old, new):
+        return True
+    before, now = old.status, new.status
+    return (before.initialization, before.failure_domains) != (now.initialization, now.failure_domains)
+
+
+def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a Machine has changed in something that is acted on, and not only added up."""
+    if old is None or new is None or is_acted_on(old, new, tells=_TOLD_BY_MACHINES):
+        return True
+    return any(condition(old, type_) != condition(new, type_) for type_ in _REMEDIATION)
+
+
+def _own_matters(old: KubeadmControlPlane, new: KubeadmControlPlane) -> bool:
+    return is_acted_on(old, new, tells=_TOLD)
+
+
 def _comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
     return old is None or new is None
 
 
+ROLL_UP_S: Final = 1.0
+"""How long conditions of Machines, and our own, are gathered before they are added up."""
+_TOLD: Final = frozenset(
+    {
+        *("replicas", "ready_replicas", "available_replicas", "up_to_date_replicas"),
+        *("selector", "version", "versions", "observed_generation"),
+    }
+)
+_REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
+_TOLD_BY_MACHINES: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses"})
+OWN: Final = Changes(urgent=_own_matters, delay_s=ROLL_UP_S)
+PARTS: Final = Changes(relevant=is_specified_anew)
+"""Of hosts and templates nothing is read but what they are to be."""
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    Watch(CLUSTER, _of_cluster),
-    owned_by(KUBEADM_CONTROL_PLANE, MACHINE),
+    Watch(CLUSTER, _of_cluster, _cluster_matters),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=_machine_matters),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S),
     Watch(MACHINE, _of_member, _comes_or_goes),
     Watch(MACHINE_POOL, _of_member, _comes_or_goes),
-    Watch(KUBEADM_CONFIG, _of_config),
+    Watch(KUBEADM_CONFIG, _of_config, is_specified_anew),
     Watch(SECRET_METADATA, _of_secret),
 )
 

@@ -19,7 +19,7 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
-from ironbell.api.meta import to_builtin
+from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.conditions import set_condition
 from ironbell.contract.external import State
 from ironbell.contract.name_templates import NameTemplateError
@@ -41,7 +41,7 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     health_conditions,
 )
-from ironbell.controllers.kubeadm.controlplane.observed import INDEXES, WATCHES, Observed, observe
+from ironbell.controllers.kubeadm.controlplane.observed import INDEXES, OWN, PARTS, WATCHES, Observed, observe
 from ironbell.controllers.kubeadm.controlplane.remediated import recovered
 from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
@@ -59,9 +59,9 @@ from ironbell.kube.decision import (
     do,
     wait,
 )
-from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch
 
 _NO_INFRASTRUCTURE: Final = "Waiting for Cluster status.infrastructureReady to be true"
 _HEALTH: Final = frozenset({ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY})
@@ -96,6 +96,8 @@ class ControlPlaneReconciler:
     kind: AnyKind = KUBEADM_CONTROL_PLANE
     watches: Sequence[Watch[Any]] = (*WATCHES, DEFINITIONS)
     indexes: Sequence[Index[Any]] = (*INDEXES, BY_GROUP_KIND)
+    own: Changes = OWN
+    looked_up: Changes = PARTS
 
     def observe(self, cache: Cache, key: Key) -> Seen | None:
         observed = observe(cache, key)
@@ -112,39 +114,48 @@ class ControlPlaneReconciler:
         kcp, cluster = observed.kcp, observed.cluster
         if cluster is None:
             return wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
-        if not has_finalizer(kcp, FINALIZER) and not is_deleting(kcp):
-            return do(add_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
-        if (paused := _paused(kcp, cluster, now)) is not None:
-            return paused
-        if observed.strays and not is_deleting(kcp):
-            return adoption.decide(observed)
-        version = find_version(kcp.spec.version)
-        if version is None:
-            return wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
-        if is_deleting(kcp):
-            return _deleting(observed, cluster, version, now)
-        if seen.place is None:
-            return wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
-        return _staying(observed, cluster, seen.place, version, now)
+        decision = _decide(seen, cluster, now)
+        finalizer = add_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER)
+        return decision if finalizer is None else replace(decision, actions=(finalizer, *decision.actions))
 
 
-def _paused(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> Decision | None:
+def _decide(seen: Seen, cluster: Cluster, now: datetime) -> Decision:
+    observed = seen.observed
+    kcp = observed.kcp
+    if is_paused(kcp, cluster_paused=bool(cluster.spec.paused)):
+        return _paused(kcp, cluster, now)
+    if observed.strays and not is_deleting(kcp):
+        return adoption.decide(observed)
+    version = find_version(kcp.spec.version)
+    if version is None:
+        return wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
+    if is_deleting(kcp):
+        return _deleting(observed, cluster, version, now)
+    if seen.place is None:
+        return wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
+    return _staying(observed, cluster, seen.place, version, now)
+
+
+def _paused(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> Decision:
     """While paused nothing but the condition that says so is written."""
-    cluster_paused = bool(cluster.spec.paused)
-    condition = paused_condition(KUBEADM_CONTROL_PLANE.kind, kcp, cluster_paused=cluster_paused)
-    conditions = set_condition(kcp.status.conditions, condition, now=now, generation=kcp.metadata.generation)
-    pauses = is_paused(kcp, cluster_paused=cluster_paused)
-    if not pauses and any(held.type == ConditionType.PAUSED for held in kcp.status.conditions):
-        held = next(held for held in kcp.status.conditions if held.type == ConditionType.PAUSED)
-        if held.status == "False":
-            return None
-    status = msgspec.structs.replace(kcp.status, conditions=conditions)
-    change = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status)
-    return wait("Paused", condition.message, change) if pauses else do(change)
+    said = _with_pause(kcp, cluster, now)
+    change = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, said.status)
+    return wait("Paused", _pause(kcp, cluster).message, change)
+
+
+def _pause(kcp: KubeadmControlPlane, cluster: Cluster) -> Condition:
+    return paused_condition(KUBEADM_CONTROL_PLANE.kind, kcp, cluster_paused=bool(cluster.spec.paused))
+
+
+def _with_pause(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> KubeadmControlPlane:
+    """The control plane with the condition that says whether it is paused."""
+    pause, generation = _pause(kcp, cluster), kcp.metadata.generation
+    conditions = set_condition(kcp.status.conditions, pause, now=now, generation=generation)
+    return msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, conditions=conditions))
 
 
 def _plane(observed: Observed, cluster: Cluster, version: tuple[int, int, int], now: datetime) -> ControlPlane:
-    kcp = observed.kcp
+    kcp = _with_pause(observed.kcp, cluster, now)
     spec: Fields = to_builtin(kcp.spec.kubeadm_config_spec)
     configs: dict[str, Fields] = {name: to_builtin(config.spec) for name, config in observed.configs.items()}
     infra = {name: found.obj.body for name, found in observed.infra.items() if found.obj is not None}

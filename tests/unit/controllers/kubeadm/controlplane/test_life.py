@@ -292,7 +292,7 @@ def test_the_first_machine_is_replaced_until_one_comes_up() -> None:
     world = plane_world(1)
     world.outside.health_checks = True
     with pytest.raises(NotSettledError):
-        world.settle(ControlPlaneReconciler(), max_rounds=7)
+        world.settle(ControlPlaneReconciler(), max_rounds=5)
     first = machines(world)[0].metadata.name
     world.outside.stuck.add(first)
     world.outside.hosts[first].joined = False
