@@ -82,12 +82,13 @@ class ManualClock:
 
 def rfc3339(moment: datetime) -> str:
     """Kubernetes' `metav1.Time`: whole seconds, UTC, with `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # isoformat, because strftime takes ten times as long, and every write has times in it
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def rfc3339_micro(moment: datetime) -> str:
     """Kubernetes' `metav1.MicroTime`: six digits of a second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_rfc3339(text: str) -> datetime:

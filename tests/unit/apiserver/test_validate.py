@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,3 +189,65 @@ def test_formats(name: str, good: str, bad: str) -> None:
     assert check is not None
     assert check(good)
     assert not check(bad)
+
+
+SHORT = {"type": "string", "maxLength": 3, "pattern": "^[a-z]+$"}
+ITEM = {"type": "object", "required": ["name"], "properties": {"name": SHORT, "size": {"type": "integer"}}}
+PART = {
+    "type": "object",
+    "required": ["name"],
+    "maxProperties": 3,
+    "properties": {
+        "name": SHORT,
+        "at": {"type": "string", "format": "date-time"},
+        "items": {
+            "type": "array",
+            "maxItems": 2,
+            "items": ITEM,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+    },
+}
+WHOLE = {"type": "object", "required": ["spec"], "properties": {"spec": PART, "status": PART}}
+names = st.sampled_from(["a", "bb", "cccc", "A", 1, None])
+parts = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": names,
+        "at": st.sampled_from(["2026-01-01T00:00:00Z", "yesterday", 3]),
+        "items": st.lists(
+            st.fixed_dictionaries({}, optional={"name": names, "size": st.sampled_from([1, True, "x"])}), max_size=3
+        ),
+    },
+)
+objects = st.fixed_dictionaries({}, optional={"spec": parts, "status": parts})
+
+
+@given(objects, objects, st.sampled_from(["", "spec", "status"]))
+def test_a_look_at_what_changed_finds_what_a_look_at_all_finds(
+    old: dict[str, Any], new: dict[str, Any], kept: str
+) -> None:
+    if kept in old:
+        new = {**new, kept: old[kept]}
+    by_parts = compile_schema(WHOLE)
+    as_whole = msgspec.structs.replace(by_parts, _check_parts=None)
+    assert by_parts.validate(new, old) == as_whole.validate(new, old)
+
+
+def test_what_a_schema_says_of_the_whole_is_looked_at_as_a_whole() -> None:
+    both = compile_schema({**WHOLE, "maxProperties": 1})
+    value = {"spec": {"name": "a"}, "status": {"name": "a"}}
+    assert [error.kind for error in both.validate(value, {"spec": {"name": "a"}})] == ["FieldValueTooMany"]
+
+
+def test_a_string_that_is_good_in_one_field_is_not_in_another_and_bad_ones_stay_bad() -> None:
+    schema = {"type": "object", "properties": {"short": SHORT, "digits": {**SHORT, "pattern": "^[0-9]+$"}}}
+    compiled = compile_schema({"type": "object", "properties": {"spec": schema}})
+    many = [f"{a}{b}{c}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh"]
+    for text in [*many, *many]:
+        assert compiled.validate({"spec": {"short": text}}) == []
+        (fault,) = compiled.validate({"spec": {"digits": text}})
+        assert fault.field == "spec.digits"
+    for _ in range(2):
+        assert len(compiled.validate({"spec": {"short": "abcd"}})) == 1

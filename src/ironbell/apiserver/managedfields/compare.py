@@ -108,8 +108,12 @@ def _pairs(old: Any, new: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str,
             yield f"f:{name}", old[name], _MISSING, child_schema(schema, name)
         return
     before, after, sub = by_element(schema, old), by_element(schema, new), item_schema(schema)
-    for element in {**after, **before}:
-        yield element, before.get(element, _MISSING), after.get(element, _MISSING), sub
+    for element, is_now in after.items():
+        was = before.get(element, _MISSING)
+        if was is _MISSING or was != is_now:
+            yield element, was, is_now, sub
+    for element in before.keys() - after.keys():
+        yield element, before[element], _MISSING, sub
 
 
 def _everything(value: Any, schema: Mapping[str, Any]) -> Fields:

@@ -5,11 +5,13 @@ Source: kubernetes-sigs/structured-merge-diff: typed/helpers.go; kubernetes/kube
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+_SHORT = 100
 _NO_SCHEMA: dict[str, Any] = {}
 
 
@@ -68,18 +70,31 @@ def item_element(schema: Mapping[str, Any], item: Any) -> str:
     Raises:
         MissingKey: an item of a map lacks a key that has no default.
     """
-    if list_type(schema) == "map" and isinstance(item, dict):
-        properties = item_schema(schema).get("properties", _NO_SCHEMA)
-        keys = {}
-        for key in schema.get("x-kubernetes-list-map-keys", ()):
-            if item.get(key) is not None:
-                keys[key] = item[key]
-            elif "default" in properties.get(key, _NO_SCHEMA):
-                keys[key] = properties[key]["default"]
-            else:
-                raise MissingKey(key)
-        return "k:" + msgspec.json.encode(keys, order="sorted").decode()
-    return "v:" + msgspec.json.encode(item, order="sorted").decode()
+    if list_type(schema) != "map" or not isinstance(item, dict):
+        return "v:" + msgspec.json.encode(item, order="sorted").decode()
+    names: Sequence[str] = schema.get("x-kubernetes-list-map-keys", ())
+    if len(names) == 1 and type(value := item.get(names[0])) is str and len(value) <= _SHORT:
+        return _named(names[0], value)
+    properties = item_schema(schema).get("properties", _NO_SCHEMA)
+    keys = {}
+    for key in names:
+        if item.get(key) is not None:
+            keys[key] = item[key]
+        elif "default" in properties.get(key, _NO_SCHEMA):
+            keys[key] = properties[key]["default"]
+        else:
+            raise MissingKey(key)
+    return _keyed(keys)
+
+
+@lru_cache(maxsize=4096)
+def _named(key: str, value: str) -> str:
+    """The path element of an item by one name, as conditions are by their type: the same few again and again."""
+    return _keyed({key: value})
+
+
+def _keyed(keys: Mapping[str, Any]) -> str:
+    return "k:" + msgspec.json.encode(keys, order="sorted").decode()
 
 
 class Duplicate(Exception):  # noqa: N818 - says what is wrong, as the message does

@@ -36,6 +36,8 @@ _NOT_ASKED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
     "validation"
 )
+_OF_PARTS = frozenset({"type", "description", "properties", "required", "x-kubernetes-validations"})
+"""What a schema of a whole object may have for its parts to be checked one by one."""
 ROOT_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -49,6 +51,10 @@ class CompiledSchema(msgspec.Struct, frozen=True):
     _decode: Decode | None = None
     _ratchet: Mapping[str, Any] | None = None
     """The schema, if faults that an object had already are tolerated."""
+    _needed: frozenset[str] = frozenset()
+    _check_parts: Check | None = None
+    """As `_check`, for an object that has all that is needed, without those of its parts that did not change; None
+    where the schema says more of the whole than what parts it has."""
 
     def misfit(self, value: dict[str, Any]) -> str:
         """Why an object cannot be decoded as its kind, or empty; only built-in kinds are typed so."""
@@ -76,7 +82,10 @@ class CompiledSchema(msgspec.Struct, frozen=True):
         try:
             with effort.limited(ALLOWANCE_S):
                 if self._check is not None:
-                    self._check(value, None, errors)
+                    if old is None or self._ratchet is None or self._check_parts is None or self._needed - value.keys():
+                        self._check(value, None, errors)
+                    else:
+                        self._check_parts(_changed(value, old), None, errors)
                     if errors and old is not None and self._ratchet is not None:
                         errors = intolerable(errors, self._ratchet, value, old)
                 if self._rules is not None:
@@ -87,6 +96,22 @@ class CompiledSchema(msgspec.Struct, frozen=True):
         except TooMuchEffort:
             errors.append(invalid("", "object", _EXHAUSTED))
         return errors
+
+
+def _changed(value: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+    """The parts that are not as they were: faults in others would be tolerated, so nobody looks for them. Status and
+    spec are written apart, and each is most of an object."""
+    return {
+        name: part
+        for name, part in value.items()
+        if not (name in old and type(part) is type(old[name]) and part == old[name])
+    }
+
+
+def _check_of_parts(schema: Mapping[str, Any]) -> Check | None:
+    if schema.keys() - _OF_PARTS:
+        return None
+    return compile_check({name: value for name, value in schema.items() if name != "required"})
 
 
 def compile_schema(
@@ -105,4 +130,6 @@ def compile_schema(
         _check=compile_check(body),
         _rules=compile_rules(body, compile_rule, ratchets=ratchets),
         _ratchet=body if ratchets else None,
+        _needed=frozenset(body.get("required", ())),
+        _check_parts=_check_of_parts(body),
     )

@@ -15,6 +15,10 @@ from ironbell.codec.re2 import compile_pattern
 
 Check = Callable[[Any, Path, list[FieldError]], None]
 
+_SHORT, _KEPT = 100, 256
+"""Of strings that were found good for a field: a write shows all names, reasons and times of an object again, and most
+have been looked at before."""
+
 
 def compile_enum(schema: Mapping[str, Any]) -> Check | None:
     values = schema.get("enum")
@@ -33,13 +37,14 @@ def compile_enum(schema: Mapping[str, Any]) -> Check | None:
 def compile_string(schema: Mapping[str, Any]) -> Check | None:
     if schema.get("type") != "string" and not schema.get("x-kubernetes-int-or-string") and "type" in schema:
         return None
-    checks = [check for check in (_compile_length(schema), _compile_pattern(schema)) if check is not None]
-    form = _compile_format(schema)
-    if not checks and form is None:
-        return None
+    length, pattern, form = _compile_length(schema), _compile_pattern(schema), _compile_format(schema)
+    if pattern is None and form is None:
+        return length and _of_strings(length)
+    checks = [check for check in (length, pattern) if check is not None]
+    good: set[str] = set()
 
     def check(value: Any, path: Path, errors: list[FieldError]) -> None:
-        if not isinstance(value, str):
+        if value.__class__ is not str or value in good:
             return
         before = len(errors)
         for one in checks:
@@ -48,8 +53,20 @@ def compile_string(schema: Mapping[str, Any]) -> Check | None:
                 break
         if form is not None:
             form(value, path, errors)
+        if len(errors) == before and len(value) <= _SHORT:
+            if len(good) >= _KEPT:
+                good.clear()
+            good.add(value)
 
     return check
+
+
+def _of_strings(check: Check) -> Check:
+    def check_string(value: Any, path: Path, errors: list[FieldError]) -> None:
+        if value.__class__ is str:
+            check(value, path, errors)
+
+    return check_string
 
 
 def _compile_length(schema: Mapping[str, Any]) -> Check | None:

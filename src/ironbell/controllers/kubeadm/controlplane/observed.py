@@ -113,9 +113,16 @@ def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
 
 def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
     """Whether a Machine has changed in something that is acted on, and not only added up."""
-    if old is None or new is None or is_acted_on(old, new, tells=_TOLD_BY_MACHINES):
-        return True
-    return any(condition(old, type_) != condition(new, type_) for type_ in _REMEDIATION)
+    return old is None or new is None or _acted_on(old) != _acted_on(new)
+
+
+def _acted_on(machine: Machine) -> tuple[Any, ...]:
+    meta, status = machine.metadata, machine.status
+    return (
+        (meta.labels, meta.annotations, meta.finalizers, meta.owner_references, meta.deletion_timestamp),
+        (status.node_ref, status.deletion, status.certificates_expiry_date),
+        [condition(machine, type_) for type_ in _REMEDIATION],
+    )
 
 
 def _own_matters(old: KubeadmControlPlane, new: KubeadmControlPlane) -> bool:
@@ -135,7 +142,6 @@ _TOLD: Final = frozenset(
     }
 )
 _REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
-_TOLD_BY_MACHINES: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses"})
 OWN: Final = Changes(urgent=_own_matters, delay_s=ROLL_UP_S)
 PARTS: Final = Changes(relevant=is_specified_anew)
 """Of hosts and templates nothing is read but what they are to be."""
