@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -58,8 +58,8 @@ def prepare() -> Callable[[], Awaitable[None]]:
 async def simulate(configuration: SimulationConfig) -> None:
     """Until cancelled."""
     clock, randomness = SystemClock(), SystemRandomness()
-    ports = Ports(configuration.host)
     async with AsyncExitStack() as stack:
+        ports = stack.enter_context(closing(Ports(configuration.host)))
         apis: list[Api] = []
         for kubeconfig in (configuration.kubeconfig, *configuration.also):
             connection = await asyncio.to_thread(from_kubeconfig, Path(kubeconfig))

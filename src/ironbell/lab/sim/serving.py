@@ -49,11 +49,15 @@ class NoPortError(IronbellError):
 
 
 class Ports:
-    """Gives each cluster a port, and the same one again."""
+    """Gives each cluster a port, and the same one again.
+
+    Nobody listens on a port before its cluster answers, so that another simulation could take it for free: the port of
+    the same number for UDP is held as long, and says that it is not.
+    """
 
     def __init__(self, host: str) -> None:
         self._host = host
-        self._ports: dict[Key, int] = {}
+        self._ports: dict[Key, tuple[int, socket.socket]] = {}
         self._next = FIRST_PORT
 
     def endpoint(self, cluster: Key) -> Endpoint:
@@ -62,23 +66,25 @@ class Ports:
         Raises:
             NoPortError: there is no port left.
         """
-        port = self._ports.get(cluster)
-        if port is None:
-            port = self._ports[cluster] = self._free()
-        return Endpoint(self._host, port)
+        held = self._ports.get(cluster)
+        if held is None:
+            held = self._ports[cluster] = self._claim()
+        return Endpoint(self._host, held[0])
 
-    def forget(self, cluster: Key) -> None:
-        """The cluster is gone."""
-        self._ports.pop(cluster, None)
+    def close(self) -> None:
+        """Let go of all ports."""
+        for _port, claim in self._ports.values():
+            claim.close()
+        self._ports.clear()
 
-    def _free(self) -> int:
-        taken = set(self._ports.values())
+    def _claim(self) -> tuple[int, socket.socket]:
         count = LAST_PORT - FIRST_PORT + 1
         for step in range(count):
             port = FIRST_PORT + (self._next - FIRST_PORT + step) % count
-            if port not in taken and _can_bind(self._host, port):
+            claim = _held(self._host, port) if _can_bind(self._host, port) else None
+            if claim is not None:
                 self._next = port + 1
-                return port
+                return port, claim
         raise NoPortError(f"all ports from {FIRST_PORT} to {LAST_PORT} are taken")
 
 
@@ -174,6 +180,17 @@ def _server_tls(
     context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
     context.set_alpn_protocols(protocols)
     return context
+
+
+def _held(host: str, port: int) -> socket.socket | None:
+    """A socket that keeps others from claiming the port; None if somebody has."""
+    claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        claim.bind((host, port))
+    except OSError:
+        claim.close()
+        return None
+    return claim
 
 
 def _can_bind(host: str, port: int) -> bool:
