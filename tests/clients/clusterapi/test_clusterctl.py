@@ -17,11 +17,8 @@ from support.real import CLUSTERCTL, cluster_api_sources, component
 
 WITHIN_S = 60
 DEPLOYMENT, CONTROL_PLANE = f"{CORE}/machinedeployments/one-md-0", f"{CONTROL_PLANES}/one-control-plane"
-PROVIDERS = {
-    "cluster-api": ("cluster-api", "CoreProvider"),
-    "bootstrap-kubeadm": ("kubeadm", "BootstrapProvider"),
-    "control-plane-kubeadm": ("kubeadm", "ControlPlaneProvider"),
-}
+PROVIDERS = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/providers"
+NEWER = "v1.14.9"
 Clusterctl = Callable[..., str]
 
 
@@ -34,21 +31,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Configuration that names a folder with the releases of all providers, and one above what runs."""
+def releases(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Configuration that names a folder with the releases of all providers that are listed: what runs, and one more."""
     folder = tmp_path_factory.mktemp("releases")
     try:
         metadata = (cluster_api_sources() / "metadata.yaml").read_text()
     except CannotBuild as error:
         pytest.skip(f"no clusterctl: {error}")
     providers = []
-    for label, (name, kind) in PROVIDERS.items():
-        for version in ("v1.14.2", "v1.14.9"):
+    for listed in site.items(PROVIDERS):
+        label = listed["metadata"]["name"]
+        for version in (listed["version"], NEWER):
             release = folder / label / version
             release.mkdir(parents=True)
             (release / "metadata.yaml").write_text(metadata)
             (release / "components.yaml").touch()
-        providers.append({"name": name, "type": kind, "url": str(folder / label / "latest" / "components.yaml")})
+        url = str(folder / label / "latest" / "components.yaml")
+        providers.append({"name": listed["providerName"], "type": listed["type"], "url": url})
     (folder / "clusterctl.yaml").write_text(yaml.safe_dump({"providers": providers}))
     return folder / "clusterctl.yaml"
 
@@ -118,10 +117,13 @@ def test_generate_fills_in_a_template(clusterctl: Clusterctl) -> None:
     assert '- COLOUR                       (defaults to "grey")' in listed
 
 
-def test_the_plan_of_an_upgrade_knows_what_runs(clusterctl: Clusterctl) -> None:
+def test_the_plan_of_an_upgrade_knows_what_runs(site: Site, clusterctl: Clusterctl) -> None:
     lines = [line.split() for line in clusterctl("upgrade", "plan").splitlines()]
-    for label, (_name, kind) in PROVIDERS.items():
-        assert [label, "kube-system", kind, "v1.14.2", "v1.14.9"] in lines
+    listed = site.items(PROVIDERS)
+    assert {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm"} <= {one["metadata"]["name"] for one in listed}
+    for one in listed:
+        meta = one["metadata"]
+        assert [meta["name"], meta["namespace"], one["type"], one["version"], NEWER] in lines
 
 
 def is_paused(site: Site, path: str) -> bool:
