@@ -46,6 +46,7 @@ from ironbell.controllers.kubeadm.controlplane.remediated import recovered
 from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
 from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, next_step
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import (
     Action,
     AnyKind,
@@ -208,6 +209,7 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
         preflight=step.preflight,
         template_missing=template is not None and template.state is State.MISSING,
         certificates=prepared.certificates,
+        certificates_failed=_were_being_made(observed.kcp),
         has_kubeadm_config=_has_kubeadm_config(observed),
         initializes=step.initializes,
         failed=failed(observed.failure) if step.preflight.passed else None,
@@ -320,6 +322,12 @@ def _with_certificates(plane: ControlPlane, mark: Mark | None, now: datetime) ->
     )
     status = msgspec.structs.replace(kcp.status, conditions=conditions)
     return replace(plane, kcp=msgspec.structs.replace(kcp, status=status))
+
+
+def _were_being_made(kcp: KubeadmControlPlane) -> bool:
+    """Whether the last pass said that it makes certificates: one that says so again has not made them."""
+    said = find_condition(kcp.status.conditions, ConditionType.CERTIFICATES_AVAILABLE)
+    return said is not None and said.status == "Unknown"
 
 
 def _has_kubeadm_config(observed: Observed) -> bool:

@@ -86,6 +86,8 @@ class Report:
     template_missing: bool = False
     certificates: Mark | None = None
     """None leaves the condition as it is."""
+    certificates_failed: bool = False
+    """Whether an attempt to make them has come to nothing."""
     deleting: Mark = field(default_factory=lambda: Mark("False", "NotDeleting"))
     has_kubeadm_config: bool = False
     failed: Failed | None = None
@@ -239,7 +241,7 @@ def _legacy_marks(
     plane: ControlPlane, assessed: Assessed, report: Report, conditions: Sequence[LegacyCondition]
 ) -> dict[LegacyType, LegacyMark]:
     marks = dict(assessed.legacy)
-    if report.certificates is not None:
+    if report.certificates is not None and (report.certificates.status != "Unknown" or report.certificates_failed):
         marks[LegacyType.CERTIFICATES_AVAILABLE] = _legacy_certificates(report.certificates)
     if plane.deleting:
         marks[LegacyType.RESIZED] = LegacyMark("False", INFO, "Deleting", _legacy_deleting(report.deleting))

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
-from ironbell.api.client import Invalid
+from ironbell.api.client import Invalid, Unavailable
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.kind import Kind
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
+from ironbell.controllers.kubeadm.controlplane.certificates import MAKE_CERTIFICATES
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_REMEDIATION_FOR,
@@ -53,6 +54,32 @@ def assert_whole(world: World, replicas: int) -> KubeadmControlPlane:
     assert statuses(kcp)["ScalingUp"] == statuses(kcp)["ScalingDown"] == statuses(kcp)["RollingOut"] == "False"
     assert (kcp.status.replicas, kcp.status.ready_replicas, kcp.status.up_to_date_replicas) == (replicas,) * 3
     return kcp
+
+
+def test_certificates_that_are_being_made_are_no_failure_and_those_that_were_not_made_are() -> None:
+    world = plane_world(1)
+
+    def legacy() -> tuple[str, str] | None:
+        found = find_legacy(legacy_conditions(control_plane(world)), "CertificatesAvailable")
+        return None if found is None else (found.status, found.reason or "")
+
+    def broken(_world: World, _arguments: object) -> list[Any]:
+        raise Unavailable("the disk is full")
+
+    works = world.performers[MAKE_CERTIFICATES]
+    world.performers[MAKE_CERTIFICATES] = broken
+    with pytest.raises(NotSettledError):
+        world.settle(ControlPlaneReconciler(), max_rounds=1)
+    assert statuses(control_plane(world))["CertificatesAvailable"] == "Unknown"
+    assert legacy() is None
+    with pytest.raises(NotSettledError):
+        world.settle(ControlPlaneReconciler(), max_rounds=2)
+    assert legacy() == ("False", "CertificatesGenerationFailed")
+    world.performers[MAKE_CERTIFICATES] = works
+    world.errors.clear()
+    run(world)
+    assert legacy() == ("True", "")
+    assert_whole(world, 1)
 
 
 @pytest.mark.parametrize("replicas", [1, 3, 5])
