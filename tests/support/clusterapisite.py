@@ -66,8 +66,8 @@ def _point(on_cluster: OnCluster, path: str, port: int) -> None:
 
 
 @contextmanager
-def simulation(on_cluster: OnCluster) -> Iterator[Path]:
-    """The simulated provider, as `ironbell up --simulate` starts it; its log."""
+def simulation(on_cluster: OnCluster, *also: Path) -> Iterator[Path]:
+    """The simulated provider, as `ironbell up --simulate` starts it, also for APIs of other kubeconfigs; its log."""
     log = on_cluster.folder / "simulation.log"
     with log.open("ab") as out:
         process = subprocess.Popen(
@@ -78,7 +78,9 @@ def simulation(on_cluster: OnCluster) -> Iterator[Path]:
         )
     assert process.stdin is not None
     try:
-        process.stdin.write(json.dumps({"kubeconfig": str(on_cluster.admin)}).encode() + b"\n")
+        process.stdin.write(
+            json.dumps({"kubeconfig": str(on_cluster.admin), "also": [*map(str, also)]}).encode() + b"\n"
+        )
         process.stdin.flush()
         eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, timeout=60)
         assert process.poll() is None, log.read_text()[-3000:]

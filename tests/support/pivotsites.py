@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,14 @@ from typing import Any
 from ironbell.cli.pivot.names import LABEL_COPY
 from support.capisite import cluster_documents
 from support.kubeapi import KubeApi, connect, eventually
+from support.topologies import (
+    CONFIG_TEMPLATE,
+    DEV_CLUSTER_TEMPLATE,
+    DEV_MACHINE_TEMPLATE,
+    PLANE_TEMPLATE,
+    small_class,
+    template,
+)
 
 CORE = "/apis/cluster.x-k8s.io/v1beta2"
 INFRASTRUCTURE = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
@@ -34,10 +43,15 @@ class Management:
 
     def create(self, name: str = "one", workers: int = 1) -> None:
         """Apply a cluster, once its kinds are there, and wait until it runs."""
+        self.apply(cluster_documents(name, workers=workers, vm="0s"))
+        self.runs(1 + workers, name)
+
+    def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """Apply objects, once their kinds are there."""
         api = self.api
-        for document in cluster_documents(name, workers=workers, vm="0s"):
+        for document in documents:
             group, _, version = document["apiVersion"].partition("/")
-            plural = f"{document['kind'].lower()}s"
+            plural = {"ClusterClass": "clusterclasses"}.get(document["kind"], f"{document['kind'].lower()}s")
             path = f"/apis/{group}/{version}/namespaces/{NAMESPACE}/{plural}/{document['metadata']['name']}"
             body = {**document, "metadata": {**document["metadata"], "namespace": NAMESPACE}}
 
@@ -47,7 +61,6 @@ class Management:
                 return True
 
             eventually(applied, timeout=UP_S)
-        self.runs(1 + workers, name)
 
     def items(self, prefix: str, plural: str) -> list[dict[str, Any]]:
         answer = self.api.get(f"{prefix}/namespaces/{NAMESPACE}/{plural}")
@@ -75,9 +88,10 @@ class Management:
 
         eventually(look, timeout=UP_S)
 
-    def machines(self) -> dict[str, str]:
-        """Provider ids by names."""
-        return {one["metadata"]["name"]: one["spec"]["providerID"] for one in self.items(CORE, "machines")}
+    def machines(self, name: str = "one") -> dict[str, str]:
+        """Provider ids of a cluster's Machines by their names."""
+        found = [one for one in self.items(CORE, "machines") if one["spec"]["clusterName"] == name]
+        return {one["metadata"]["name"]: one["spec"]["providerID"] for one in found}
 
     def nodes(self, folder: Path, name: str = "one") -> dict[str, str]:
         """The workload cluster's own nodes: a machine that was installed anew has another uid."""
@@ -110,6 +124,35 @@ class Management:
         ]
 
 
+def classed_cluster(name: str) -> list[Mapping[str, Any]]:
+    """A cluster of a class, of one control plane Machine and one worker."""
+    machine = {"backend": {"inMemory": {}}}
+    plane = {"kubeadmConfigSpec": {"clusterConfiguration": {"encryptionAlgorithm": "ECDSA-P256"}}}
+    worker = {"class": "worker", "name": "md-0", "replicas": 1}
+    *_templates, class_ = small_class()
+    return [
+        template(DEV_CLUSTER_TEMPLATE, "small", machine),
+        template(PLANE_TEMPLATE, "small", plane),
+        *(template(DEV_MACHINE_TEMPLATE, each, machine) for each in ("plane", "worker")),
+        template(CONFIG_TEMPLATE, "worker", {"preKubeadmCommands": ["true"]}),
+        class_,
+        {
+            "apiVersion": class_["apiVersion"],
+            "kind": "Cluster",
+            "metadata": {"name": name},
+            "spec": {
+                "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
+                "topology": {
+                    "classRef": {"name": "small"},
+                    "version": "v1.34.0",
+                    "controlPlane": {"replicas": 1},
+                    "workers": {"machineDeployments": [worker]},
+                },
+            },
+        },
+    ]
+
+
 def pivot(source: Management, target: Management, *options: str, status: int = 0) -> str:
     """Run the command to its end; what it has printed."""
     command = [*PIVOT, "--from", source.kubeconfig, "--to", target.kubeconfig, *options]
@@ -120,7 +163,11 @@ def pivot(source: Management, target: Management, *options: str, status: int = 0
 
 def killed(source: Management, target: Management, line: int) -> bool:
     """Run the command and kill -9 it when it has told so many steps; whether it had not ended before."""
-    command = [*PIVOT, "--from", source.kubeconfig, "--to", target.kubeconfig]
+    return killed_at(line, [*PIVOT, "--from", source.kubeconfig, "--to", target.kubeconfig])
+
+
+def killed_at(line: int, command: Sequence[str | Path]) -> bool:
+    """Run a command and kill -9 it when it has printed so many lines; whether it had not ended before."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         for number, _line in enumerate(process.stdout, 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,11 +13,14 @@ import pytest
 
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
-from support.pivotsites import COMMAND_S, CORE, NAMESPACE, Management, killed, pivot
+from support.kubeapi import eventually
+from support.pivotsites import COMMAND_S, CORE, NAMESPACE, UP_S, Management, classed_cluster, killed, killed_at, pivot
 from support.real import CLUSTERCTL, component
 
 COPYING, REMOVING = 8, 30
 """Steps that are told before these are in the middle, for a cluster of two machines."""
+DISCOVERED, DELETING = 4, 45
+"""The same for clusterctl and a cluster of three: before it writes, and while it removes the source."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +85,8 @@ def test_clusterctl_moves_it_back(
     sites: tuple[Management, Management], tmp_path: Path, clusterctl: list[str | Path]
 ) -> None:
     here, there = sites
+    if not there.left():
+        there.create(workers=2)
     there.runs(3)
     machines, nodes = there.machines(), there.nodes(tmp_path)
     move = [*clusterctl, "move", "--kubeconfig", there.kubeconfig, "--to-kubeconfig", here.kubeconfig]
@@ -92,14 +97,83 @@ def test_clusterctl_moves_it_back(
     assert (here.machines(), here.nodes(tmp_path)) == (machines, nodes)
 
 
+def test_a_clusterctl_move_that_was_killed_is_finished(
+    sites: tuple[Management, Management], tmp_path: Path, clusterctl: list[str | Path]
+) -> None:
+    half_moved(sites, tmp_path, clusterctl, [DELETING])
+
+
+@pytest.mark.soak
+def test_a_clusterctl_move_killed_at_each_step_is_finished(
+    sites: tuple[Management, Management], tmp_path: Path, clusterctl: list[str | Path]
+) -> None:
+    half_moved(sites, tmp_path, clusterctl, range(DISCOVERED, 100, 3))
+
+
+def half_moved(
+    sites: tuple[Management, Management], folder: Path, clusterctl: list[str | Path], lines: Iterable[int]
+) -> None:
+    """There and back, each time killed after another number of lines; `ironbell pivot --adopt` does the rest."""
+    here, there = sites
+    if there.left():
+        here, there = there, here
+    if not here.left():
+        here.create()
+    machines, nodes = here.machines(), here.nodes(folder)
+    count = len(machines)
+    for line in lines:
+        move = [*clusterctl, "move", "-v", "1", "--kubeconfig", here.kubeconfig, "--to-kubeconfig", there.kubeconfig]
+        was_killed = killed_at(line, [*move, "-n", NAMESPACE])
+        if was_killed:
+            pivot(here, there, "--adopt")
+        there.runs(count)
+        assert (here.left(), there.marks()) == ([], [])
+        assert (there.machines(), there.nodes(folder)) == (machines, nodes)
+        here, there = there, here
+        if not was_killed:
+            assert line > DELETING
+            return
+
+
+@pytest.mark.soak
+def test_a_cluster_of_a_class_goes_with_it(sites: tuple[Management, Management], tmp_path: Path) -> None:
+    """Its topology goes on where it was: the same objects, and fields that it takes away are gone."""
+    here, there = sites
+    here.apply(classed_cluster("two"))
+    here.runs(2, "two")
+    machines, nodes = here.machines("two"), here.nodes(tmp_path, "two")
+    assert "moved" in pivot(here, there)
+    there.runs(2, "two")
+    assert here.left() == []
+    assert (there.machines("two"), there.nodes(tmp_path, "two")) == (machines, nodes)
+    path = f"{CORE}/namespaces/{NAMESPACE}/clusters/two"
+    change = {"metadata": {"labels": {"gone": "yes"}}, "replicas": 2, "class": "worker", "name": "md-0"}
+    for metadata in (change["metadata"], None):
+        worker = {**change, "metadata": metadata} if metadata else {**change}
+        if metadata is None:
+            del worker["metadata"]
+        patch = {"spec": {"topology": {"workers": {"machineDeployments": [worker]}}}}
+        assert there.api.patch(path, patch).status == 200
+        eventually(lambda wanted=bool(metadata): has_label(there, "gone") is wanted, timeout=UP_S)
+    there.runs(3, "two")
+    assert nodes.items() < there.nodes(tmp_path, "two").items()
+
+
+def has_label(site: Management, name: str) -> bool:
+    (deployment,) = [one for one in site.items(CORE, "machinedeployments") if one["spec"]["clusterName"] == "two"]
+    return name in deployment["spec"]["template"]["metadata"].get("labels", {})
+
+
 @pytest.mark.soak
 def test_killed_at_each_step_it_goes_on(sites: tuple[Management, Management], tmp_path: Path) -> None:
     """There and back, each time killed a few steps later."""
     here, there = sites
+    if there.left():
+        here, there = there, here
     if not here.left():
         here.create()
-    count = len(here.machines())
     machines, nodes = here.machines(), here.nodes(tmp_path)
+    count = len(machines)
     for line in itertools.count(1, 2):
         was_killed = killed(here, there, line)
         if was_killed:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ironbell.api.cluster.names import LABEL_MOVE
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_MOVE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.pivot import items as kinds
 from ironbell.cli.pivot.copies import difference, is_marked
 from ironbell.cli.pivot.graph import Plan
 from ironbell.cli.pivot.items import Item, Key, Object
+from ironbell.cli.pivot.pauses import is_paused
 
 _ENDED = frozenset({"SUCCESS", "FAILED", "TIMEOUT"})
 _SHOWN = 20
@@ -39,9 +40,12 @@ def refuse(problems: Iterable[str]) -> None:
     raise RefusedError("; ".join([*found[:_SHOWN], *more]))
 
 
-def unfinished(plan: Plan) -> Iterator[str]:
-    """Objects in the middle of something that must not be cut in two."""
+def unfinished(plan: Plan, *, adopts: bool = False) -> Iterator[str]:
+    """Objects in the middle of something that must not be cut in two. `adopts`: what clusterctl deletes for a move is
+    complete on the target."""
     for item in plan.items:
+        if adopts and ANNOTATION_DELETE_FOR_MOVE in item.annotations:
+            continue
         if item.is_deleting:
             yield f"{item.title} is being deleted; wait until it is gone"
         elif item.kind.name == kinds.CLUSTER:
@@ -94,8 +98,15 @@ def _version(provider: Object) -> tuple[int, ...]:
     return tuple(int(part) for part in found.groups()) if found else ()
 
 
-def strangers(plan: Plan, there: Mapping[Key, Item], pivot: str) -> Iterator[str]:
-    """Objects of the same name on the target that are none of our copies."""
+def strangers(plan: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> Iterator[str]:
+    """Objects of the same name on the target that are none of our copies. `adopts`: clusterctl's are as good, as long
+    as they are paused."""
+    if adopts:
+        for item in plan.items:
+            found = there.get(item.key)
+            if found is not None and item.uid in plan.paused and not is_paused(found):
+                yield f"{item.title} is not paused on the target: that is no copy of an interrupted `clusterctl move`"
+        return
     for item in plan.items:
         found = there.get(item.key)
         if found is None or is_marked(found, pivot) or item.is_global:

@@ -34,6 +34,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option(
     "--without-source", is_flag=True, help="Finish a pivot whose copies count already, the source being gone for good."
 )
+@click.option("--adopt", is_flag=True, help="Go on with a `clusterctl move` that was interrupted.")
 @click.option(
     "--wait-for-pause/--no-wait-for-pause",
     default=True,
@@ -53,6 +54,7 @@ def pivot(
     dry_run: bool,
     abort: bool,
     without_source: bool,
+    adopt: bool,
     wait_for_pause: bool,
     timeout: float,
     output: str,
@@ -71,7 +73,7 @@ def pivot(
     if sum((dry_run, abort, without_source)) > 1:
         raise click.UsageError("--dry-run, --abort and --without-source exclude each other")
     wanted = Wanted(frozenset() if all_namespaces else frozenset([namespace]), frozenset(clusters))
-    settings = Settings(timeout_s=timeout, acknowledged=wait_for_pause)
+    settings = Settings(timeout_s=timeout, acknowledged=wait_for_pause, adopts=adopt)
 
     async def work(one: Pivot) -> Plan | Outcome:
         if dry_run:

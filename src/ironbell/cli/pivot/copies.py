@@ -58,6 +58,13 @@ def _managers(item: Item) -> dict[str, str]:
     return {ANNOTATION_MANAGERS: text} if 0 < len(text) < _MANAGERS_LIMIT else {}
 
 
+def adopted(body: Object, copy: Item) -> Object:
+    """`body` with the annotations of a copy that clusterctl has made: before it deletes a source it replaces all
+    annotations of that by one."""
+    marks = {name: value for name, value in body["metadata"]["annotations"].items() if name in MARKS}
+    return {**body, "metadata": {**body["metadata"], "annotations": {**copy.annotations, **marks}}}
+
+
 def is_marked(item: Item, pivot: str) -> bool:
     """Whether this pivot made the object."""
     return item.labels.get(LABEL_COPY) == pivot

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.pivot import items as kinds
 from ironbell.cli.pivot.items import Item, Key
 from ironbell.contract.cluster_secrets import parse_secret_name
-
-LABEL_CLAIM_NAME: Final = "v1alpha1.tinkerbell.org/ownerName"
-LABEL_CLAIM_NAMESPACE: Final = "v1alpha1.tinkerbell.org/ownerNamespace"
 
 
 class GraphError(IronbellError):
@@ -150,7 +148,7 @@ def _relations(graph: _Graph, item: Item) -> Iterator[tuple[Item, Item]]:
         case kinds.BINDING:
             yield from pair((kinds.CLUSTER, item.namespace, item.spec.get("clusterName", "")), item.key)
         case kinds.HARDWARE:
-            claim, namespace = item.labels.get(LABEL_CLAIM_NAME), item.labels.get(LABEL_CLAIM_NAMESPACE, "")
+            claim, namespace = item.labels.get(LABEL_OWNER_NAME), item.labels.get(LABEL_OWNER_NAMESPACE, "")
             if claim:
                 owner = ("TinkerbellMachine.infrastructure.cluster.x-k8s.io", namespace or item.namespace, claim)
                 yield from pair(owner, item.key)

@@ -40,6 +40,8 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     clusters: list[str] = []
     kinds: list[MovedKind] = []
     started: str = ""
+    adopts: bool = False
+    """Whether it goes on with a `clusterctl move`, whose copies have no marks."""
 
     @property
     def wanted(self) -> Wanted:
@@ -102,6 +104,11 @@ def course(
         return Course.NOTHING if abort else Course.BEGIN
     committed = any(one is not None and one.phase is Phase.COMMITTED for one in (source, target))
     if abort:
+        if known.adopts:
+            raise JournalError(
+                "this pivot goes on with a `clusterctl move`, which may have removed sources already: it cannot be "
+                "taken back; run the same command without --abort"
+            )
         if committed:
             raise JournalError(
                 "the copies on the target count already, and there is no way back: run the same command without "

@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.cli.pivot import checks, pauses
-from ironbell.cli.pivot.copies import copy_of, difference, is_marked, released, status_difference, status_of
+from ironbell.cli.pivot.copies import adopted, copy_of, difference, is_marked, released, status_difference, status_of
 from ironbell.cli.pivot.graph import Plan, Wanted, order
 from ironbell.cli.pivot.items import (
     CLUSTER,
@@ -45,6 +46,8 @@ class Settings:
     """Whether to wait for that at all."""
     workers: int = 8
     """How many objects are written at the same time."""
+    adopts: bool = False
+    """Whether to go on with a `clusterctl move` that was interrupted."""
     look_s: float = 0.5
     """How long between two looks."""
 
@@ -139,7 +142,8 @@ class Pivot:
         course(*journals, identities=identities, wanted=wanted)
         found = await self._survey.plan(wanted)
         known = journals[1] or journals[0]
-        checks.refuse(await self._survey.problems(found, await self._survey.there(found), known.id if known else ""))
+        there, adopts = await self._survey.there(found), self.settings.adopts
+        checks.refuse(await self._survey.problems(found, there, known.id if known else "", adopts=adopts))
         return found
 
     async def _look(self) -> tuple[tuple[Journal | None, Journal | None], tuple[str, str]]:
@@ -154,7 +158,8 @@ class Pivot:
         found = await self._survey.plan(wanted)
         if not found.groups:
             return None
-        checks.refuse(await self._survey.problems(found, await self._survey.there(found), ""))
+        there, adopts = await self._survey.there(found), self.settings.adopts
+        checks.refuse(await self._survey.problems(found, there, "", adopts=adopts))
         kinds = sorted(
             {item.kind for item in found.items} | set(moved_kinds(await self._survey.definitions(self.source))), key=str
         )
@@ -168,6 +173,7 @@ class Pivot:
             clusters=sorted(wanted.clusters),
             kinds=[*dict.fromkeys((*kinds, *CORE))],
             started=rfc3339(self.clock.now()),
+            adopts=adopts,
         )
         await self.source.write_journal(journal)
         return journal
@@ -183,7 +189,7 @@ class Pivot:
         await self.target.ensure_namespaces(namespaces)
         for number in range(ROUNDS):
             there = await self._survey.there(found)
-            checks.refuse(await self._survey.problems(found, there, journal.id))
+            checks.refuse(await self._survey.problems(found, there, journal.id, adopts=journal.adopts))
             why = await self._pause(found, journal) or await self._round(found, there, journal)
             if not why:
                 break
@@ -232,11 +238,16 @@ class Pivot:
 
     async def _pause(self, found: Plan, journal: Journal) -> str:
         """Pause what is not; the last that was, so that its controllers are waited for."""
-        loose = [item for item in found.items if item.uid in found.paused and not pauses.is_paused(item)]
+        patches = {
+            item.uid: patch
+            for item in found.items
+            if item.uid in found.paused and (patch := pauses.pause(item, journal.id, adopts=journal.adopts))
+        }
+        loose = [item for item in found.items if item.uid in patches]
 
         async def one(item: Item) -> None:
             with contextlib.suppress(ChangedError):  # the next look tells
-                await self.source.merge(item, pauses.pause(item, journal.id) or {})
+                await self.source.merge(item, patches[item.uid])
 
         await self._each(loose, one)
         return f"{loose[-1].title} is being paused" if loose else ""
@@ -250,7 +261,7 @@ class Pivot:
         async def one(item: Item) -> None:
             nonlocal done
             try:
-                why = await self._one(item, there.get(item.key), uids, journal.id, kept=item.uid in found.kept)
+                why = await self._one(item, there.get(item.key), uids, journal, kept=item.uid in found.kept)
             except ChangedError as error:
                 why = str(error)
             done += 1
@@ -268,10 +279,13 @@ class Pivot:
                 changed.append(f"{copy.title}: gone from the source")
         return changed[-1] if changed else ""
 
-    async def _one(self, item: Item, copy: Item | None, uids: dict[str, str], pivot: str, *, kept: bool) -> str:
-        if copy is not None and not is_marked(copy, pivot):
+    async def _one(self, item: Item, copy: Item | None, uids: dict[str, str], journal: Journal, *, kept: bool) -> str:
+        is_theirs = copy is not None and not is_marked(copy, journal.id)
+        if is_theirs and (kept or not journal.adopts):
             return ""  # cluster-wide or shared, and there already: it serves as it is
-        body, why = copy_of(item, uids=uids, pivot=pivot, kept=kept), ""
+        body, why = copy_of(item, uids=uids, pivot=journal.id, kept=kept), ""
+        if copy is not None and ANNOTATION_DELETE_FOR_MOVE in item.annotations:
+            body = adopted(body, copy)
         if copy is None:
             copy, why = await self.target.create(item.kind, body), "new"
         elif why := difference(copy, body):

@@ -24,12 +24,14 @@ def is_paused(item: Item) -> bool:
     )
 
 
-def pause(item: Item, pivot: str) -> Object | None:
-    """The merge patch that pauses an object; None if it is paused already."""
-    if is_paused(item):
-        return None
+def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
+    """The merge patch that pauses an object; None if it is paused already. `adopts`: a pause that is there becomes
+    that of this pivot."""
     annotations = {ANNOTATION_PAUSED_BY: pivot}
     meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
+    if is_paused(item):
+        is_to_be_ours = adopts and ANNOTATION_PAUSED_BY not in item.annotations
+        return {"metadata": meta} if is_to_be_ours else None
     if item.kind.name == CLUSTER:
         return {"metadata": meta, "spec": {"paused": True}}
     annotations[pause_annotation(item.kind.group)] = REASON

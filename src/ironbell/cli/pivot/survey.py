@@ -64,7 +64,7 @@ class Survey:
                 there |= {item.key: item for item in await self.target.items(kind, namespace)}
         return there
 
-    async def problems(self, found: Plan, there: Mapping[Key, Item], pivot: str) -> list[str]:
+    async def problems(self, found: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> list[str]:
         """All that speaks against it now."""
         served = served_versions(await self.definitions(self.target))
         names = {
@@ -77,8 +77,8 @@ class Survey:
         return [
             *checks.torn(found),
             *checks.unserved(found, served),
-            *checks.unfinished(found),
-            *checks.strangers(found, there, pivot),
+            *checks.unfinished(found, adopts=adopts),
+            *checks.strangers(found, there, pivot, adopts=adopts),
             *checks.outdated(
                 await self.source.objects(PROVIDER.collection), await self.target.objects(PROVIDER.collection)
             ),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ironbell.cli.pivot import pauses
-from ironbell.cli.pivot.copies import copy_of, difference, released, status_difference, status_of
+from ironbell.cli.pivot.copies import adopted, copy_of, difference, released, status_difference, status_of
 from ironbell.cli.pivot.items import SECRETS, Item, MovedKind
 
 CLUSTER = MovedKind("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters", has_status=True, forced=True)
@@ -113,6 +113,26 @@ def test_pauses_say_whose_they_are() -> None:
     assert pauses.resume(paused, "another") == {}
     users = source(spec={"paused": True})
     assert (pauses.pause(users, "p"), pauses.resume(users, "p")) == (None, {})
+
+
+def test_a_pause_of_clusterctl_becomes_ours() -> None:
+    paused = source(spec={"paused": True})
+    patch = pauses.pause(paused, "p", adopts=True)
+    assert patch is not None
+    assert patch["metadata"]["annotations"] == {"ironbell.dev/pivot-paused": "p"}
+    ours = source(spec={"paused": True}, meta={"annotations": patch["metadata"]["annotations"]})
+    assert pauses.pause(ours, "p", adopts=True) is None
+
+
+def test_what_clusterctl_took_from_a_source_stays_on_its_copy() -> None:
+    gone = source(meta={"annotations": {"clusterctl.cluster.x-k8s.io/delete-for-move": ""}})
+    copy = source(meta={"annotations": {"users": "own"}})
+    body = adopted(copy_of(gone, uids={}, pivot="p", kept=False), copy)
+    assert body["metadata"]["annotations"].keys() == {
+        "users",
+        "ironbell.dev/pivot-source",
+        "ironbell.dev/pivot-managed-fields",
+    }
 
 
 def test_tinkerbells_controllers_are_told_in_their_own_way() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ironbell.cli.pivot.graph import Wanted
@@ -53,6 +54,13 @@ def test_before_the_point_of_no_return_it_can_be_taken_back(source: Journal | No
 def test_after_it_the_remedy_is_named(source: Journal | None, target: Journal | None) -> None:
     with pytest.raises(JournalError, match="pivot in the other direction"):
         course(source, target, identities=HERE, abort=True)
+
+
+def test_what_goes_on_with_a_clusterctl_move_is_not_taken_back() -> None:
+    adopting = msgspec.structs.replace(record(), adopts=True)
+    with pytest.raises(JournalError, match="may have removed sources already"):
+        course(adopting, adopting, identities=HERE, abort=True)
+    assert course(adopting, adopting, identities=HERE, wanted=MINE) is Course.COPY
 
 
 def test_one_that_is_being_taken_back_does_not_go_on() -> None:

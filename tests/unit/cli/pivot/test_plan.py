@@ -197,6 +197,15 @@ def test_strangers_of_the_same_name_are_named_unless_they_are_shared_and_the_sam
     assert not list(checks.strangers(found, {ours.key: ours}, "p"))
 
 
+def test_of_a_clusterctl_move_only_what_is_paused_is_taken() -> None:
+    move = {"deletionTimestamp": "t", "annotations": {"clusterctl.cluster.x-k8s.io/delete-for-move": ""}}
+    found = plan([cluster("one", meta=move)], ALL)
+    assert not list(checks.unfinished(found, adopts=True))
+    runs, paused = one(CLUSTER, "one"), one(CLUSTER, "one", spec={"paused": True})
+    assert "is not paused on the target" in next(checks.strangers(found, {runs.key: runs}, "p", adopts=True))
+    assert not list(checks.strangers(found, {paused.key: paused}, "p", adopts=True))
+
+
 def test_providers_that_are_older_there_are_named() -> None:
     def provider(version: str) -> dict[str, str]:
         return {"type": "CoreProvider", "providerName": "cluster-api", "version": version}
