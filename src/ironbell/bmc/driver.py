@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.errors import IronbellError, Retry
 
 
@@ -103,6 +104,10 @@ class Driver(Protocol):
 
     async def eject_media(self, *, kind: str) -> None:
         """Empty the virtual drives of that kind; nothing there is success."""
+        ...
+
+    async def inventory(self) -> Inventory:
+        """The machine's parts, as far as the BMC tells them."""
         ...
 
     async def close(self) -> None:

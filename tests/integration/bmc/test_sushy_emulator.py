@@ -114,6 +114,19 @@ async def test_power_boot_device_and_media_of_the_emulator(emulator: Emulator) -
         await driver.close()
 
 
+async def test_the_inventory_of_the_emulator(emulator: Emulator) -> None:
+    driver = await connect(emulator.target(system=await _system_name(emulator)))
+    try:
+        found = await driver.inventory()
+    finally:
+        await driver.close()
+    # its pretended systems have neither processors nor memory; what is there is read, and the rest does no harm
+    assert found.bmc is not None
+    assert found.bmc.status is not None
+    assert found.bmc.status.health == "OK"
+    assert found.cpu is not None
+
+
 async def _until(state: object, wanted: PowerState) -> None:
     async with asyncio.timeout(30):
         while await state() is not wanted:  # type: ignore[operator]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc.driver import (
     BusyError,
     MalformedAnswerError,
@@ -21,6 +22,7 @@ from ironbell.bmc.driver import (
     UnsupportedError,
 )
 from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp, prepare
+from ironbell.bmc.redfish.inventory import collect
 
 RESET = "#ComputerSystem.Reset"
 BOOT_TARGETS = {
@@ -139,6 +141,9 @@ class RedfishDriver:
         for slot in await self._media_slots(kind):
             if slot.get("Inserted"):
                 await self._eject(slot)
+
+    async def inventory(self) -> Inventory:
+        return await collect(self._http.get, self._system)
 
     async def close(self) -> None:
         await self._http.close()

@@ -22,8 +22,15 @@ import structlog
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.client import Api, ApiError
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.errors import IronbellError
-from ironbell.controllers.rufio.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, TURN_TIMEOUT_S
+from ironbell.controllers.rufio.limits import (
+    CALL_TIMEOUT_S,
+    CLOSE_TIMEOUT_S,
+    CONNECT_TIMEOUT_S,
+    INVENTORY_CALL_TIMEOUT_S,
+    TURN_TIMEOUT_S,
+)
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation
 from ironbell.controllers.rufio.secret import Credentials, read_credentials
@@ -41,6 +48,10 @@ class Session(Protocol):
     """An open session with one BMC. Everything raises `BmcTroubleError`."""
 
     async def power_state(self) -> PowerState: ...
+
+    async def inventory(self) -> Inventory:
+        """The machine's parts."""
+        ...
 
     async def operate(self, operation: Operation) -> None:
         """Have it done; returns when the BMC has accepted it.
@@ -100,6 +111,14 @@ class BmcAccess:
         """
         return await self._use(target, lambda session: session.power_state())
 
+    async def inventory(self, target: Target) -> Inventory:
+        """Ask for the machine's parts. Cancellation point.
+
+        Raises:
+            BmcTroubleError: there is no answer.
+        """
+        return await self._use(target, lambda session: session.inventory(), limit_s=INVENTORY_CALL_TIMEOUT_S)
+
     async def operate(self, target: Target, operation: Operation) -> None:
         """Have an operation done. Cancellation point; cancelled, it may or may not have been sent.
 
@@ -116,7 +135,14 @@ class BmcAccess:
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSE_TIMEOUT_S)
 
-    async def _use(self, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool = False) -> T:
+    async def _use(
+        self,
+        target: Target,
+        call: Callable[[Session], Awaitable[T]],
+        *,
+        changes: bool = False,
+        limit_s: float = CALL_TIMEOUT_S,
+    ) -> T:
         name = _name(target)
         bmc = self._bmcs.setdefault(name, _Bmc())
         bmc.users += 1
@@ -124,7 +150,7 @@ class BmcAccess:
             await self._turn(bmc)
             try:
                 async with self._slots:
-                    return await self._call(bmc, target, call, changes=changes)
+                    return await self._call(bmc, target, call, changes=changes, limit_s=limit_s)
             finally:
                 bmc.lock.release()
         finally:
@@ -140,18 +166,20 @@ class BmcAccess:
             message = f"the BMC was busy with other operations for {self._turn_s:g} s"
             raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
 
-    async def _call(self, bmc: _Bmc, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool) -> T:
+    async def _call(
+        self, bmc: _Bmc, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool, limit_s: float
+    ) -> T:
         if bmc.timer is not None:
             bmc.timer.cancel()
         if bmc.session is not None and bmc.target == target:
             try:
-                return await self._bounded(bmc, call, changes=changes)
+                return await self._bounded(bmc, call, changes=changes, limit_s=limit_s)
             except BmcTroubleError as error:
                 if error.trouble is not Trouble.AUTHENTICATION:
                     raise
         self._drop(bmc)
         await self._open(bmc, target)
-        return await self._bounded(bmc, call, changes=changes)
+        return await self._bounded(bmc, call, changes=changes, limit_s=limit_s)
 
     async def _open(self, bmc: _Bmc, target: Target) -> None:
         connection = target.connection
@@ -167,19 +195,19 @@ class BmcAccess:
             raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
         bmc.target = target
 
-    async def _bounded(self, bmc: _Bmc, call: Callable[[Session], Awaitable[T]], *, changes: bool) -> T:
+    async def _bounded(self, bmc: _Bmc, call: Callable[[Session], Awaitable[T]], *, changes: bool, limit_s: float) -> T:
         session = bmc.session
         if session is None:
             raise BmcTroubleError(Trouble.UNREACHABLE, "the session was closed")
         healthy = False
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with asyncio.timeout(limit_s):
                 answer = await call(session)
             healthy = True
             return answer
         except TimeoutError:
             trouble = Trouble.OUTCOME_UNKNOWN if changes else Trouble.UNREACHABLE
-            raise BmcTroubleError(trouble, f"no answer from the BMC within {CALL_TIMEOUT_S:g} s") from None
+            raise BmcTroubleError(trouble, f"no answer from the BMC within {limit_s:g} s") from None
         except IronbellError as error:
             healthy = isinstance(error, BmcTroubleError) and error.trouble is Trouble.REFUSED
             raise

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, RedfishOptions
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
@@ -85,6 +86,9 @@ class DriverSession:
 
     async def power_state(self) -> PowerState:
         return PowerState((await _sorted(self._driver.power_state)).value)
+
+    async def inventory(self) -> Inventory:
+        return await _sorted(self._driver.inventory)
 
     async def operate(self, operation: Operation) -> None:
         await _sorted(lambda: self._operate(operation))

@@ -11,6 +11,7 @@ from typing import Final
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock
 from ironbell.controllers.rufio.bmc_access import AT_ONCE, BmcAccess
+from ironbell.controllers.rufio.inventory import InventoryReconciler
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import POWER_INTERVAL_S, MachineReconciler
 from ironbell.controllers.rufio.performers import askers, performers
@@ -28,6 +29,10 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _BMC, "resources": ["jobs/finalizers"], "verbs": ["update"]},
         {"apiGroups": _BMC, "resources": ["tasks"], "verbs": ["create", "delete"]},
     ],
+    InventoryReconciler.name: [
+        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware/status"], "verbs": ["patch"]},
+        {"apiGroups": _BMC, "resources": ["machines"], "verbs": ["patch"]},
+    ],
     TaskReconciler.name: [
         {"apiGroups": _BMC, "resources": ["tasks", "tasks/status"], "verbs": ["patch"]},
     ],
@@ -37,6 +42,7 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
 _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _BMC, "resources": ["jobs", "machines", "tasks"], "verbs": _READ},
+    {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": _READ},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch: of Secrets, that one has changed."""
@@ -65,6 +71,7 @@ def controllers(
     machine = MachineReconciler(power_interval_s=power_interval_s)
     return [
         Controller(machine, askers=askers(access), api=api_of(machine.name)),
+        Controller(InventoryReconciler(), askers=askers(access), workers=8, api=api_of(InventoryReconciler.name)),
         Controller(JobReconciler(), api=api_of(JobReconciler.name)),
         Controller(
             TaskReconciler(),

@@ -8,12 +8,13 @@ from typing import Any
 import structlog
 
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.clock import Clock
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.operation import describe
 from ironbell.controllers.rufio.steps import OPERATE, Operate
-from ironbell.controllers.rufio.target import PowerOf
+from ironbell.controllers.rufio.target import InventoryOf, PowerOf
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Action, Question
 from ironbell.kube.reconciler import Asker, Performer
@@ -41,9 +42,12 @@ def performers(access: BmcAccess, clock: Clock) -> Mapping[str, Performer]:
 
 
 def askers(access: BmcAccess) -> Mapping[type[Question[Any]], Asker]:
-    """For the Machine and Task controllers."""
+    """For all controllers that ask."""
 
     async def power_of(question: PowerOf) -> PowerState:
         return await access.power_state(question.target)
 
-    return {PowerOf: power_of}
+    async def inventory_of(question: InventoryOf) -> Inventory:
+        return await access.inventory(question.target)
+
+    return {PowerOf: power_of, InventoryOf: inventory_of}

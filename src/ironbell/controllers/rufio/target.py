@@ -14,6 +14,7 @@ import msgspec
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.controllers.rufio.secret import references
 from ironbell.kube.decision import Question
 from ironbell.kube.reconciler import Cache
@@ -40,6 +41,13 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class PowerOf(Question[PowerState]):
     """The power state of the machine behind a BMC."""
+
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryOf(Question[Inventory]):
+    """The parts of the machine behind a BMC."""
 
     target: Target
 

@@ -12,6 +12,7 @@ from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.controllers.rufio import bmc_access
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.names import Trouble
@@ -52,6 +53,10 @@ class FakeSession:
 
     async def operate(self, operation: Operation) -> None:
         await self.site.answer(self)
+
+    async def inventory(self) -> Inventory:
+        await self.site.answer(self)
+        return Inventory()
 
     async def close(self) -> None:
         self.closed = True

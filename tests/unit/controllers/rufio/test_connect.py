@@ -8,6 +8,7 @@ import pytest
 from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, HomeAssistantOptions, ProviderOptions, RedfishOptions, RpcOptions
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc import driver as bmc
 from ironbell.controllers.rufio.connect import DriverSession, connect
 from ironbell.controllers.rufio.names import Trouble
@@ -43,6 +44,10 @@ class FakeDriver:
 
     async def eject_media(self, *, kind: str) -> None:
         self.note("eject_media", kind)
+
+    async def inventory(self) -> Inventory:
+        self.note("inventory")
+        return Inventory()
 
     async def close(self) -> None:
         self.note("close")

@@ -1,0 +1,103 @@
+"""What a BMC tells of a machine's parts, on its Hardware."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ironbell.api.bmc.machine import MACHINE
+from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell.inventory import Cpu, Inventory
+from ironbell.controllers.rufio.inventory import INVENTORY_INTERVAL_S, InventoryReconciler
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.target import InventoryOf
+from ironbell.controllers.rufio.trouble import BmcTroubleError
+from ironbell.kube.testing import World, crash_check
+
+INVENTORIES = InventoryReconciler()
+CONTACTABLE = {"conditions": [{"type": "Contactable", "status": "True", "lastUpdateTime": "2026-01-01T00:00:00Z"}]}
+
+
+def told(world: World, _question: InventoryOf) -> Inventory:
+    world.outside["asked"] += 1
+    if world.outside["trouble"]:
+        raise BmcTroubleError(Trouble.UNREACHABLE, "10.0.0.1: no answer")
+    return Inventory(collection_method="redfish", cpu=Cpu(total_cores=world.outside["cores"]))
+
+
+def scene(*, contactable: bool = True, hardware: dict[str, Any] | None = None) -> World:
+    world = World(outside={"asked": 0, "cores": 8, "trouble": False}, askers={InventoryOf: told})
+    world.api.serve([SECRET_METADATA])
+    connection = {"host": "10.0.0.1", "insecureTLS": True}
+    status = CONTACTABLE if contactable else {}
+    place = {"namespace": "default", "name": "bmc"}
+    world.add(MACHINE, {"metadata": place, "spec": {"connection": connection}, "status": status})
+    reference = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}
+    metadata = {"namespace": "default", "name": "s1", **(hardware or {})}
+    world.add(HARDWARE, {"metadata": metadata, "spec": {"bmcRef": reference}})
+    return world
+
+
+def cores(world: World) -> int | None:
+    attributes = world.require(HARDWARE, "default", "s1").status.attributes
+    found = attributes.out_of_band if attributes is not None else None
+    return found.cpu.total_cores if found is not None and found.cpu is not None else None
+
+
+def test_it_is_asked_once_and_kept() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    assert cores(world) == 8
+    before = world.require(HARDWARE, "default", "s1")
+    world.forget()
+    world.settle(INVENTORIES)
+    assert world.outside["asked"] == 1, "another process does not ask again before its time"
+    assert world.require(HARDWARE, "default", "s1") == before
+
+
+def test_it_is_asked_again_after_a_day_and_written_when_it_changed() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    world.outside["cores"] = 16
+    world.settle(INVENTORIES, horizon_s=INVENTORY_INTERVAL_S + 60)
+    assert cores(world) == 16
+    assert [event.reason for event in world.emitted] == ["InventoryChanged"]
+
+
+def test_it_is_asked_when_somebody_wants_it_and_that_is_taken_off() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    world.forget()
+    wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": "true"}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
+    world.outside["cores"] = 12
+    world.settle(INVENTORIES)
+    assert cores(world) == 12
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
+
+
+@pytest.mark.parametrize("case", ["disabled", "silent"])
+def test_it_is_not_asked(case: str) -> None:
+    never = {"annotations": {"tinkerbell.org/disable-outofband-inventory": "true"}}
+    world = scene(contactable=case != "silent", hardware=never if case == "disabled" else None)
+    world.settle(INVENTORIES)
+    assert world.outside["asked"] == 0
+
+
+def test_a_bmc_that_tells_nothing_leaves_what_is_known() -> None:
+    world = scene()
+    world.outside["trouble"] = True
+    world.settle(INVENTORIES)
+    assert cores(world) is None
+    world.outside["trouble"] = False
+    world.settle(INVENTORIES, horizon_s=INVENTORY_INTERVAL_S)
+    assert cores(world) == 8
+
+
+def test_it_may_be_killed_anywhere() -> None:
+    world = scene()
+    wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": "true"}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
+    crash_check(INVENTORIES, world)
