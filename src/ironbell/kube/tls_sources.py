@@ -69,8 +69,8 @@ class FileTls:
         self._looked_s = self._clock.monotonic()
 
     async def __call__(self) -> ssl.SSLContext:
-        """The context; its files were looked at no longer than a minute ago."""
-        if self._clock.monotonic() - self._looked_s >= LOOK_S:
+        """The context; its files, if there are any, were looked at no longer than a minute ago."""
+        if self._files and self._clock.monotonic() - self._looked_s >= LOOK_S:
             self._looked_s = self._clock.monotonic()
             await asyncio.to_thread(self._renew)
         return self._context
