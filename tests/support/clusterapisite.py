@@ -28,11 +28,13 @@ _DEFINITIONS = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}
 
 
 @contextmanager
-def cluster_api(on_cluster: OnCluster, *more: str) -> Iterator[list[Process]]:
-    """`cluster-api`, whose webhooks the API server asks, and other components beside it; processes in this order."""
+def cluster_api(on_cluster: OnCluster, *more: str, force: bool = False) -> Iterator[list[Process]]:
+    """`cluster-api`, whose webhooks the API server asks, and other components beside it; processes in this order. With
+    `force` definitions of others are taken over."""
     port = free_ports(1)[0]
     words = ",".join(("tink-controller", "rufio", "wire", "cluster-api", *more))
-    ironbell("install", "--kubeconfig", on_cluster.admin, "--components", words)
+    forced = ["--force-conflicts"] if force else []
+    ironbell("install", "--kubeconfig", on_cluster.admin, "--components", words, *forced)
     served = ("--webhook-address", f"127.0.0.1:{port}", "--webhook-host", "127.0.0.1")
     try:
         # processes end with the thread that has started them: the pool is left last

@@ -160,8 +160,11 @@ def set_change(
 
 
 def _template_metadata(deployment: MachineDeployment, own: Mapping[str, str]) -> Fields:
-    annotations = dict(deployment.spec.template.metadata.annotations)
-    return {"labels": dict(own), **({"annotations": annotations} if annotations else {})}
+    """Of Machines: theirs get the deployment's name from the MachineSet itself."""
+    template = deployment.spec.template.metadata
+    left_out = {LABEL_DEPLOYMENT_NAME} - template.labels.keys()
+    labels = {name: value for name, value in own.items() if name not in left_out}
+    return {"labels": labels, **({"annotations": dict(template.annotations)} if template.annotations else {})}
 
 
 def _selector(deployment: MachineDeployment, identity: str) -> Fields:
