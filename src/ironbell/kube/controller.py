@@ -129,7 +129,8 @@ class RunningController:
         own, how = self._reconciler.kind, getattr(self._reconciler, "own", AT_ONCE)
         self._around.informers.of(own).add_handler(self._mapped(str(own), lambda obj, _cache: [obj.key], how))
         for watch in self._reconciler.watches:
-            handler = self._mapped(str(watch.kind), watch.keys, Changes(delay_s=watch.delay_s), watch.relevant)
+            how = Changes(delay_s=watch.delay_s, tells=watch.tells)
+            handler = self._mapped(str(watch.kind), watch.keys, how, watch.relevant)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
 
@@ -174,7 +175,7 @@ class RunningController:
         wait_s = self._wait_s("looked-up object", self._looked_up, old, new)
         if wait_s is not None:
             for key in keys:
-                self.queue.add_spaced(key, wait_s)
+                self.queue.add_spaced(key, wait_s, tells=self._looked_up.tells)
 
     def _mapped(
         self,
@@ -200,7 +201,7 @@ class RunningController:
                 log.exception("mapping failed", controller=self.name, kind=about)
                 return
             for key in keys:
-                self.queue.add_spaced(key, wait_s)
+                self.queue.add_spaced(key, wait_s, tells=how.tells)
 
         return changed
 

@@ -3,7 +3,7 @@
 A key waits at most once; a key that is added while a worker has it waits until the worker is done. Fresh events go
 before resyncs, but not always, so that neither starves. Keys of equal priority leave in the order in which they came.
 A delayed key leaves its delay behind as soon as a worker takes it for another reason: whoever looks at a key now
-decides anew when it is to come again. Keys that come for the sake of a roll-up wait longer while there is much to do.
+decides anew when it is to come again. Keys that come only to tell something wait longer while there is much to do.
 
 Source: kubernetes/client-go: util/workqueue for the contract between `add`, `get` and `done`.
 """
@@ -30,7 +30,7 @@ UNAVAILABLE = Backoff(0.5, 15.0)
 CONFLICTS = Backoff(0.01, 5.0)
 """After a conflict: the caches only have to catch up."""
 PATIENCE = 10
-"""For how many times its spacing a roll-up waits at most while there is much to do."""
+"""For how many times its spacing a key that only tells waits at most while there is much to do."""
 _FRESH_IN_A_ROW = 16
 
 
@@ -52,9 +52,9 @@ class _Delay:
     due_s: float
     timer: asyncio.TimerHandle
     spacing_s: float = 0.0
-    """For a roll-up; else it comes when it is due."""
+    """Of one that may wait again when it is due."""
     latest_s: float = math.inf
-    """When a roll-up comes whatever there is to do."""
+    """When it comes whatever there is to do."""
 
 
 class WorkQueue:
@@ -132,30 +132,33 @@ class WorkQueue:
         else:
             held.latest_s = min(held.latest_s, due_s)
 
-    def add_spaced(self, key: Key, spacing_s: float) -> None:
+    def add_spaced(self, key: Key, spacing_s: float, *, tells: bool = False) -> None:
         """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
 
-        However many changes ask for a key, it is looked at once per spacing, and once after the last of them. While
-        there is more to do than can be done at once it waits for the spacing in any case, and again, until there is
-        less to do or it has waited `PATIENCE` times as long.
+        However many changes ask for a key, it is looked at once per spacing, and once after the last of them. With
+        `tells` it comes only to tell something: while there is more to do than can be done at once it waits for the
+        spacing in any case, and again, until there is less to do or it has waited `PATIENCE` times as long.
         """
         if spacing_s <= 0 or key in self._fresh:
             self.add(key)
             return
         taken_s = self._taken.get(key)
         wait_s = 0.0 if taken_s is None else taken_s + spacing_s - self._clock.monotonic()
-        if self._load.is_high:
+        if tells and self._load.is_high:
             wait_s = max(wait_s, spacing_s)
         if wait_s <= 0:
             self.add(key)
         elif not self._closed:
             now_s = asyncio.get_running_loop().time()
+            due_s = now_s + wait_s
+            latest_s = now_s + spacing_s * PATIENCE if tells else due_s
             held = self._delayed.get(key)
             if held is None:
-                self._delay(key, now_s + wait_s, spacing_s, now_s + spacing_s * PATIENCE)
-            elif now_s + wait_s < held.due_s:
-                latest_s = min(held.latest_s, held.due_s, now_s + spacing_s * PATIENCE)
-                self._delay(key, now_s + wait_s, spacing_s, latest_s)
+                self._delay(key, due_s, spacing_s, latest_s)
+            elif due_s < held.due_s:
+                self._delay(key, due_s, spacing_s, min(held.latest_s, held.due_s, latest_s))
+            else:
+                held.latest_s = min(held.latest_s, latest_s)
 
     def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
         """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""

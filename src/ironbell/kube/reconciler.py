@@ -117,8 +117,10 @@ class Watch(Generic[R]):
     """Whether `Cache.readers` is to know who read an object of this kind."""
     delay_s: float = 0.0
     """For roll-ups over many objects: a key that was looked at less than this ago waits until it is that long ago, so
-    that a thousand changes are a few looks. The first change after a quiet time is seen at once. While there is more to
-    do than can be done they all wait, and longer (`WorkQueue.add_spaced`)."""
+    that a thousand changes are a few looks. The first change after a quiet time is seen at once."""
+    tells: bool = False
+    """Whether these changes are added up to be told, and nothing waits for that: while there is more to do than can be
+    done at once they wait longer (`WorkQueue.add_spaced`)."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ class Changes:
     """Old and new state to whether it is to be seen at once; None means none of them is."""
     delay_s: float = 0.0
     """For what is not urgent: as `Watch.delay_s`."""
+    tells: bool = False
+    """For what is not urgent: as `Watch.tells`."""
 
 
 AT_ONCE = Changes()
@@ -209,9 +213,10 @@ def owned_by(
     *,
     relevant: Callable[[R | None, R | None], bool] | None = None,
     delay_s: float = 0.0,
+    tells: bool = False,
 ) -> Watch[R]:
     """Watch children for the sake of the controlling owner of type `kind`."""
-    return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s)
+    return Watch(child, lambda obj, _cache: owner_keys(kind, obj), relevant, delay_s=delay_s, tells=tells)
 
 
 def owner_keys(kind: AnyKind, obj: Resource) -> list[Key]:

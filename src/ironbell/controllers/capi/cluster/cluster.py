@@ -73,14 +73,17 @@ class ClusterReconciler:
     watches: Sequence[Watch[Any]] = (
         *(Watch(kind, of_member, comes_or_goes) for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)),
         Watch(MACHINE, of_member, is_first_node),
-        Watch(MACHINE, of_member, machine_matters, delay_s=ROLL_UP_S),
-        *(Watch(kind, of_member, delay_s=ROLL_UP_S) for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)),
+        Watch(MACHINE, of_member, machine_matters, delay_s=ROLL_UP_S, tells=True),
+        *(
+            Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
+            for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+        ),
         read_by(CLUSTER_CLASS),
         read_by(SECRET_METADATA),
         DEFINITIONS,
     )
-    own: Changes = Changes(urgent=own_matters, delay_s=ROLL_UP_S)
-    looked_up: Changes = Changes(urgent=provider_matters, delay_s=ROLL_UP_S)
+    own: Changes = Changes(urgent=own_matters, delay_s=ROLL_UP_S, tells=True)
+    looked_up: Changes = Changes(urgent=provider_matters, delay_s=ROLL_UP_S, tells=True)
     """A control plane tells much of its progress, which is added up here."""
     indexes: Sequence[Index[Any]] = (
         MACHINES_OF_CLUSTER,

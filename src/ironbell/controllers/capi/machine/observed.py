@@ -207,8 +207,8 @@ def _goes(old: Machine | None, new: Machine | None) -> bool:
 ROLL_UP_S: Final = 1.0
 """How long conditions are gathered, of providers' objects and those that others set on a Machine."""
 _TOLD: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
-OWN: Final = Changes(urgent=_more_than_told, delay_s=ROLL_UP_S)
-PROVIDERS: Final = Changes(urgent=is_acted_on, delay_s=ROLL_UP_S)
+OWN: Final = Changes(urgent=_more_than_told, delay_s=ROLL_UP_S, tells=True)
+PROVIDERS: Final = Changes(urgent=is_acted_on, delay_s=ROLL_UP_S, tells=True)
 WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
     read_by(CLUSTER, relevant=_cluster_matters),

@@ -142,13 +142,13 @@ _TOLD: Final = frozenset(
     }
 )
 _REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
-OWN: Final = Changes(urgent=_own_matters, delay_s=ROLL_UP_S)
+OWN: Final = Changes(urgent=_own_matters, delay_s=ROLL_UP_S, tells=True)
 PARTS: Final = Changes(relevant=is_specified_anew)
 """Of hosts and templates nothing is read but what they are to be."""
 WATCHES: Final[Sequence[Watch[Any]]] = (
     Watch(CLUSTER, _of_cluster, _cluster_matters),
     owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=_machine_matters),
-    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S, tells=True),
     Watch(MACHINE, _of_member, _comes_or_goes),
     Watch(MACHINE_POOL, _of_member, _comes_or_goes),
     Watch(KUBEADM_CONFIG, _of_config, is_specified_anew),
