@@ -166,7 +166,7 @@ class RunningController:
         if failures:
             self.queue.add_spaced(key, CONFLICTS.delay_s(failures, self._around.randomness))
         else:
-            self.queue.add(key)
+            self.queue.add_spaced(key)
 
     def _read_changed(self, keys: Sequence[Key], old: Any, new: Any) -> None:
         """Something changed that these keys looked up."""
@@ -241,6 +241,7 @@ class RunningController:
         self._meters.finished(result, self._around.clock.monotonic() - started_s)
 
     async def _reconcile(self, key: Key, written: Written, span: tracing.Span) -> str:
+        began_s = self._around.clock.monotonic()
         self._readers.begin(key)
         try:
             observed = self._reconciler.observe(self._view, key)
@@ -251,6 +252,7 @@ class RunningController:
             return "success"
         decision = self._reconciler.decide(observed, self._around.clock.now())
         check(decision)
+        self.queue.note_cost(key, self._around.clock.monotonic() - began_s)
         tracing.note_decision(span, decision)
         self._note_waiting(key, decision.waiting)
         if self._around.dry_run is not None:
@@ -386,7 +388,7 @@ class RunningController:
         timer = self._parked.pop(key, None)
         if timer is not None:
             timer.cancel()
-            self.queue.add(key)
+            self.queue.add_spaced(key)
 
     def _give_up(self, key: Key) -> None:
         log.warning("caches stay behind", controller=self.name, namespace=key[0], name=key[1])

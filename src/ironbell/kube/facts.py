@@ -60,6 +60,8 @@ class _Entry:
     edition: int = 0
     """Grows when what is known is declared outdated: an answer that was asked for before does not count."""
     timer: asyncio.TimerHandle | None = None
+    timer_due_s: float = 0.0
+    """When the timer fires, by the clock."""
 
 
 class FactBook:
@@ -101,7 +103,7 @@ class FactBook:
             entry = self._entries.setdefault(need.question, _Entry())
             self._idle.pop(need.question, None)
             entry.needs[key] = need
-            self._schedule(need.question, entry)
+            self._hasten(need.question, entry, need)
         self._held.set(len(self._entries))
 
     def outdate(self, question: Question[Any]) -> None:
@@ -154,10 +156,25 @@ class FactBook:
             entry.timer = None
         if entry.asking or not entry.needs:
             return
-        wait_s = min(self._due_in_s(entry, need) for need in entry.needs.values())
+        self._start_in(question, entry, min(self._due_in_s(entry, need) for need in entry.needs.values()))
+
+    def _hasten(self, question: Question[Any], entry: _Entry, need: Need[Any]) -> None:
+        """Ask as early as one need wants it, if that is earlier than it is to be asked anyhow. Looks at no other need:
+        there may be thousands, and each comes by here whenever its key is looked at."""
+        if entry.asking:
+            return
+        wait_s = self._due_in_s(entry, need)
+        if entry.timer is None or self._clock.monotonic() + wait_s < entry.timer_due_s:
+            self._start_in(question, entry, wait_s)
+
+    def _start_in(self, question: Question[Any], entry: _Entry, wait_s: float) -> None:
+        if entry.timer is not None:
+            entry.timer.cancel()
+            entry.timer = None
         if wait_s <= 0:
             self._start(question, entry)
         else:
+            entry.timer_due_s = self._clock.monotonic() + wait_s
             entry.timer = asyncio.get_running_loop().call_later(wait_s, self._fire, question)
 
     def _due_in_s(self, entry: _Entry, need: Need[Any]) -> float:

@@ -32,6 +32,10 @@ CONFLICTS = Backoff(0.01, 5.0)
 PATIENCE = 10
 """For how many times its spacing a key that only tells waits at most while there is much to do."""
 _FRESH_IN_A_ROW = 16
+_COSTLY_S = 0.004
+"""A look that takes less is not spaced."""
+_SHARE = 0.04
+"""Of the loop's time, for one key that takes long."""
 
 
 class Priority(Enum):
@@ -79,6 +83,8 @@ class WorkQueue:
         self._delayed: dict[Key, _Delay] = {}
         self._failures: dict[Key, int] = {}
         self._taken: dict[Key, float] = {}
+        self._took: dict[Key, tuple[float, float]] = {}
+        """Of keys that took long: how long the last look took, and the shorter of the last two."""
         self._workers: deque[asyncio.Future[None]] = deque()
         self._fresh_in_a_row = 0
         self._closed = False
@@ -132,13 +138,16 @@ class WorkQueue:
         else:
             held.latest_s = min(held.latest_s, due_s)
 
-    def add_spaced(self, key: Key, spacing_s: float, *, tells: bool = False) -> None:
+    def add_spaced(self, key: Key, spacing_s: float = 0.0, *, tells: bool = False) -> None:
         """Let the key be looked at: now, or if it was less than `spacing_s` ago, when it is that long ago.
 
         However many changes ask for a key, it is looked at once per spacing, and once after the last of them. With
         `tells` it comes only to tell something: while there is more to do than can be done at once it waits for the
-        spacing in any case, and again, until there is less to do or it has waited `PATIENCE` times as long.
+        spacing in any case, and again, until there is less to do or it has waited `PATIENCE` times as long. A key that
+        takes long is spaced further: see `note_cost`.
         """
+        if key in self._took:
+            spacing_s = max(spacing_s, self._took[key][1] / _SHARE)
         if spacing_s <= 0 or key in self._fresh:
             self.add(key)
             return
@@ -160,6 +169,16 @@ class WorkQueue:
             else:
                 held.latest_s = min(held.latest_s, latest_s)
 
+    def note_cost(self, key: Key, took_s: float) -> None:
+        """How long the last look at a key held the event loop. What adds up thousands of objects changes with each of
+        them: such a key is spaced so that it takes no more than a small part of the loop's time. One look that took
+        long says nothing: the process may have had to wait for a processor."""
+        if took_s < _COSTLY_S:
+            self._took.pop(key, None)
+            return
+        before_s, _least_s = self._took.get(key, (0.0, 0.0))
+        self._took[key] = took_s, min(before_s, took_s)
+
     def retry(self, key: Key, backoff: Backoff = ERRORS) -> float:
         """Let the key be looked at after a delay that grows with its failures in a row; returns the delay."""
         failures = self._failures.get(key, 0) + 1
@@ -177,6 +196,7 @@ class WorkQueue:
         """The key's object is gone: nothing about it needs to be remembered."""
         self.forget(key)
         self._taken.pop(key, None)
+        self._took.pop(key, None)
 
     def failures(self, key: Key) -> int:
         """How often the key failed in a row."""

@@ -21,6 +21,8 @@ class Store(Generic[R]):
     def __init__(self) -> None:
         self._objects: dict[Key, R] = {}
         self._indexes: dict[str, tuple[Index[R], dict[str, set[Key]]]] = {}
+        self._ordered: dict[tuple[str, str], list[Key]] = {}
+        """By index and value: its keys in order, since they were last asked for."""
         self._namespaces: dict[str, set[Key]] = {}
 
     def declare(self, index: Index[R]) -> None:
@@ -53,7 +55,12 @@ class Store(Generic[R]):
         except KeyError:
             raise UndeclaredKindError(f"index {index!r} is read but not among the controller's indexes") from None
         objects = self._objects
-        return [objects[key] for key in (sorted(keys) if len(keys) > 1 else keys)]
+        if len(keys) <= 1:
+            return [objects[key] for key in keys]
+        ordered = self._ordered.get((index, value))
+        if ordered is None:
+            ordered = self._ordered[index, value] = sorted(keys)
+        return [objects[key] for key in ordered]
 
     def put(self, key: Key, obj: R) -> R | None:
         """Add or replace an object; returns the old one."""
@@ -85,12 +92,13 @@ class Store(Generic[R]):
         if before == after:
             return
         for value in before:
+            self._ordered.pop((index.name, value), None)
             _discard(table, value, key)
         self._enter(entry, key, after)
 
-    @staticmethod
-    def _enter(entry: tuple[Index[R], dict[str, set[Key]]], key: Key, values: Iterable[str]) -> None:
+    def _enter(self, entry: tuple[Index[R], dict[str, set[Key]]], key: Key, values: Iterable[str]) -> None:
         for value in values:
+            self._ordered.pop((entry[0].name, value), None)
             entry[1].setdefault(value, set()).add(key)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -290,4 +290,43 @@ async def test_what_nobody_needs_is_renewed_when_somebody_needs_it_again() -> No
     desk.book.declare(A, [need(max_age_s=3600)])
     await asyncio.sleep(1)
     assert desk.asked == ["h", "h"]
+    await desk.book.close()
+
+
+async def test_what_a_key_costs_does_not_grow_with_those_that_ask_the_same() -> None:
+    reads = 0
+
+    class CountedClock(LoopClock):
+        def now(self) -> datetime:
+            nonlocal reads
+            reads += 1
+            return super().now()
+
+    async def answer(_question: Power) -> str:
+        return "on"
+
+    book = FactBook(
+        "test", {Power: answer}, clock=CountedClock(), randomness=SeededRandomness(1), notify=lambda _key: None
+    )
+    need = Need(Power("x"), max_age_s=3600)
+    for number in range(500):
+        book.declare(("n", f"{number}"), [need])
+    await asyncio.sleep(1)
+    reads = 0
+    for number in range(500):
+        book.declare(("n", f"{number}"), [need])
+    assert reads < 2000
+    await book.close()
+
+
+async def test_the_most_impatient_key_says_when_it_is_asked_again() -> None:
+    desk = Desk()
+    desk.book.declare(A, [Need(Power("x"), max_age_s=1000)])
+    await asyncio.sleep(1)
+    desk.book.declare(B, [Need(Power("x"), max_age_s=100)])
+    desk.book.declare(A, [Need(Power("x"), max_age_s=1000)])
+    await asyncio.sleep(70)
+    assert len(desk.asked) == 1
+    await asyncio.sleep(10)
+    assert len(desk.asked) == 2
     await desk.book.close()

@@ -305,3 +305,22 @@ async def test_the_load_is_what_waits_in_all_queues() -> None:
     assert load.is_high
     await one.get()
     assert not load.is_high
+
+
+async def test_a_key_that_takes_long_again_and_again_takes_a_small_part_of_the_time() -> None:
+    queue = WorkQueue("q", randomness=SeededRandomness(1), clock=LoopClock())
+    key, loop = ("n", "a"), asyncio.get_running_loop()
+
+    async def taken(took_s: float) -> float:
+        """When the key is taken; the look takes so long."""
+        queue.add_spaced(key)
+        got = await queue.get()
+        moment = loop.time()
+        queue.note_cost(got, took_s)
+        queue.done(got)
+        return moment
+
+    start = loop.time()
+    # Once it may have been the machine.
+    assert [round(await taken(0.1) - start, 1) for _ in range(4)] == [0.0, 0.0, 2.5, 5.0]
+    assert [round(await taken(0.001) - start, 1) for _ in range(2)] == [7.5, 7.5]
