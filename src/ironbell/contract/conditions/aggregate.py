@@ -71,11 +71,12 @@ def aggregate(
     if not objects:
         raise ValueError(f"no object is there whose {source} could be added up")
     priority = priority or priority_by_polarity((source,) if negative else ())
-    sources = in_order((_sourced(obj, source) for obj in objects), [source])
+    sources = [_sourced(obj, source) for obj in objects]
     positive = (not negative) if positive_target is None else positive_target
     verdict = judge(sources, priority, reason, positive=positive)
-    troubled = [*verdict.issues, *verdict.unknown]
-    told = troubled or [fine for fine in verdict.fine if fine.condition.message]
+    # Put in order after they are judged: most are fine, and not told of.
+    troubled = [*in_order(verdict.issues, [source]), *in_order(verdict.unknown, [source])]
+    told = troubled or in_order((fine for fine in verdict.fine if fine.condition.message), [source])
     message = "\n".join(_messages(told, priority))
     return Condition(type=target or source, status=verdict.status, reason=verdict.reason, message=message)
 

@@ -106,9 +106,12 @@ def priority_by_polarity(negative: Collection[str] = ()) -> PriorityOf:
 
 def judge(sources: Sequence[Sourced], priority: PriorityOf, reason: ReasonOf, *, positive: bool) -> Verdict:
     """Add up conditions, of which there is at least one; `positive` says whether the result is good when True."""
-    issues = _of(sources, priority, Priority.ISSUE)
-    unknown = _of(sources, priority, Priority.UNKNOWN)
-    fine = _of(sources, priority, Priority.INFO)
+    issues: list[Sourced] = []
+    unknown: list[Sourced] = []
+    fine: list[Sourced] = []
+    groups = {Priority.ISSUE: issues, Priority.UNKNOWN: unknown, Priority.INFO: fine}
+    for source in sources:
+        groups[priority(source.condition)].append(source)
     if issues:
         status = "False" if positive else "True"
     elif unknown:
@@ -133,7 +136,3 @@ def indented(message: str) -> str:
     beside = "  " if all(bullets) else "    "
     prefixes = [beside if is_bullet else "  * " for is_bullet in bullets]
     return "\n" + "\n".join(prefix + line for prefix, line in zip(prefixes, lines, strict=True))
-
-
-def _of(sources: Sequence[Sourced], priority: PriorityOf, wanted: Priority) -> list[Sourced]:
-    return [source for source in sources if priority(source.condition) is wanted]

@@ -65,9 +65,11 @@ def legacy_machines_ready(machines: Sequence[Machine], target: str) -> LegacyCon
 def _of_machines(machines: Sequence[Machine], source: str, target: str, reasons: Reasons) -> Condition:
     if not machines:
         return Condition(type=target, status="True", reason=NO_REPLICAS, message="")
-    if all(_is_plainly_good(machine, source) for machine in machines):
+    # Those that are plainly good neither change what the others add up to nor are told of.
+    told = [machine for machine in machines if not _is_plainly_good(machine, source)]
+    if not told:
         return Condition(type=target, status="True", reason=reasons.info, message="")
-    return aggregate([owned(MACHINE, machine) for machine in machines], source, target=target, reason=reasons)
+    return aggregate([owned(MACHINE, machine) for machine in told], source, target=target, reason=reasons)
 
 
 def _is_plainly_good(machine: Machine, source: str) -> bool:
