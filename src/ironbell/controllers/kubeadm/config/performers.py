@@ -6,7 +6,6 @@ done becomes a condition that names the field; where that was told already it is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
+from ironbell.base.spare import SpareProcessors
 from ironbell.contract import pki
 from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError, encoded, key_pair_secret, value_of
 from ironbell.contract.owners import owner_reference
@@ -43,7 +43,7 @@ from ironbell.kube.decision import Action, Create, Fields, Key, create, patch
 from ironbell.kube.reconciler import Askers, Performers
 
 Offload: TypeAlias = Callable[..., Awaitable[Any]]
-"""Runs what takes milliseconds elsewhere than on the event loop; `asyncio.to_thread`."""
+"""Runs what takes long elsewhere than on the event loop: `SpareProcessors.run`."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Outside:
     clock: Clock
     randomness: Randomness
     lifetime: Lifetime = field(default_factory=Lifetime)
-    offload: Offload = asyncio.to_thread
+    offload: Offload = field(default_factory=lambda: SpareProcessors().run)
 
 
 def performers(outside: Outside) -> Performers:

@@ -23,6 +23,7 @@ from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock
+from ironbell.base.spare import SpareProcessors
 from ironbell.contract import pki
 from ironbell.contract.cluster_kubeconfig import make_kubeconfig, server_of
 from ironbell.contract.cluster_secrets import (
@@ -90,6 +91,7 @@ class Operator:
         self._workloads = workloads
         self._etcd = etcd
         self._clock = clock
+        self._spare = SpareProcessors()
 
     def performers(self) -> Performers:
         """By the name of the effect."""
@@ -114,8 +116,8 @@ class Operator:
 
     async def _pair(self, arguments: MakeCertificates, purpose: Purpose) -> KeyPair:
         if purpose is Purpose.SERVICE_ACCOUNT:
-            return await asyncio.to_thread(pki.make_service_account_keys, arguments.algorithm)
-        return await asyncio.to_thread(pki.make_authority, arguments.algorithm, self._clock.now(), days=arguments.days)
+            return await self._spare.run(pki.make_service_account_keys, arguments.algorithm)
+        return await self._spare.run(pki.make_authority, arguments.algorithm, self._clock.now(), days=arguments.days)
 
     async def make_kubeconfig(self, arguments: MakeKubeconfig) -> Sequence[Action]:
         """Make the administrator's kubeconfig."""
@@ -139,7 +141,7 @@ class Operator:
         if secret is None:
             raise NotFound(f"Secret {cluster[0]}/{secret_name(cluster[1], Purpose.CLUSTER_CA)} is gone")
         authority, now = key_pair_of(secret), self._clock.now()
-        return await asyncio.to_thread(make_kubeconfig, cluster[1], server, authority, arguments.algorithm, now)
+        return await self._spare.run(make_kubeconfig, cluster[1], server, authority, arguments.algorithm, now)
 
     async def move_leader(self, arguments: LeaderArguments) -> Sequence[Action]:
         """Let the first candidate lead that takes over. Only the leader itself can be asked."""
