@@ -54,33 +54,34 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "get"]},
     ],
     MachineReconciler().name: [
-        {"apiGroups": _CLUSTER, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machines/finalizers"], "verbs": ["update"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
     MachineHealthCheckReconciler.name: [
-        {
-            "apiGroups": _CLUSTER,
-            "resources": ["machinehealthchecks", "machinehealthchecks/status", "machines/status"],
-            "verbs": ["patch"],
-        },
+        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks/status", "machines/status"], "verbs": ["patch"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete"]},
     ],
     MachineSetReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinesets", "machinesets/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinesets/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machinesets/finalizers"], "verbs": ["update"]},
         {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["create", "delete", "patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete", "patch"]},
     ],
     MachineDeploymentReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinedeployments", "machinedeployments/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinedeployments"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinedeployments/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machinedeployments/finalizers"], "verbs": ["update"]},
         {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
     MachinePoolReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinepools", "machinepools/status"], "verbs": ["patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinepools"], "verbs": ["delete", "patch"]},
+        {"apiGroups": _CLUSTER, "resources": ["machinepools/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["machinepools/finalizers"], "verbs": ["update"]},
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
@@ -95,7 +96,7 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
     ],
     ClusterClassReconciler.name: [
         {"apiGroups": _CLUSTER, "resources": ["clusterclasses", "clusterclasses/status"], "verbs": ["patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["patch"]},
+        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
     TopologyReconciler.name: [
         {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
@@ -117,7 +118,12 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete"]},
     ],
 }
-"""PolicyRules by the controller's name. `.../finalizers` is for owner references that block deletion."""
+"""PolicyRules by the controller's name.
+
+`.../finalizers` is for owner references that block deletion, and `delete` also for who changes an object's owners:
+where the admission plugin OwnerReferencesPermissionEnforcement is on, as on some distributions, both are asked for.
+Secrets are nobody's to delete: there a Secret that somebody else has made keeps its owners.
+"""
 
 _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
