@@ -11,7 +11,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.kind import Kind
-from ironbell.api.meta import Condition
+from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
 from ironbell.kube.conditions import find_condition
@@ -241,6 +241,21 @@ def test_a_change_in_place_reaches_everything_and_makes_no_machine() -> None:
         assert "tier" not in world.require(INFRA_MACHINE, NAMESPACE, machine.metadata.name).metadata.labels
         assert machine.spec.deletion.node_drain_timeout_seconds is None
         assert machine.spec.taints == []
+
+
+def test_a_machine_that_waits_for_its_deletion_gets_other_time_limits() -> None:
+    world, machine_set, (machine, *_) = settled(2)
+    world.outside.goes = False
+    world.remove(MACHINE, machine)
+    limits = {"nodeDrainTimeoutSeconds": 60, "nodeVolumeDetachTimeoutSeconds": 61, "nodeDeletionTimeoutSeconds": 62}
+    world.change(MACHINE_SET, machine_set, {"spec": {"template": {"spec": {"deletion": limits}}}})
+    world.settle(SETS)
+    goes = world.require(MACHINE, *machine.key)
+    assert goes.metadata.deletion_timestamp is not None
+    assert to_builtin(goes.spec.deletion) == limits
+    world.change(MACHINE, goes, {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 1}}})
+    world.settle(SETS)
+    assert to_builtin(world.require(MACHINE, *machine.key).spec.deletion) == limits
 
 
 def test_a_version_does_not_change_in_place() -> None:

@@ -13,6 +13,7 @@ from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.kind import Kind
+from ironbell.api.meta import to_builtin
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.certificates import MAKE_CERTIFICATES
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
@@ -169,6 +170,23 @@ def test_kubeadm_config_is_upgraded_before_the_first_machine_joins() -> None:
         world.settle(ControlPlaneReconciler(), max_rounds=3)
     assert world.performed[0].performer == "kubeadm-prepare-upgrade"
     assert len(world.outside.log) == joined
+
+
+def test_a_machine_that_waits_for_its_deletion_gets_other_time_limits() -> None:
+    world = plane_world(3)
+    run(world)
+    machine = machines(world)[0]
+    world.remove(MACHINE, machine)
+    limits = {"nodeDrainTimeoutSeconds": 60, "nodeVolumeDetachTimeoutSeconds": 61, "nodeDeletionTimeoutSeconds": 62}
+    change(world, machineTemplate={"spec": {"deletion": limits}})
+    environment, world.environment = world.environment, None
+    run(world, 0)
+    goes = world.require(MACHINE, *machine.key)
+    assert goes.metadata.deletion_timestamp is not None
+    assert to_builtin(goes.spec.deletion) == limits
+    world.environment = environment
+    run(world)
+    assert len(machines(world)) == 3
 
 
 @pytest.mark.parametrize(
