@@ -21,7 +21,7 @@ from ironbell.api.core.node import NodeCondition, Taint
 from ironbell.api.core.secret import SECRET, SECRET_METADATA
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import dynamic_kind
-from ironbell.base.clock import rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.cluster_secrets import key_pair_secret, kubeconfig_secret
 from ironbell.contract.pki import KeyPair
 from ironbell.controllers.kubeadm.controlplane import effects
@@ -45,6 +45,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     KubeconfigEnd,
     PodAnswer,
     PodView,
+    ServingCertificate,
 )
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
 from ironbell.kube.decision import Action, MergePatch, create
@@ -103,6 +104,7 @@ class SmallCluster:
     """Machines whose hosts never come up."""
     health_checks: bool = False
     external_etcd: bool = False
+    certificate_lifetime: timedelta = timedelta(days=365)
     ids: int = 0
     most: int = 0
     """Most Machines that there ever were at once."""
@@ -148,6 +150,7 @@ def plane_world(replicas: int = 1, *, kcp: dict[str, Any] | None = None, **spec:
         EtcdCluster: _etcd,
         KubeadmConfigMap: _kubeadm_config,
         Addons: lambda world, _question: AddonsView(world.outside.kube_proxy, world.outside.coredns, ".:53 {}"),
+        ServingCertificate: _serving_certificate,
         KubeconfigEnd: lambda world, _question: world.now() + timedelta(days=365),
     }
     world = World(outside=SmallCluster(), performers=performers, askers=askers, environment=environment)
@@ -431,6 +434,12 @@ def _components(world: World, question: Components) -> ComponentsView:
             PodAnswer(node, pod, ready if node in outside.hosts else None) for node in question.nodes for pod in pods
         ),
     )
+
+
+def _serving_certificate(world: World, question: ServingCertificate) -> datetime:
+    _connected(world, question)
+    outside: SmallCluster = world.outside
+    return parse_rfc3339(outside.hosts[question.node].since) + outside.certificate_lifetime
 
 
 def _etcd(world: World, question: EtcdCluster) -> EtcdView:

@@ -87,7 +87,13 @@ async def test_a_cluster_over_real_sockets(site: EmbeddedCluster, tmp_path: Path
             conditions = {one.type: one.status for one in control_plane.status.conditions}
             return conditions.get("EtcdClusterHealthy") == "True"
 
+        async def certificates_known() -> bool:
+            found = (await client.list(MACHINE)).items
+            return sum(one.status.certificates_expiry_date is not None for one in found) == 3
+
         await until(healthy)
+        # so is the certificate seen that each API server shows
+        await until(certificates_known)
         # members are removed through a port-forward to etcd's own interface
         await apply(api, control_planes=1, workers=2)
         await until(running(client, 3))

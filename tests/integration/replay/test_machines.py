@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from ironbell.api.client import PatchType
 from ironbell.api.cluster import MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.value_schemas import VariableSchemas
@@ -155,3 +157,25 @@ def test_a_worker_that_dies_is_replaced_and_one_that_is_not_seen_is_not() -> Non
 async def _healthy(opened: ReplaySite, count: int) -> bool:
     (check,) = await opened.all(MACHINE_HEALTH_CHECK)
     return (check.status.expected_machines, check.status.current_healthy) == (count, count)
+
+
+def test_a_control_plane_is_replaced_before_its_certificates_end() -> None:
+    async def main() -> None:
+        async with cluster(workers=0) as opened:
+            (old,) = await opened.all(MACHINE)
+            assert old.status.certificates_expiry_date is not None
+            assert old.status.certificates_expiry_date.startswith("2027-01-01")
+            there = opened.cloud.clusters[CLUSTER]
+            there.certificate_lifetime = timedelta(days=400)
+            (plane,) = await opened.all(KUBEADM_CONTROL_PLANE)
+            within = {"spec": {"rollout": {"before": {"certificatesExpiryDays": 366}}}}
+            await opened.client.merge_patch(KUBEADM_CONTROL_PLANE, *plane.key, body=within)
+            await until_running(opened, 1, without=old.metadata.name)
+
+            async def known() -> bool:
+                (new,) = await opened.all(MACHINE)
+                return (new.status.certificates_expiry_date or "").startswith("2027-02-05")
+
+            await opened.until(known, within_s=60, say=lambda: "it is not known when the new certificates end")
+
+    run(main())

@@ -11,18 +11,20 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from ironbell.api.client import Api, Unavailable
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
-from ironbell.contract.pki import KeyPair
+from ironbell.contract.pki import CLIENT_LIFETIME, KeyPair, Subject
 from ironbell.kube.decision import Key
 from ironbell.lab.sim.blank import blank_contents
 from ironbell.lab.sim.etcd import EtcdCluster
 from ironbell.lab.sim.eviction import eviction
 from ironbell.lab.sim.gate import GatedApi
+from ironbell.lab.sim.servercertificates import NAMES, server_tls
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class SimCluster:
         self.authority: KeyPair | None = None
         """What signs its certificates; None until kubeadm has made the cluster."""
         self.etcd_authority: KeyPair | None = None
+        self._api_server_contexts: dict[str, ssl.SSLContext] = {}
         self.etcd_contexts: dict[str, ssl.SSLContext] = {}
         """TLS of the members that were reached, by their names."""
         self.down = False
@@ -63,7 +66,9 @@ class SimCluster:
         self._server: ApiServer | None = None
         self._serving: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
-        self._api_servers: set[str] = set()
+        self._api_servers: dict[str, datetime] = {}
+        """When kubeadm made the certificates of each, by node."""
+        self.certificate_lifetime = CLIENT_LIFETIME
         self._changed = asyncio.Event()
 
     @property
@@ -115,13 +120,30 @@ class SimCluster:
 
     def run_api_server(self, node: str) -> None:
         """A host runs an API server from now on."""
-        self._api_servers.add(node)
+        self._api_servers[node] = self._clock.now()
+        self._api_server_contexts.pop(node, None)
         self.changed()
 
     def stop_api_server(self, node: str) -> None:
         """A host runs none any more."""
-        self._api_servers.discard(node)
+        self._api_servers.pop(node, None)
         self.changed()
+
+    def api_server_tls(self, node: str) -> ssl.SSLContext:
+        """What the API server on a node shows.
+
+        Raises:
+            Unavailable: none runs there.
+        """
+        made = self._api_servers.get(node)
+        if made is None or self.authority is None:
+            raise Unavailable(f"nothing listens in pod kube-apiserver-{node}")
+        context = self._api_server_contexts.get(node)
+        if context is None:
+            subject = Subject("kube-apiserver", alternatives=(*NAMES, node), is_server=True, is_client=False)
+            context = server_tls(self.authority, subject, made, ["http/1.1"], lifetime=self.certificate_lifetime)
+            self._api_server_contexts[node] = context
+        return context
 
     def set_down(self, down: bool) -> None:
         """A fault: nobody reaches the API, or everybody does again."""

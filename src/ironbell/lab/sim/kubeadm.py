@@ -22,6 +22,7 @@ from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.gotemplate.gotime import parse_duration
 from ironbell.contract.pki import KeyPair, PkiError, certificate_hashes, usable
 from ironbell.kube.decision import Fields
 from ironbell.lab.sim import objects
@@ -51,6 +52,8 @@ async def init(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
     authority = KeyPair(run.pki("ca.crt"), run.pki("ca.key"))
     _require_certificates(run, authority)
     cluster.etcd.external = bool(run.part("ClusterConfiguration", "etcd", "external"))
+    if lifetime := run.part("ClusterConfiguration").get("certificateValidityPeriod"):
+        cluster.certificate_lifetime = timedelta(microseconds=parse_duration(str(lifetime)) / 1000)
     cluster.authority = authority
     cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key")) if run.pki("etcd/ca.key") else None
     await asyncio.sleep(delays.etcd_s)

@@ -9,11 +9,12 @@ Source: kubernetes/apiserver: pkg/authentication/request/x509/x509.go.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from ironbell.api.client import Api, Unauthorized, Unavailable
+from ironbell.api.client import Api, NotFound, Unauthorized, Unavailable
 from ironbell.apiserver.identity import AUTHENTICATED, Identity
 from ironbell.base.clock import Clock
 from ironbell.contract.pki import PkiError, certificates
@@ -22,6 +23,8 @@ from ironbell.kube.kubeconfig import Chosen, choose_from
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster import SimCluster
 from ironbell.lab.sim.gate import GatedApi
+from ironbell.lab.sim.servercertificates import api_server_of, shown_by_memory
+from ironbell.workload.link import Tunnel
 
 
 class SimLink:
@@ -42,6 +45,13 @@ class SimLink:
         await cluster.passing()
         identity = self._identity(cluster)
         self._api = self._wrap(GatedApi(cluster.server.client(identity), cluster))
+
+    def forward(self, namespace: str, pod: str, port: int) -> AbstractAsyncContextManager[Tunnel]:
+        cluster = self._find()
+        cluster.require()
+        if namespace != "kube-system":
+            raise NotFound(f'pods "{pod}" not found')
+        return shown_by_memory(cluster.api_server_tls(api_server_of(pod)))
 
     async def close(self) -> None:
         self._api = None

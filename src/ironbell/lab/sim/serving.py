@@ -1,7 +1,8 @@
 """Simulated clusters over real sockets, for load: each on a port of its own, with certificates of its own authority.
 
 A client authenticates with the certificate of its kubeconfig, as with a real API server. While a cluster does not
-answer nobody listens on its port. etcd members are reached through port-forwards to their pods.
+answer nobody listens on its port. API servers and etcd members are
+reached through port-forwards to their pods.
 
 Source: kubernetes/kubernetes: cmd/kubeadm/app/phases/certs/certs.go for the certificates.
 """
@@ -10,8 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -27,16 +26,16 @@ from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.jwt import SigningKey
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
-from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
+from ironbell.contract.pki import Subject
 from ironbell.kube.decision import Key
 from ironbell.lab.sim.cluster import Endpoint, SimCluster
 from ironbell.lab.sim.etcd_service import serve_member
 from ironbell.lab.sim.frontdoor import FrontDoor
+from ironbell.lab.sim.servercertificates import NAMES, api_server_of, server_tls
 from ironbell.workload.etcd import EtcdUnreachableError
 
 FIRST_PORT, LAST_PORT = 20000, 29999
 ETCD_PORT = 2379
-_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 _RETRY_S = 1.0
 
 _log = structlog.get_logger()
@@ -113,9 +112,9 @@ class Serving:
         if authority is None:
             yield
             return
-        names = (*_NAMES, cluster.endpoint.host)
+        names = (*NAMES, cluster.endpoint.host)
         subject = Subject("kube-apiserver", alternatives=names, is_server=True, is_client=False)
-        tls = await asyncio.to_thread(_server_tls, authority, subject, self._clock, ["http/1.1"])
+        tls = await asyncio.to_thread(server_tls, authority, subject, self._clock.now(), ["http/1.1"])
         server = cluster.server
         accounts = AccountTokens(
             self._signing_key, server.context.store, clock=server.clock, randomness=server.randomness
@@ -127,7 +126,11 @@ class Serving:
         doors: set[FrontDoor] = set()
 
         async def open_port(pod: str, port: int, sock: socket.socket) -> None:
-            await _open_etcd(cluster, pod, port, sock, self._clock)
+            if node := api_server_of(pod):
+                tls = await asyncio.to_thread(cluster.api_server_tls, node)
+                await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, sock=sock, ssl=tls)
+            else:
+                await _open_etcd(cluster, pod, port, sock, self._clock)
 
         try:
             await listener.listen(
@@ -160,26 +163,10 @@ async def _open_etcd(cluster: SimCluster, pod: str, port: int, sock: socket.sock
     tls = cluster.etcd_contexts.get(name)
     if tls is None:
         subject = Subject(name, alternatives=(name, "localhost"), is_server=True)
-        tls = await asyncio.to_thread(_server_tls, cluster.etcd_authority, subject, clock, ["h2"], required=True)
+        authority, now = cluster.etcd_authority, clock.now()
+        tls = await asyncio.to_thread(server_tls, authority, subject, now, ["h2"], required=True)
         cluster.etcd_contexts[name] = tls
     await serve_member(cluster.etcd, name, sock, tls)
-
-
-def _server_tls(
-    authority: KeyPair, subject: Subject, clock: Clock, protocols: list[str], *, required: bool = False
-) -> ssl.SSLContext:
-    """A server's context with a certificate that the authority signs; clients show one that it has signed."""
-    pair = make_signed(authority, subject, KeyAlgorithm.ECDSA_P256, clock.now())
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(pair.certificate + b"\n" + pair.key)
-        file.flush()
-        context.load_cert_chain(file.name)
-    context.load_verify_locations(cadata=authority.certificate.decode())
-    context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(protocols)
-    return context
 
 
 def _held(host: str, port: int) -> socket.socket | None:

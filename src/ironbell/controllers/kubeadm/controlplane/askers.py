@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
+from cryptography.x509.oid import NameOID
 
 from ironbell.api.client import Api, ApiError, ListOptions, NotFound, Selector
 from ironbell.api.core.secret import SECRET, Secret
@@ -43,11 +44,14 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     KubeconfigEnd,
     PodAnswer,
     PodView,
+    ServingCertificate,
 )
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Askers
 from ironbell.workload.access import Workloads
 from ironbell.workload.etcd import Etcd, EtcdConnect, EtcdError, EtcdUnreachableError, MemberStatus
+from ironbell.workload.link import Forwards
+from ironbell.workload.peer_certificate import PeerCertificateError, peer_certificate
 
 KUBE_SYSTEM: Final = "kube-system"
 CONFIG_MAPS: Final = Collection("", "v1", "configmaps", True)
@@ -57,6 +61,7 @@ DAEMON_SETS: Final = Collection("apps", "v1", "daemonsets", True)
 DEPLOYMENTS: Final = Collection("apps", "v1", "deployments", True)
 KUBEADM_CONFIG: Final = "kubeadm-config"
 CLUSTER_CONFIGURATION: Final = "ClusterConfiguration"
+API_SERVER: Final = "kube-apiserver"
 KUBE_PROXY: Final = "kube-proxy"
 COREDNS: Final = "coredns"
 COREFILE: Final = "Corefile"
@@ -110,6 +115,7 @@ class Inspector:
             KubeadmConfigMap: self.kubeadm_config,
             Addons: self.addons,
             KubeconfigEnd: self.kubeconfig_end,
+            ServingCertificate: self.serving_certificate,
         }
 
     async def components(self, question: Components) -> ComponentsView:
@@ -146,6 +152,23 @@ class Inspector:
         config = await _get(api, CONFIG_MAPS, COREDNS)
         corefile = ((config or {}).get("data") or {}).get(COREFILE, "")
         return AddonsView(image_of(proxy, KUBE_PROXY), image_of(dns, COREDNS), corefile)
+
+    async def serving_certificate(self, question: ServingCertificate) -> datetime:
+        """Answers `ServingCertificate`.
+
+        Raises:
+            NotConnected: there is no connection.
+            PeerCertificateError: there is no such certificate to be seen.
+        """
+        link, pod = self._workloads.link(question.cluster), f"{API_SERVER}-{question.node}"
+        if not isinstance(link, Forwards):
+            raise PeerCertificateError("the connection to the cluster cannot reach ports of pods")
+        async with link.forward(KUBE_SYSTEM, pod, question.port) as tunnel:
+            certificate = await peer_certificate(tunnel)
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        if [name.value for name in names] != [API_SERVER]:
+            raise PeerCertificateError(f"pod {KUBE_SYSTEM}/{pod} shows a certificate that kubeadm has not made")
+        return certificate.not_valid_after_utc
 
     async def kubeconfig_end(self, question: KubeconfigEnd) -> datetime | None:
         """Answers `KubeconfigEnd`.

@@ -10,7 +10,7 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from ironbell.contract import external
 from ironbell.contract.cluster_secrets import Purpose, parse_secret_name, secret_name
 from ironbell.contract.external import External
 from ironbell.contract.owners import group_of
+from ironbell.controllers.kubeadm.controlplane import expiry
 from ironbell.controllers.kubeadm.controlplane.model import condition, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.questions import (
@@ -36,6 +37,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     EtcdView,
     KubeadmConfigMap,
     KubeconfigEnd,
+    ServingCertificate,
 )
 from ironbell.kube.changes import is_acted_on, is_specified_anew
 from ironbell.kube.decision import Fact, Key
@@ -168,6 +170,8 @@ class Facts:
     kubeadm_config: Fact[str | None] | None = None
     addons: Fact[AddonsView] | None = None
     kubeconfig_end: Fact[datetime | None] | None = None
+    serving: Mapping[str, Fact[datetime] | None] = field(default_factory=dict)
+    """When the certificates end that API servers show, by the name of their Machine."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ class Asked:
     etcd: EtcdCluster
     kubeadm_config: KubeadmConfigMap
     addons: Addons
+    serving: Mapping[str, ServingCertificate] = field(default_factory=dict)
+    """By the Machine's name; of those whose KubeadmConfig does not tell."""
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,8 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     mine = {machine.key for machine in machines}
     workers = [m.metadata.name for m in cache.indexed(MACHINES_BY_CLUSTER, place) if m.key not in mine] if goes else []
     pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
-    asked = _asked(cluster.key, machines, kcp)
+    configs = _configs(cache, machines)
+    asked = replace(_asked(cluster.key, machines, kcp), serving=expiry.questions(cluster.key, machines, configs))
     secrets = _secrets(cache, cluster.key)
     return Observed(
         kcp,
@@ -232,7 +239,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         strays=tuple(machine for machine in everybody if machine.key not in mine),
         workers=tuple(sorted(workers)),
         pools=tuple(sorted(pools)),
-        configs=_configs(cache, machines),
+        configs=configs,
         infra={
             machine.metadata.name: external.look_up(cache, machine.spec.infrastructure_ref, key[0])
             for machine in machines
@@ -286,6 +293,7 @@ def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Fact
         etcd=cache.fact(asked.etcd),
         kubeadm_config=cache.fact(asked.kubeadm_config),
         addons=cache.fact(asked.addons),
+        serving={name: cache.fact(question) for name, question in asked.serving.items()},
         kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig),
     )
 

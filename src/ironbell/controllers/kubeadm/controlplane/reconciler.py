@@ -27,7 +27,7 @@ from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.versions import Version, find_version
-from ironbell.controllers.kubeadm.controlplane import adoption, deletion, upkeep
+from ironbell.controllers.kubeadm.controlplane import adoption, deletion, expiry, upkeep
 from ironbell.controllers.kubeadm.controlplane.assess import Assessed, assess, machine_status_patches, with_mark
 from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
 from ironbell.controllers.kubeadm.controlplane.creating import Slot, failed, settle, slot
@@ -229,6 +229,7 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
             # Machines have many writers: that one of them was quicker must not hold up what comes before
             *_template_owner(observed, cluster),
             *(patch for patch in written if patch.name not in touched),
+            *expiry.noted(observed.facts.serving, observed.machines, observed.configs),
             *_synced(observed, cluster, plane, {patch.name for patch in written} | touched),
         ),
         needs=tuple(prepared.needs),
@@ -256,6 +257,8 @@ def _prepare(observed: Observed, cluster: Cluster, plane: ControlPlane, now: dat
     if asked is not None:
         busy = _is_busy(plane)
         wanted += needs(asked, observed.facts, initialized=plane.initialized, busy=busy)
+        if look(observed, now).sight is Sight.SEEN:
+            wanted += expiry.needs(asked.serving, observed.machines)
         wanted += upkeep.needs(kcp, asked, initialized=plane.initialized, rolls=bool(plane.needs_rollout), busy=busy)
     return Preparation(
         (*credentials.actions, *actions), look(observed, now), credentials.mark, tuple(wanted), ready=True
