@@ -14,25 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
-    Api,
-    ListOptions,
-    Page,
-    PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
-    Unauthorized,
-    Unavailable,
-    WatchEvent,
-    WriteOptions,
-)
-from ironbell.api.kind import Collection
-
-_ALL = ListOptions()
-_NO_PRECONDITIONS = Preconditions()
+from ironbell.api.client import Api, Unauthorized, Unavailable, WatchEvent
+from ironbell.api.wrapped import WrappedApi, close_events
 
 
 @dataclass(frozen=True)
@@ -66,11 +49,11 @@ class Rate:
             await asyncio.sleep(wait_s)
 
 
-class BoundedApi:
+class BoundedApi(WrappedApi):
     """An `Api` within its bounds. `refused` is told when the cluster does not know us any more."""
 
     def __init__(self, api: Api, bounds: Bounds, *, name: str, refused: Callable[[], None]) -> None:
-        self._api = api
+        super().__init__(api)
         self._bounds = bounds
         self._name = name
         self._refused = refused
@@ -79,19 +62,8 @@ class BoundedApi:
         self._in_flight: dict[int, float] = {}
         self._count = 0
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        async with self._request():
-            return await self._api.get(where, namespace, name, subresource=subresource)
-
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
-        async with self._request():
-            return await self._api.list(where, namespace, options)
-
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
+    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
         await self._rate.take()
-        events = self._api.watch(where, namespace, resource_version=resource_version, selector=selector)
         try:
             async for event in events:
                 yield event
@@ -99,70 +71,10 @@ class BoundedApi:
             self._refused()
             raise
         finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        async with self._request():
-            return await self._api.create(where, namespace, body, options)
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        async with self._request():
-            return await self._api.replace(where, namespace, name, body, subresource=subresource, options=options)
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        async with self._request():
-            return await self._api.patch(
-                where, namespace, name, body, patch_type=patch_type, subresource=subresource, options=options
-            )
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = _NO_PRECONDITIONS,
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        async with self._request():
-            return await self._api.delete(where, namespace, name, preconditions=preconditions, propagation=propagation)
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        async with self._request():
-            return await self._api.act(where, namespace, name, body, subresource=subresource, options=options)
+            await close_events(events)
 
     @asynccontextmanager
-    async def _request(self) -> AsyncIterator[None]:
+    async def around(self, *, writes: bool) -> AsyncIterator[None]:
         """Around one request.
 
         Raises:

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Protocol
 
-from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
-    Api,
-    ListOptions,
-    Page,
-    PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
-    WatchEvent,
-    WriteOptions,
-)
-from ironbell.api.kind import Collection
-
-_ALL = ListOptions()
-_NO_PRECONDITIONS = Preconditions()
+from ironbell.api.client import Api, WatchEvent
+from ironbell.api.wrapped import WrappedApi, close_events
 
 
 class Gate(Protocol):
@@ -41,26 +27,20 @@ class Gate(Protocol):
         ...
 
 
-class GatedApi:
+class GatedApi(WrappedApi):
     """An `Api` behind a gate."""
 
     def __init__(self, api: Api, gate: Gate) -> None:
-        self._api = api
+        super().__init__(api)
         self._gate = gate
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+    @asynccontextmanager
+    async def around(self, *, writes: bool) -> AsyncIterator[None]:
         await self._gate.passing()
-        return await self._api.get(where, namespace, name, subresource=subresource)
+        yield
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
+    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
         await self._gate.passing()
-        return await self._api.list(where, namespace, options)
-
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        await self._gate.passing()
-        events = self._api.watch(where, namespace, resource_version=resource_version, selector=selector)
         steps = aiter(events)
         closed = asyncio.ensure_future(self._gate.closed())
         step: asyncio.Future[WatchEvent] | None = None
@@ -81,64 +61,4 @@ class GatedApi:
             if step is not None and not step.done():
                 step.cancel()
                 await asyncio.gather(step, return_exceptions=True)
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        await self._gate.passing()
-        return await self._api.create(where, namespace, body, options)
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        await self._gate.passing()
-        return await self._api.replace(where, namespace, name, body, subresource=subresource, options=options)
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        await self._gate.passing()
-        return await self._api.patch(
-            where, namespace, name, body, patch_type=patch_type, subresource=subresource, options=options
-        )
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = _NO_PRECONDITIONS,
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        await self._gate.passing()
-        return await self._api.delete(where, namespace, name, preconditions=preconditions, propagation=propagation)
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        await self._gate.passing()
-        return await self._api.act(where, namespace, name, body, subresource=subresource, options=options)
+            await close_events(events)

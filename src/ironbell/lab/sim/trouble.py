@@ -7,31 +7,13 @@ chosen write: it is carried out, and whoever made it does nothing any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
-    Api,
-    Conflict,
-    ListOptions,
-    Page,
-    PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
-    Unavailable,
-    WatchEvent,
-    WriteOptions,
-)
-from ironbell.api.kind import Collection
+from ironbell.api.client import Api, Conflict, Unavailable, WatchEvent
+from ironbell.api.wrapped import WrappedApi, close_events
 from ironbell.base.randomness import Randomness
-
-T = TypeVar("T")
-_ALL = ListOptions()
-_NO_PRECONDITIONS = Preconditions()
 
 
 @dataclass
@@ -82,119 +64,37 @@ class Trouble:
             await asyncio.Event().wait()
 
 
-class TroubledApi:
+class TroubledApi(WrappedApi):
     """An `Api` on which it strikes."""
 
     def __init__(self, api: Api, trouble: Trouble) -> None:
-        self._api = api
+        super().__init__(api)
         self._trouble = trouble
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        await self._before()
-        return await self._api.get(where, namespace, name, subresource=subresource)
+    @asynccontextmanager
+    async def around(self, *, writes: bool) -> AsyncIterator[None]:
+        trouble = self._trouble
+        await trouble.passing()
+        if trouble.strikes(trouble.before):
+            raise Unavailable("the request was refused on purpose")
+        if writes and trouble.strikes(trouble.conflicts):
+            raise Conflict("somebody was faster")
+        yield
+        if not writes:
+            return
+        await trouble.written()
+        if trouble.strikes(trouble.after):
+            raise Unavailable("the answer was lost on purpose")
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
-        await self._before()
-        return await self._api.list(where, namespace, options)
-
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        await self._before()
-        events = self._api.watch(where, namespace, resource_version=resource_version, selector=selector)
+    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+        trouble = self._trouble
         try:
+            await trouble.passing()
+            if trouble.strikes(trouble.before):
+                raise Unavailable("the request was refused on purpose")
             async for event in events:
                 yield event
-                if self._trouble.strikes(self._trouble.watches):
+                if trouble.strikes(trouble.watches):
                     raise Unavailable("the connection was cut off on purpose")
         finally:
-            close = getattr(events, "aclose", None)
-            if close is not None:
-                await close()
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        return await self._write(self._api.create(where, namespace, body, options))
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._write(
-            self._api.replace(where, namespace, name, body, subresource=subresource, options=options)
-        )
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._write(
-            self._api.patch(
-                where, namespace, name, body, patch_type=patch_type, subresource=subresource, options=options
-            )
-        )
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = _NO_PRECONDITIONS,
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        return await self._write(
-            self._api.delete(where, namespace, name, preconditions=preconditions, propagation=propagation)
-        )
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._write(self._api.act(where, namespace, name, body, subresource=subresource, options=options))
-
-    async def _before(self) -> None:
-        await self._trouble.passing()
-        if self._trouble.strikes(self._trouble.before):
-            raise Unavailable("the request was refused on purpose")
-
-    async def _write(self, work: Awaitable[T]) -> T:
-        try:
-            await self._trouble.passing()
-        except BaseException:
-            _close(work)
-            raise
-        refused = self._trouble.strikes(self._trouble.before)
-        conflict = not refused and self._trouble.strikes(self._trouble.conflicts)
-        if refused or conflict:
-            _close(work)
-            raise Unavailable("the request was refused on purpose") if refused else Conflict("somebody was faster")
-        answer = await work
-        await self._trouble.written()
-        if self._trouble.strikes(self._trouble.after):
-            raise Unavailable("the answer was lost on purpose")
-        return answer
-
-
-def _close(work: object) -> None:
-    close = getattr(work, "close", None)
-    if close is not None:
-        close()
+            await close_events(events)
