@@ -82,7 +82,7 @@ def pivot(
             return await one.abort()
         return await (one.finish_alone() if without_source else one.run(wanted))
 
-    places = (source or kubeconfig, context, to, to_context)
+    places = (to, to_context, to, to_context) if without_source else (source or kubeconfig, context, to, to_context)
     found = run(_at(places, settings, work, locked=not dry_run))
     click.echo(_json(found) if output == "json" else "\n".join(_lines(found, wanted)))
 

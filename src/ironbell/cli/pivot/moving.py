@@ -129,8 +129,7 @@ class Pivot:
             await self._set_phase(site, Phase.ABORTING)
         copies = await self._copies(known)
         self.tell(f"removing {len(copies)} copies from the target")
-        for group in reversed(order(copies)):
-            await self._each(group, lambda copy: self._drop(self.target, copy, copy.uid))
+        await self._drop(self.target, copies, lambda copy: copy.uid)
         await self._resume_sources(known)
         await self.target.drop_journal()
         await self.source.drop_journal()
@@ -273,10 +272,8 @@ class Pivot:
             await self._each(group, one)
         wanted = {item.key for item in found.items}
         stale = [copy for copy in await self._copies(journal) if copy.key not in wanted]
-        for last in reversed(order(stale)):
-            for copy in last:
-                await self._drop(self.target, copy, copy.uid)
-                changed.append(f"{copy.title}: gone from the source")
+        await self._drop(self.target, stale, lambda copy: copy.uid)
+        changed += [f"{copy.title}: gone from the source" for copy in stale]
         return changed[-1] if changed else ""
 
     async def _one(self, item: Item, copy: Item | None, uids: dict[str, str], journal: Journal, *, kept: bool) -> str:
@@ -303,11 +300,7 @@ class Pivot:
         copies = await self._copies(journal)
         going = [copy for copy in copies if ANNOTATION_KEPT not in copy.annotations]
         self.tell(f"removing {len(going)} objects from the source")
-        for group in reversed(order(copies)):
-            await self._each(
-                [copy for copy in group if ANNOTATION_KEPT not in copy.annotations],
-                lambda copy: self._drop(self.source, copy, copy.annotations[ANNOTATION_SOURCE]),
-            )
+        await self._drop(self.source, going, lambda copy: copy.annotations[ANNOTATION_SOURCE])
         await self._resume_sources(journal)
         outcome = await self._release(journal, outcome)
         await self.source.drop_journal()
@@ -353,9 +346,18 @@ class Pivot:
         with contextlib.suppress(ChangedError):
             await self.source.merge(item, pauses.resume(item, pivot))
 
-    async def _drop(self, site: Site, item: Item, uid: str) -> None:
-        if await site.remove(item.kind, item.namespace, item.name, uid):
-            self.tell(f"removed from the {site.side}: {item.title}")
+    async def _drop(self, site: Site, items: Sequence[Item], uid_of: Callable[[Item], str]) -> None:
+        """Remove objects from a side, what is owned first."""
+        done = 0
+
+        async def one(item: Item) -> None:
+            nonlocal done
+            await site.remove(item.kind, item.namespace, item.name, uid_of(item))
+            done += 1
+            self.tell(f"removed {done} of {len(items)} from the {site.side}: {item.title}")
+
+        for group in reversed(order(items)):
+            await self._each(group, one)
 
     async def _set_phase(self, site: Site, phase: Phase) -> None:
         found = await site.journal()

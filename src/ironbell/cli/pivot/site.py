@@ -160,19 +160,17 @@ class Site:
             found.title,
         )
 
-    async def remove(self, kind: MovedKind, namespace: str, name: str, uid: str) -> bool:
+    async def remove(self, kind: MovedKind, namespace: str, name: str, uid: str) -> None:
         """Delete the object with this uid without any controller's doing: its finalizers go first, and so it is never
-        seen as one that is to be cleaned up. Whether it was there.
+        seen as one that is to be cleaned up.
 
         Raises:
             SiteError: it is refused, or finalizers come back again and again.
         """
-        was_there = False
         for _ in range(_GONE_TRIES):
             found = await self.find(kind, namespace, name)
             if found is None or found.uid != uid:
-                return was_there
-            was_there = True
+                return
             try:
                 await self._strip(found)
                 await self._call(
@@ -180,7 +178,7 @@ class Site:
                     f"{kind.name} {namespace}/{name}",
                 )
             except NotFound:
-                return True
+                return
             except (Conflict, ChangedError):
                 await asyncio.sleep(_PAUSE_S)
         raise SiteError(
