@@ -16,34 +16,15 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
 from ironbell.apiserver.identity import ADMIN
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.codec.cel import compile_rule
-from ironbell.contract.pki import KeyAlgorithm
-from ironbell.controllers.capi import controllers as capi
-from ironbell.controllers.kubeadm.controllers import bootstrap_controllers, control_plane_controllers
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.controller import Controller
-from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
+from ironbell.lab.sim.replay import ReplaySite, open_site
 from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.capisite import cluster_documents, kinds
+from support.capisite import cluster_documents, controllers, kinds
 
 CLUSTER = ("default", "one")
 PODS = Collection("", "v1", "pods", namespaced=True)
 BUDGETS = Collection("policy", "v1", "poddisruptionbudgets", namespaced=True)
-
-
-def controllers(around: Surroundings) -> list[Controller]:
-    """Those that `ironbell run` has."""
-    workloads, api, clock = around.workloads, around.api, around.clock
-    return [
-        *capi.controllers(workloads, api, clock, _nobody_else, VariableSchemas(), algorithm=KeyAlgorithm.ECDSA_P256),
-        *bootstrap_controllers(workloads, api, clock, around.randomness, _nobody_else),
-        *control_plane_controllers(workloads, around.cloud.etcd_connect, api, clock, _nobody_else),
-    ]
-
-
-def _nobody_else(_controller: str) -> None:
-    return None
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
