@@ -26,7 +26,7 @@ from support.topologies import (
 CORE = "/apis/cluster.x-k8s.io/v1beta2"
 INFRASTRUCTURE = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
 NAMESPACE = "default"
-UP_S = 90.0
+UP_S = 180.0
 COMMAND_S = 120
 PIVOT = (sys.executable, "-m", "ironbell.cli.main", "pivot")
 
@@ -82,8 +82,13 @@ class Management:
                 if kind["type"] in {"Available", "Paused"}
             }
             assert len(found) == machines, [one["metadata"]["name"] for one in found]
-            assert {status for (_, kind), status in states.items() if kind == "Available"} == {"True"}, states
-            assert {status for (_, kind), status in states.items() if kind == "Paused"} == {"False"}, states
+            said = [
+                f"{one['metadata']['name']} {kind['type']} {kind['status']}: {kind.get('message')}"
+                for one in (cluster, *found)
+                for kind in one.get("status", {}).get("conditions", ())
+            ]
+            assert {status for (_, kind), status in states.items() if kind == "Available"} == {"True"}, said
+            assert {status for (_, kind), status in states.items() if kind == "Paused"} == {"False"}, said
             return True
 
         eventually(look, timeout=UP_S)
@@ -105,6 +110,11 @@ class Management:
         answer = connect("", file).get("/api/v1/nodes")
         assert answer.status == 200, answer.body
         return {one["metadata"]["name"]: one["metadata"]["uid"] for one in answer.json["items"]}
+
+    def set_free(self, name: str = "one") -> None:
+        """Take the pause of a Cluster away."""
+        answer = self.api.patch(f"{CORE}/namespaces/{NAMESPACE}/clusters/{name}", {"spec": {"paused": None}})
+        assert answer.status == 200, answer.body
 
     def left(self) -> list[str]:
         """Clusters, Machines and their like that are here, and Secrets of clusters."""
