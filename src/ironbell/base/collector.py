@@ -11,6 +11,10 @@ def tune_gc() -> None:
 
 
 def freeze_gc() -> None:
-    """Keep what is in memory now out of all later collections. After the first lists."""
-    gc.collect()
+    """Keep what is in memory now out of all later collections. After the first lists.
+
+    Only young objects are looked at before: what imports and lists leave behind in cycles is young when it is left, and
+    to look through everything holds the event loop for 60 to 90 ms.
+    """
+    gc.collect(0)
     gc.freeze()
