@@ -33,6 +33,7 @@ CORE, BOOTSTRAP, CONTROL_PLANE, INFRASTRUCTURE = (
 MACHINES, CONTROL_PLANES = f"{CORE}/machines", f"{CONTROL_PLANE}/kubeadmcontrolplanes"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
 WITHIN_S = 120
+BUSY = 429
 Object = dict[str, Any]
 _PLURALS = {"ClusterClass": "clusterclasses"}
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -47,16 +48,15 @@ class Site:
     theirs: Mapping[str, Manager] = field(default_factory=dict)
 
     def items(self, path: str) -> list[Object]:
-        answer = self.api.get(path)
-        assert answer.status == 200, answer.body
-        found: list[Object] = answer.json["items"]
+        found: list[Object] = self.get(path)["items"]
         return found
 
     def get(self, path: str) -> Object:
-        answer = self.api.get(path)
+        """What is there; a server whose definition of the kind has just changed asks for patience."""
+        answer = eventually(lambda: found if (found := self.api.get(path)).status != BUSY else None)
         assert answer.status == 200, answer.body
-        found: Object = answer.json
-        return found
+        body: Object = answer.json
+        return body
 
     def patch(self, path: str, body: Object) -> None:
         """Webhooks may be on their way up."""

@@ -206,7 +206,9 @@ def test_clusters_change_hands_on_a_cluster(kind: type[EmbeddedCluster | RealClu
         site.theirs = {}
         forget_webhooks(site.api)
         name_services(site)
-        with cluster_api(OnCluster(tmp_path, admin, site.api), *KUBEADM, force=True):
+        ours = OnCluster(tmp_path, admin, site.api)
+        lasting.callback(ours.stop)
+        with cluster_api(ours, *KUBEADM, force=True):
             site.runs(3)
             assert differences(before, kept(site)) == []
             site.apply([class_cluster(labels={"owner": "ours"}, version="v1.35.0")])
