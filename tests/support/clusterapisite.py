@@ -19,6 +19,8 @@ from support.kubeapi import eventually
 from support.realcluster import free_ports
 
 KUBEADM = ("kubeadm-bootstrap", "kubeadm-control-plane")
+PATIENT_LEASE = ("--lease-duration=60s", "--renew-deadline=50s")
+"""Nobody else wants to lead: a busy machine shall not end who does."""
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _CONFIGURATIONS = [
     f"{_ADMISSION}/{plural}/ironbell-cluster-api"
@@ -39,8 +41,8 @@ def cluster_api(on_cluster: OnCluster, *more: str, force: bool = False) -> Itera
     try:
         # processes end with the thread that has started them: the pool is left last
         with ThreadPoolExecutor() as pool:
-            starting = [pool.submit(on_cluster.run, "cluster-api", *served)]
-            starting += [pool.submit(on_cluster.run, word) for word in more]
+            starting = [pool.submit(on_cluster.run, "cluster-api", *served, *PATIENT_LEASE)]
+            starting += [pool.submit(on_cluster.run, word, *PATIENT_LEASE) for word in more]
             made = [one.result() for one in starting]
             for path in (*_CONFIGURATIONS, *_DEFINITIONS):
                 _point(on_cluster, path, port)
