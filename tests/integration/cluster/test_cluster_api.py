@@ -123,6 +123,7 @@ def site(on_cluster: OnCluster) -> Iterator[OnCluster]:
         yield on_cluster
 
 
+@pytest.mark.soak  # tests/integration/lives has the same and more
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_a_cluster_comes_is_scaled_and_goes(site: OnCluster, version: str) -> None:
     namespace = Namespace(site, f"capi-{version}", version)
