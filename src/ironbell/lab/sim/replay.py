@@ -100,6 +100,15 @@ class ReplaySite:
         self._product: asyncio.Task[None] | None = None
         self._provider: asyncio.Task[None] | None = None
 
+    async def restore(self, server: ApiServer) -> None:
+        """Go on with another management cluster, as after a restore: machines have gone on meanwhile. Cancellation
+        point."""
+        await self.stop()
+        self.server = server
+        self.client = Client(server.client(ADMIN))
+        server.context.store.listen(lambda _change: self._written.set())
+        await self.start()
+
     async def start(self) -> None:
         """Start the provider's controllers and those under test. Cancellation point."""
         provider = Manager(

@@ -117,6 +117,7 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
             components.error.message if components is not None and components.error is not None else "",
             _good(etcd) if managed else None,
             _etcd_error(etcd) if managed else "",
+            {name: fact.value for name, fact in facts.strangers.items() if fact is not None and _is_answered(fact)},
         ),
         fresh=_fresh(components, now) and (not managed or _fresh(etcd, now)),
     )
@@ -127,6 +128,10 @@ def _is_pending(fact: Fact[Any] | None) -> bool:
     if fact is None or isinstance(fact.error, NotConnected):
         return True
     return fact.at is None and fact.error is None
+
+
+def _is_answered(fact: Fact[Any]) -> bool:
+    return fact.at is not None and fact.error is None
 
 
 def _good(fact: Fact[Any] | None) -> Any:
@@ -163,6 +168,7 @@ def needs(asked: Asked, facts: Facts, *, initialized: bool, busy: bool) -> list[
         return [*found, Need(asked.kubeadm_config, INITIALIZED_S)]
     nodes: Mapping[str, Any] = asked.nodes
     found += [Need(question, PUSHED_S) for question in (*nodes.values(), *asked.unnamed.values())]
+    found += [Need(question, PUSHED_S) for question in asked.strangers.values()]
     if not nodes:
         return found
     age_s = BUSY_S if busy else CALM_S

@@ -1,6 +1,8 @@
 """Members of etcd that no Machine stands for are taken out, one at a time: which, and whether it is safe, pure.
 
-That is what is left when a Machine went without its member: by force, or because it was never known which was its.
+That is what is left when a Machine went without its member: by force, or because it was never known which was its. One
+whose Node is ready is left alone, unlike upstream: after a restore from an older backup that is how those control
+plane machines look which are younger than it.
 
 Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcontrolplane (reconcileEtcdMembers).
 """
@@ -38,10 +40,19 @@ def orphan_to_remove(plane: ControlPlane, now: datetime) -> Orphan | None:
         return None
     if any(not member.name for member in orphans) and _has_new_node(plane, now):
         return None
-    member = orphans[0]
+    running = [member for member in orphans if _runs(plane, member)]
+    member = next((member for member in orphans if member not in running), orphans[0])
     if not member.name:
         # nobody will start it: its Machine is gone
         return Orphan(member)
+    if member.name not in plane.inside.strangers:
+        return None
+    if member in running:
+        return Orphan(
+            member,
+            f"etcd member {member.name} does not have a corresponding Machine, and its Node is ready: nothing is "
+            "changed until the Node is deleted",
+        )
     forecast = etcd_forecast(view.members, view.alarms, plane.member_health(), without=member.name)
     if forecast.safe:
         return Orphan(member)
@@ -50,6 +61,12 @@ def orphan_to_remove(plane: ControlPlane, now: datetime) -> Orphan | None:
         f"etcd member {member.name} does not have a corresponding Machine, it must be removed from the cluster but "
         "this operation can lead to quorum loss. Please check the etcd status",
     )
+
+
+def _runs(plane: ControlPlane, member: Member) -> bool:
+    node = plane.inside.strangers.get(member.name)
+    ready = node.condition("Ready") if node is not None else None
+    return ready is not None and ready.status == "True"
 
 
 def _has_new_node(plane: ControlPlane, now: datetime) -> bool:

@@ -44,6 +44,8 @@ class Inside:
     etcd: EtcdView | None = None
     etcd_error: str = ""
     """How it begins is the condition's message."""
+    strangers: Mapping[str, NodeView | None] = field(default_factory=dict)
+    """Nodes of etcd members that no Machine stands for, None where there is none; who is missing is not known yet."""
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ class Facts:
     connection: Fact[ConnectionState] | None = None
     nodes: Mapping[str, Fact[NodeView | None] | None] = field(default_factory=dict)
     unnamed: Mapping[str, Fact[tuple[NodeView, ...]] | None] = field(default_factory=dict)
+    strangers: Mapping[str, Fact[NodeView | None] | None] = field(default_factory=dict)
     components: Fact[ComponentsView] | None = None
     etcd: Fact[EtcdView] | None = None
     kubeadm_config: Fact[str | None] | None = None
@@ -182,6 +183,8 @@ class Asked:
     nodes: Mapping[str, NodeByName]
     unnamed: Mapping[str, NodeByProviderId]
     """Nodes of Machines that go before they knew theirs, by the Machine's name."""
+    strangers: Mapping[str, NodeByName]
+    """Nodes of etcd members that no Machine stands for, by the member's name."""
     components: Components
     etcd: EtcdCluster
     kubeadm_config: KubeadmConfigMap
@@ -230,7 +233,8 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     workers = [m.metadata.name for m in cache.indexed(MACHINES_BY_CLUSTER, place) if m.key not in mine] if goes else []
     pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
     configs = _configs(cache, machines)
-    asked = replace(_asked(cluster.key, machines, kcp), serving=expiry.questions(cluster.key, machines, configs))
+    asked = _asked(cache, cluster.key, machines, kcp)
+    asked = replace(asked, serving=expiry.questions(cluster.key, machines, configs))
     secrets = _secrets(cache, cluster.key)
     return Observed(
         kcp,
@@ -263,12 +267,13 @@ def kubeconfig_question(cluster: Key, secrets: Mapping[Purpose, SecretMetadata])
     return None if secret is None else KubeconfigEnd(cluster, secret.metadata.resource_version)
 
 
-def _asked(cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
+def _asked(cache: Cache, cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
     managed = not kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external.endpoints
     with_node = [machine for machine in machines if has_node(machine)]
     nodes = tuple(sorted(machine.status.node_ref.name for machine in with_node))
     # a Machine that goes has pods that may end at any moment, and an etcd member that is no good to ask
     lasting = tuple(sorted(machine.status.node_ref.name for machine in with_node if not is_deleting(machine)))
+    etcd = EtcdCluster(cluster, lasting or nodes)
     return Asked(
         Connection(cluster),
         {node: NodeByName(cluster, node) for node in nodes},
@@ -277,11 +282,17 @@ def _asked(cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) 
             for machine in machines
             if is_deleting(machine) and not has_node(machine) and machine.spec.provider_id
         },
+        {name: NodeByName(cluster, name) for name in _strangers(cache.fact(etcd), nodes)} if managed else {},
         Components(cluster, lasting, managed),
-        EtcdCluster(cluster, lasting or nodes),
+        etcd,
         KubeadmConfigMap(cluster),
         Addons(cluster),
     )
+
+
+def _strangers(etcd: Fact[EtcdView] | None, nodes: Sequence[str]) -> list[str]:
+    members = etcd.value.members if etcd is not None and etcd.value is not None else ()
+    return sorted({member.name for member in members} - {"", *nodes})
 
 
 def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Facts:
@@ -289,6 +300,7 @@ def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Fact
         connection=cache.fact(asked.connection),
         nodes={name: cache.fact(question) for name, question in asked.nodes.items()},
         unnamed={name: cache.fact(question) for name, question in asked.unnamed.items()},
+        strangers={name: cache.fact(question) for name, question in asked.strangers.items()},
         components=cache.fact(asked.components),
         etcd=cache.fact(asked.etcd),
         kubeadm_config=cache.fact(asked.kubeadm_config),

@@ -319,6 +319,24 @@ def test_a_machine_that_goes_and_one_that_dies_do_not_wait_for_each_other() -> N
     assert removed[:2] == [f"removed {dead}", f"removed {going.metadata.name}"]
 
 
+def test_a_member_without_a_machine_stays_while_its_node_is_ready() -> None:
+    """So it looks when the management cluster was restored from a backup that is older than the Machine."""
+    world = plane_world(3)
+    run(world)
+    forgotten = machines(world)[0]
+    world.change(MACHINE, forgotten, {"metadata": {"finalizers": None}})
+    world.remove(MACHINE, forgotten)
+    before = set(world.outside.members)
+    with pytest.raises(NotSettledError):
+        world.settle(ControlPlaneReconciler(), horizon_s=300, max_rounds=60)
+    assert set(world.outside.members) == before
+    assert any("its Node is ready" in event.message for event in world.emitted)
+    del world.outside.hosts[forgotten.metadata.name]
+    run(world, 1200)
+    assert f"removed {forgotten.metadata.name}" in world.outside.log
+    assert_whole(world, 3)
+
+
 def test_without_quorum_nothing_is_taken_away() -> None:
     world = plane_world(3)
     run(world)
