@@ -11,26 +11,31 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
-from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET
 from ironbell.apiserver.store.entry import Change
-from ironbell.lab.sim.host import HostFault
+from ironbell.cli.cluster.rendering import built_in, objects_of
+from ironbell.lab.sim.host import HostFault, HostPlan
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import cluster_documents, site
+from support.lives.invariants import Invariants
 from support.lives.life import Life
+from support.lives.wanted import Pool, Wanted
 
 SEEDS = 50
 MANY_SEEDS = 1000
 HASH_SEED = "0"
+TEMPLATE = Path(__file__).parents[3] / "docs" / "examples" / "cluster-template.yaml"
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -122,6 +127,68 @@ def test_a_machine_that_dies_is_replaced_by_its_health_check(role: str) -> None:
     run(main())
 
 
+def test_with_external_etcd_a_dead_control_plane_machine_is_replaced() -> None:
+    wanted = Wanted("one", 3, [Pool("md-0", 0)], vm_s=2, external_etcd=True, health_checks=True)
+
+    async def main() -> None:
+        async with site() as opened:
+            life = Life(1)
+            life.site, life.invariants, life.wanted = opened, Invariants(opened), [wanted]
+            await life.create(wanted)
+            await life.converged()
+            dead = next(iter(opened.cloud.hosts.values()))
+            life.invariants.picture.harm(dead)
+            await opened.cloud.lose(dead.plan.uid)
+            await life.converged()
+            assert dead.plan.uid not in opened.cloud.hosts
+            assert opened.cloud.clusters[wanted.key].etcd.members == ()
+
+    run(main())
+
+
+def test_a_host_that_takes_long_to_boot_is_not_replaced() -> None:
+    """The time for a Node to come (half an hour here) runs from when the host is ready."""
+
+    def slow(plan: HostPlan) -> HostFault:
+        return HostFault(slow_boot_s=0 if plan.control_plane else 2400)
+
+    async def main() -> None:
+        async with site(faults=slow) as opened:
+            await opened.apply(cluster_documents(control_planes=1, workers=1, health_checks=True))
+            seen: set[str] = set()
+
+            async def up() -> bool:
+                seen.update(one.metadata.name for one in await opened.all(MACHINE))
+                return await running(opened, 2)()
+
+            await reached(opened, up, "running", within_s=3600)
+            assert opened.clock.monotonic() > 2400
+            assert len(seen) == 2
+
+    run(main())
+
+
+def test_our_template_has_limits_for_everything_that_could_wait_for_ever() -> None:
+    text = TEMPLATE.read_text()
+    built = built_in("one", "default", kubernetes_version="v1.34.0", control_planes=1, workers=1)
+    documents = objects_of(text, built, source=str(TEMPLATE))
+
+    async def main() -> None:
+        async with site() as opened:
+            await opened.apply(documents)
+            await reached(opened, running(opened, 2), "running")
+            for machine in await opened.all(MACHINE):
+                limits = machine.spec.deletion
+                drain, detach = limits.node_drain_timeout_seconds, limits.node_volume_detach_timeout_seconds
+                assert (drain, detach, limits.node_deletion_timeout_seconds) == (900, 900, 300)
+            assert len(await opened.all(MACHINE_HEALTH_CHECK)) == 2
+            (deployment,) = await opened.all(MACHINE_DEPLOYMENT)
+            rolling = deployment.spec.rollout.strategy.rolling_update
+            assert (rolling.max_surge, rolling.max_unavailable) == (0, 1)
+
+    run(main())
+
+
 def test_a_bootstrap_that_fails_is_said_on_the_machine() -> None:
     async def main() -> None:
         fault = HostFault(kubeadm_fails="error execution phase kubelet-start: the disk is full")
@@ -190,6 +257,7 @@ def test_many_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pyt
     lives(monkeypatch, MANY_SEEDS, 2)
 
 
+@pytest.mark.soak
 def test_a_seed_gives_the_same_life_again_in_another_process() -> None:
     def digest() -> str:
         told = subprocess.run(

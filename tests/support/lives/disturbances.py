@@ -52,7 +52,7 @@ class Disturbances:
         kinds: list[Disturbance] = [
             self.crash, self.crash_with_write, self.crash_with_write, self.trouble, self.down, self.slow,
             self.slow_site, self.delete_a_worker, self.delete_a_control_plane, self.pause, self.lose_tokens,
-            self.blink,
+            self.blink, self.blink,
         ]  # fmt: skip
         if wanted.health_checks:
             kinds += [self.lose_a_host, self.lose_a_host, self.delete_a_node]
@@ -168,13 +168,18 @@ class Disturbances:
             await self._site.cloud.lose(host.plan.uid)
 
     async def blink(self, wanted: Wanted) -> None:
-        """Machines lose their power for a while, at times so many that etcd has no quorum."""
+        """Machines lose their power for a while: one of the control plane, or any, at times so many that etcd has no
+        quorum."""
         cluster, hosts = self._cluster(wanted), self._hosts(wanted)
         if cluster is None or not hosts:
             return
-        chosen = self._random.sample(hosts, self._random.randrange(1, len(hosts) + 1))
+        planes = [host for host in hosts if host.plan.control_plane]
+        if len(planes) >= 3 and self._random.random() < 0.5:
+            chosen = [self._random.choice(planes)]
+        else:
+            chosen = self._random.sample(hosts, self._random.randrange(1, len(hosts) + 1))
         self._tell(f"without power: {', '.join(host.plan.key[1] for host in chosen)}")
-        if any(host.plan.control_plane for host in chosen):
+        if len([host for host in chosen if host.plan.control_plane]) > int(_spare(cluster)):
             self._picture.without_quorum.add(wanted.key)
         await self._each(chosen, self._site.cloud.lose)
         await asyncio.sleep(self._random.choice((30, 300, 1200)) * self._random.random())

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG
-from ironbell.api.client import AlreadyExists
+from ironbell.api.client import AlreadyExists, Invalid
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.node import NODE
@@ -105,9 +105,10 @@ class Life:
             self.site, self.invariants = opened, Invariants(opened)
             self.disturbances = Disturbances(opened, self.invariants.picture, self.random, self._tell, self.slow)
             for wanted in self.wanted:
-                await self._create(wanted)
+                await self.create(wanted)
             if self.dies_young:
-                await asyncio.sleep(self.random.choice((1, 30, 300)) * self.random.random())
+                # before the controllers have seen a Cluster nothing keeps it, as with upstream
+                await asyncio.sleep(2 + self.random.choice((1, 30, 300)) * self.random.random())
             else:
                 await self._grow_old()
             await self._removed()
@@ -116,22 +117,23 @@ class Life:
         rng = self.random
         if rng.random() < 0.5:
             await self.disturbances.one(rng.choice(self.wanted))
-        await self._converged()
+        await self.converged()
         for _ in range(rng.randrange(1, self.changes + 1)):
             if self.pods:
-                await self._run_pods()
+                await self.run_pods()
             for _ in range(rng.choice((1, 1, 2))):
                 await self._want_else(rng.choice(self.wanted))
                 for _ in range(rng.randrange(0, 3)):
                     await self.disturbances.one(rng.choice(self.wanted))
-            await self._converged()
+            await self.converged()
         await self._idle()
 
     def _fault(self, plan: HostPlan) -> HostFault:
         wanted = next(one for one in self.wanted if one.key == plan.cluster)
         return self.disturbances.fault(plan, health_checks=wanted.health_checks)
 
-    async def _create(self, wanted: Wanted) -> None:
+    async def create(self, wanted: Wanted) -> None:
+        """Apply a new cluster, with what users supply for it."""
         self._tell(f"create {wanted}; machines take {wanted.vm_s} s")
         if wanted.external_etcd:
             for purpose in _SUPPLIED:
@@ -139,14 +141,26 @@ class Life:
                 data = encoded({CERTIFICATE: pair.certificate, KEY: pair.key})
                 meta = {"name": secret_name(wanted.name, purpose), "namespace": NAMESPACE}
                 await self.site.client.create(SECRET, {"metadata": meta, "data": data})
+        await self.apply(wanted)
+
+    async def apply(self, wanted: Wanted) -> None:
+        """Apply what is wanted now."""
         await self.site.apply(documents(wanted))
 
     async def _want_else(self, wanted: Wanted) -> None:
         change(self.random, wanted)
         self._tell(f"want {wanted}")
-        await self.site.apply(documents(wanted))
+        try:
+            await self.apply(wanted)
+        except Invalid as error:
+            # a topology takes no other version while it is on its way to one
+            if not wanted.topology or "previous upgrade" not in error.message:
+                raise
+            self._tell("refused: an upgrade is under way")
+            wanted.version -= 1
+            await self.apply(wanted)
 
-    async def _run_pods(self) -> None:
+    async def run_pods(self) -> None:
         """Somebody's pods on every node, in places with a budget that lets none go."""
         for wanted in self.wanted:
             async with self.site.cloud.clusters[wanted.key].inside() as api:
@@ -166,7 +180,7 @@ class Life:
                         budget = {"metadata": {"name": node, "namespace": "default"}, "spec": keeps}
                         await api.create(_BUDGETS, "default", msgspec.json.encode(budget))
 
-    async def _converged(self) -> None:
+    async def converged(self) -> None:
         """All is as wanted."""
 
         async def converged() -> bool:
