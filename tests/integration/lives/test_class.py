@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -65,7 +66,7 @@ async def test_in_memory_templates(place: Place) -> None:
 
 @pytest.mark.soak
 async def test_the_quick_start_grows_and_is_upgraded_by_three_minor_versions(place: Place) -> None:
-    of_class, one = await begun(place)
+    of_class, one = await begun(replace(place, within_s=400.0))
     await one.change(Size(3, 10))
     await one.runs(Size(3, 10))
     placed = {machine["spec"]["failureDomain"] for machine in await one.machines(control_planes=True)}
