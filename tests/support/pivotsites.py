@@ -64,6 +64,8 @@ class Management:
 
     def items(self, prefix: str, plural: str) -> list[dict[str, Any]]:
         answer = self.api.get(f"{prefix}/namespaces/{NAMESPACE}/{plural}")
+        if answer.status == 404:
+            return []  # not even the kind
         assert answer.status == 200, answer.body
         found: list[dict[str, Any]] = answer.json["items"]
         return found

@@ -85,7 +85,7 @@ def test_clusterctl_moves_it_back(
     sites: tuple[Management, Management], tmp_path: Path, clusterctl: list[str | Path]
 ) -> None:
     here, there = sites
-    if not there.left():
+    if not there.machines():
         there.create(workers=2)
     there.runs(3)
     machines, nodes = there.machines(), there.nodes(tmp_path)
@@ -107,7 +107,7 @@ def test_a_clusterctl_move_that_was_killed_is_finished(
 def test_a_clusterctl_move_killed_at_each_step_is_finished(
     sites: tuple[Management, Management], tmp_path: Path, clusterctl: list[str | Path]
 ) -> None:
-    half_moved(sites, tmp_path, clusterctl, range(DISCOVERED, 100, 3))
+    half_moved(sites, tmp_path, clusterctl, range(DISCOVERED, 100, 5))
 
 
 def half_moved(
@@ -115,9 +115,9 @@ def half_moved(
 ) -> None:
     """There and back, each time killed after another number of lines; `ironbell pivot --adopt` does the rest."""
     here, there = sites
-    if there.left():
+    if there.machines():
         here, there = there, here
-    if not here.left():
+    if not here.machines():
         here.create()
     machines, nodes = here.machines(), here.nodes(folder)
     count = len(machines)
@@ -168,13 +168,13 @@ def has_label(site: Management, name: str) -> bool:
 def test_killed_at_each_step_it_goes_on(sites: tuple[Management, Management], tmp_path: Path) -> None:
     """There and back, each time killed a few steps later."""
     here, there = sites
-    if there.left():
+    if there.machines():
         here, there = there, here
-    if not here.left():
+    if not here.machines():
         here.create()
     machines, nodes = here.machines(), here.nodes(tmp_path)
     count = len(machines)
-    for line in itertools.count(1, 2):
+    for line in itertools.count(1, 4):
         was_killed = killed(here, there, line)
         if was_killed:
             pivot(here, there)
