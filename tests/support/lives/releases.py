@@ -58,11 +58,11 @@ def member_leaves(picture: Picture, cluster: SimCluster, member: Member) -> list
         node = machine.get("status", {}).get("nodeRef", {}).get("name", "")
         if node == member.name and not is_going(machine):
             broken.append(f"member {member.name} was taken out of etcd, and its Machine is not being deleted")
-    if etcd.leader == member.name:
+    recently = picture.lately(picture.harmed_cluster.get(cluster.key), KNOWN_S)
+    if etcd.leader == member.name and not recently:
         broken.append(f"member {member.name} was taken out of etcd while it led")
     left = [one.name for one in etcd.members if one.name != member.name]
     running = [name for name in left if name in etcd.running]
-    recently = picture.lately(picture.harmed_cluster.get(cluster.key), KNOWN_S)
     if len(running) < len(left) // 2 + 1 and not recently:
         broken.append(f"member {member.name} was taken out of etcd, which leaves {len(running)} of {len(left)}")
     return broken
