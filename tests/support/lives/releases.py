@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ironbell.base.clock import parse_rfc3339
 from ironbell.lab.sim.cluster import SimCluster
 from ironbell.lab.sim.host import Host
 from ironbell.workload.etcd import Member
 from support.lives.picture import KNOWN_S, SICK_S, Picture, is_going, key_of
 from support.lives.wanted import DRAIN_S
 
+JOINING_S: Final = 2.0
+"""A node that is younger may have come after it was made sure that there is none."""
 APP: Final = "app"
 """Label of pods that are not the cluster's own: they are drained."""
 
@@ -40,6 +43,9 @@ def _not_drained(picture: Picture, host: Host, since: float) -> list[str]:
     if entry is None or host.state.dead or picture.lately(harmed, SICK_S):
         return []
     if not picture.lately(since, DRAIN_S - KNOWN_S):
+        return []
+    joined = parse_rfc3339(entry.decode()["metadata"]["creationTimestamp"])
+    if (picture.site.clock.now() - joined).total_seconds() < JOINING_S:
         return []
     broken = []
     if not entry.decode()["spec"].get("unschedulable"):

@@ -403,3 +403,33 @@ def test_a_deletion_survives_being_killed_anywhere(annotations: dict[str, str]) 
     found.delete()
     end = crash_check(found.reconciler, found.world, outside=lambda there: sorted(there.nodes))
     assert (end.get(MACHINE, NAMESPACE, "m1") is None) is not bool(annotations)
+
+
+def without_node() -> Scene:
+    """A Machine whose host is made, and whose Node has not come yet."""
+    found = scene()
+    found.add_host()
+    found.add_config()
+    found.data_is_there()
+    found.host_is_made()
+    found.settle()
+    return found
+
+
+def test_a_node_that_came_since_the_last_look_is_drained() -> None:
+    found = without_node()
+    found.later(seconds=30)
+    found.there.nodes["m1"] = node()
+    found.there.pods["m1"] = [pod("a")]
+    found.delete(wait_s=1)
+    found.world.settle(found.reconciler)
+    assert found.there.log[:2] == ["cordon m1", "evict a"]
+
+
+def test_a_cluster_that_does_not_answer_holds_no_machine_without_a_node() -> None:
+    found = without_node()
+    found.there.state = ConnectionState(connected=False, error="timed out")
+    found.delete(wait_s=1)
+    found.settle()
+    assert not found.exists
+    assert found.there.log == []

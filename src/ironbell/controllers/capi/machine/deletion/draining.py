@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.contract.conditions.legacy import INFO, WARNING, legacy_true
 from ironbell.controllers.capi.machine.draft import Draft
@@ -50,7 +51,9 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
     begun = f"Drain not completed yet (started at {started}):"
     at, name = cluster_of(observed), draft.status.node_ref.name
     pods, evicted = PodsOn(at, name), Evicted(at, name)
-    draft.need(Need(NodeByName(at, name), PUSHED_S), Need(pods, LOOK_EVERY_S), Need(evicted, PUSHED_S))
+    since = draft.metadata.deletion_timestamp
+    asked = parse_rfc3339(since) if since else None
+    draft.need(Need(NodeByName(at, name), PUSHED_S, asked), Need(pods, LOOK_EVERY_S), Need(evicted, PUSHED_S))
     deletion = observed.deletion
     problem = _problem(deletion.node) or _problem(deletion.pods)
     if problem is not None:
@@ -61,7 +64,11 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
         return False
     node, found = deletion.node.value, deletion.pods.value
     if node is None:
-        return True
+        # what was told before the deletion may be from before the Node came
+        is_old = asked is not None and (deletion.node.at is None or deletion.node.at < asked)
+        if is_old:
+            _stage(draft, begun)
+        return not is_old
     if found is None or not deletion.pods.fresh(draft.now, LOOK_EVERY_S):
         _stage(draft, begun)
         return False

@@ -11,6 +11,7 @@ from enum import Enum
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MachineNodeReference
+from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import State
 from ironbell.controllers.capi.machine.draft import Draft, replace
@@ -56,14 +57,19 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
 
 
 def _look_once_more(draft: Draft, observed: Observed) -> bool:
-    """Whether it is known if there is a Node: one may have come since. What cannot be asked does not hold us."""
+    """Whether it is known if there is a Node: one may have come since, and what was told before the deletion may be
+    from a cluster that has been away. What cannot be asked does not hold us."""
     if not observed.provider_id:
         return True
-    draft.need(Need(NodeByProviderId(cluster_of(observed), observed.provider_id), PUSHED_S))
-    known = state(observed)
-    if known.found is Found.UNKNOWN:
-        draft.wait("NodeNotKnown", f"whether there is a Node with spec.providerID {observed.provider_id} is asked")
-        return False
+    since = draft.metadata.deletion_timestamp
+    asked = parse_rfc3339(since) if since else None
+    draft.need(Need(NodeByProviderId(cluster_of(observed), observed.provider_id), PUSHED_S, asked))
+    known, fact = state(observed), observed.nodes
     if known.node is not None:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.node.name))
+        return True
+    is_old = asked is not None and fact is not None and fact.at is not None and fact.at < asked
+    if known.found is Found.UNKNOWN or (known.found is Found.MISSING and is_old):
+        draft.wait("NodeNotKnown", f"whether there is a Node with spec.providerID {observed.provider_id} is asked")
+        return False
     return True
