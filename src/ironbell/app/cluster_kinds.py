@@ -18,7 +18,6 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
-from ironbell.app.cluster_inventory import list_providers
 from ironbell.app.cluster_lookups import Lookups
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -79,6 +78,8 @@ class ClusterKinds:
 
     async def define(self, server: ApiServer) -> None:
         """Define the kinds, and list who looks after them in the inventory of providers."""
+        from ironbell.app.cluster_inventory import list_providers
+
         await server.define(await asyncio.to_thread(_documents, self._others, self._without))
         await list_providers(server.client(SYSTEM), self._without)
 

@@ -15,7 +15,6 @@ from ironbell.api.client import ApiError, ListOptions, NotFound, Page, Selector
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Collection
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Wanted
-from ironbell.contract.references import contracted_version, definition_name
 
 Object = dict[str, Any]
 PATIENCE_S: Final = 2.0
@@ -80,6 +79,9 @@ class Lookups:
     async def _referred(self, wanted: ReferredWanted) -> Object | None:
         if not wanted.name:
             return None
+        # these need Cluster API's kinds, which the start of the API does without
+        from ironbell.contract.references import contracted_version, definition_name
+
         name = definition_name(wanted.api_group, wanted.kind)
         definition = _decoded(await self._reader.get(CUSTOM_RESOURCE_DEFINITION.collection, "", name))
         contracted = contracted_version(definition["metadata"].get("labels") or {})

@@ -35,7 +35,7 @@ network: {subnet: 192.0.2.0/26}
 machines:
 - {name: node-1, firmware: bios, memory: 256, cpus: 1, disks: [{size: 64MiB}]}
 """
-WAIT_S = 40.0
+WAIT_S = 120.0
 SYSTEM = "/redfish/v1/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 
