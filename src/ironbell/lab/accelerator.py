@@ -1,26 +1,68 @@
-"""Whether QEMU can use KVM here: tried, since a `/dev/kvm` that is there may still not work (nested machines)."""
+"""Whether QEMU can use KVM here: tried, since a `/dev/kvm` that is there may still not work (nested machines).
+
+Machines that are machines themselves may offer a KVM that carries out kernels and not firmware: it stops in its first
+instructions, or somewhere in a network card's boot code. So firmware is started, and must still run after a moment;
+and a KVM that says it is of that kind is not tried at all.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
+from pathlib import Path
+from typing import Final
 
-from ironbell.lab.qemu import PROGRAM
+import msgspec
 
-PROBE_TIMEOUT_S = 10
-_PROBE = (
+from ironbell.lab.qemu import PROGRAM, UEFI_CODE
+
+PARAVIRTUAL: Final = Path("/sys/module/kvm_pvm")
+"""KVM without the processor's help: what is not a kernel's usual code stops it with an internal error."""
+TRIAL_S: Final = 2.0
+PROBE_TIMEOUT_S: Final = 10.0
+_PROBE: Final = (
     PROGRAM, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,accel=kvm", "-cpu", "host",
-    "-m", "64", "-qmp", "stdio",
+    "-m", "128", "-qmp", "stdio",
 )  # fmt: skip
-_QUIT = b'{"execute": "qmp_capabilities"}\n{"execute": "quit"}\n'
+_BEGIN: Final = b'{"execute": "qmp_capabilities"}\n'
+_END: Final = b'{"execute": "query-status"}\n{"execute": "quit"}\n'
 
 
 def has_kvm() -> bool:
-    """Start an empty machine with KVM and end it again; takes a fraction of a second."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    """Start a machine with firmware and nothing else, and see whether it still runs; takes two seconds."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK) or PARAVIRTUAL.exists():
         return False
+    code = next((path for path in UEFI_CODE if Path(path).exists()), None)
+    firmware = ("-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={code}") if code is not None else ()
     try:
-        done = subprocess.run(_PROBE, input=_QUIT, capture_output=True, timeout=PROBE_TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        return still_runs(_tried((*_PROBE, *firmware)))
+    except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0
+
+
+def _tried(command: tuple[str, ...]) -> bytes:
+    """What QEMU answers after a moment."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        if process.stdin is not None:
+            process.stdin.write(_BEGIN)
+            process.stdin.flush()
+        time.sleep(TRIAL_S)
+        return process.communicate(_END, timeout=PROBE_TIMEOUT_S)[0]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def still_runs(answers: bytes) -> bool:
+    """Whether one of QEMU's answers says that the machine runs."""
+    for line in answers.splitlines():
+        try:
+            answer = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        told = answer.get("return") if isinstance(answer, dict) else None
+        if isinstance(told, dict) and told.get("running") is True:
+            return True
+    return False
