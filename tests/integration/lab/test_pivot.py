@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_killed_and_taken_back_killed_and_finished(sites: tuple[Management, Mana
     assert killed(here, there, COPYING)
     assert "give these options" in pivot(here, there, "--cluster", "one", status=1)
     why = subprocess.run(
-        [*("python", "-m", "ironbell.cli.main", "why", "cluster/one", "--kubeconfig"), here.kubeconfig],
+        [sys.executable, "-m", "ironbell.cli.main", "why", "cluster/one", "--kubeconfig", here.kubeconfig],
         capture_output=True, text=True, check=True, timeout=COMMAND_S,
     )  # fmt: skip
     assert "paused for a pivot that is under way" in why.stdout
