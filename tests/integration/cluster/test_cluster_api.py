@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.capisite import cluster_documents
+from ironbell.contract.plurals import plural_of
+from support.capisite import JOIN, cluster_documents
 from support.clusterapisite import KUBEADM, cluster_api, simulation
 from support.components import OnCluster
 from support.kubeapi import Answer, eventually
+from support.topologies import small_class, small_cluster
 
 CORE, BOOTSTRAP, CONTROL_PLANE = (f"{prefix}cluster.x-k8s.io" for prefix in ("", "bootstrap.", "controlplane."))
 INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
@@ -36,7 +38,7 @@ class Namespace:
     def apply(self, documents: Sequence[Mapping[str, Any]]) -> None:
         for document in documents:
             group, _, version = document["apiVersion"].partition("/")
-            name, plural = document["metadata"]["name"], f"{document['kind'].lower()}s"
+            name, plural = document["metadata"]["name"], plural_of(document["kind"].lower())
             path = f"/apis/{group}/{version}/namespaces/{self._name}/{plural}/{name}"
             body = {**document, "metadata": {**document["metadata"], "namespace": self._name}}
             answer = self._api.apply(path, body, manager="test")
@@ -209,3 +211,65 @@ def test_what_breaks_the_rules_is_refused(site: OnCluster, version: str) -> None
     said = eventually(refused).json["message"]
     assert 'denied the request: Machine.cluster.x-k8s.io "refused" is invalid' in said
     assert "spec.version: Invalid value" in said
+
+
+def _class_documents() -> list[dict[str, Any]]:
+    """A class whose templates the simulation and kubeadm's kinds accept."""
+    specs: dict[str, dict[str, Any]] = {
+        "DevClusterTemplate": {"backend": {"inMemory": {}}},
+        "DevMachineTemplate": {"backend": {"inMemory": {}}},
+        "KubeadmControlPlaneTemplate": {
+            "kubeadmConfigSpec": {"clusterConfiguration": {"encryptionAlgorithm": "ECDSA-P256"}}
+        },
+        "KubeadmConfigTemplate": JOIN,
+    }
+    schema = {"type": "string", "enum": ["small", "large"], "default": "small"}
+    variable = {"name": "size", "required": True, "schema": {"openAPIV3Schema": schema}}
+    *templates, class_ = small_class(variables=[variable])
+    return [*({**one, "spec": {"template": {"spec": specs[one["kind"]]}}} for one in templates), class_]
+
+
+def test_clusters_and_classes_are_judged_by_each_other(site: OnCluster) -> None:
+    namespace = Namespace(site, "capi-class", "v1beta2")
+    cluster, class_ = namespace.path(CORE, "clusters", "prod"), namespace.path(CORE, "clusterclasses", "small")
+    namespace.apply(_class_documents())
+    made = small_cluster()
+    made["spec"]["paused"] = True
+    namespace.apply([made])
+    assert site.api.get(cluster).json["spec"]["topology"]["variables"] == [{"name": "size", "value": "small"}]
+
+    def refused(change: dict[str, Any]) -> str:
+        answer = site.api.patch(cluster, {"spec": {"topology": change}})
+        assert answer.status == 422, answer.body
+        message: str = answer.json["message"]
+        return message
+
+    said = refused({"variables": [{"name": "size", "value": "huge"}]})
+    assert 'spec.topology.variables[size].value: Unsupported value: "huge": supported values: "small", "large"' in said
+    said = refused({"workers": {"machineDeployments": [{"class": "none", "name": "md-0"}]}})
+    assert 'MachineDeploymentClass with name "none" does not exist in ClusterClass "small": it has worker' in said
+    assert "version cannot be increased" in refused({"version": "v1.37.0"})
+    assert "its object is not there yet" in refused({"version": "v1.35.0"})
+    said = refused({"classRef": {"name": "other"}})
+    assert "ClusterClass capi-class/other not found" in said
+
+    denied = site.api.delete(class_)
+    assert denied.status == 403
+    assert "used by Cluster(s) capi-class/prod" in denied.json["message"]
+    denied = site.api.patch(class_, {"spec": {"workers": None}})
+    assert 'MachineDeploymentClass "worker" cannot be deleted' in denied.json["message"]
+    answer = site.api.post(namespace.path(CORE, "clusters"), {**made, "metadata": {"name": "early"}}, dryRun="All")
+    assert (answer.status, answer.warnings) == (201, [])
+    made["spec"]["topology"]["classRef"] = {"name": "other"}
+    answer = site.api.post(namespace.path(CORE, "clusters"), {**made, "metadata": {"name": "early"}}, dryRun="All")
+    assert answer.status == 201
+    assert "this ClusterClass does not exist" in answer.warnings[0]
+
+    assert site.api.patch(cluster, {"spec": {"paused": None}}).status == 200
+    assert site.api.delete(cluster).status == 200
+
+    def gone() -> bool:
+        return site.api.get(cluster).status == 404
+
+    eventually(gone, timeout=WITHIN_S)
+    assert site.api.delete(class_).status == 200
