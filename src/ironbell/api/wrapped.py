@@ -9,6 +9,7 @@ class Counted(WrappedApi):
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
@@ -31,20 +32,20 @@ _ALL = ListOptions()
 _NO_PRECONDITIONS = Preconditions()
 
 
-class WrappedApi:
+class WrappedApi(ABC):
     """Hands every request on. Satisfies `Api`; whoever derives from it says what is around requests and watches."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
+    @abstractmethod
     def around(self, *, writes: bool) -> AbstractAsyncContextManager[None]:
         """Around one request that is no watch. What is raised is what the caller is told; after the block, that is
         instead of an answer to what was carried out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
         """What the caller sees of a watch's events; it closes them."""
-        raise NotImplementedError
 
     async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
         async with self.around(writes=False):

@@ -10,7 +10,7 @@ api/v1alpha1/tinkerbell/attributes.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -169,9 +169,3 @@ def _disks(disks: Iterable[Disk]) -> tuple[Disk, ...]:
 def _speed(text: str) -> int:
     found = _SPEED.fullmatch(text.strip())
     return int(found[1]) * (10**9 if found[2] == "G" else 10**6) if found else 0
-
-
-def largest(disks: Sequence[Disk], count: int) -> int:
-    """Size of the smallest of the `count` largest disks; 0 if there are fewer."""
-    sizes = sorted((disk.size for disk in disks), reverse=True)
-    return sizes[count - 1] if 0 < count <= len(sizes) else 0

@@ -78,7 +78,7 @@ def _of_hardware(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     if claim is not None:
         return [(claim.namespace, claim.name)]
     free = HELD not in hardware.metadata.annotations and not finalizers.is_deleting(hardware)
-    return first_in_line(cache, hardware) if free else []
+    return first_in_line(cache) if free else []
 
 
 def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:

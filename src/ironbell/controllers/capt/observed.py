@@ -56,15 +56,6 @@ BY_OWNER: Index[Hardware] = Index(
 FREE: Index[Hardware] = Index(
     HARDWARE, "capt-free", lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else ["free"]
 )
-BY_INFRA_CLUSTER: Index[Cluster] = Index(
-    CLUSTER,
-    "capt-infrastructure",
-    lambda cluster: (
-        [cluster.spec.infrastructure_ref.name]
-        if cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind
-        else []
-    ),
-)
 MACHINES_OF: Index[TinkerbellMachine] = Index(
     TINKERBELL_MACHINE,
     "capt-cluster-name",
@@ -196,7 +187,7 @@ def override_key(hardware: Hardware | None, infrastructure: TinkerbellCluster | 
     return reference.namespace or hardware.metadata.namespace, reference.name
 
 
-def first_in_line(cache: Cache, hardware: Hardware) -> Iterable[Key]:
+def first_in_line(cache: Cache) -> Iterable[Key]:
     """Who is to look again because a server became free: the first of each line, not all who wait."""
     firsts: dict[str, TinkerbellMachine] = {}
     for obj in cache.indexed(WAITING, "waiting"):

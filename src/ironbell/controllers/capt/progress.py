@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,6 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine, TinkerbellMac
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.controllers.capt.conditions import READY, told, with_all
-from ironbell.controllers.capt.names import State
 from ironbell.kube import patches
 from ironbell.kube.decision import Action, Decision, do, wait
 
@@ -71,14 +69,3 @@ class Progress:
     def goes_on(self, *actions: Action | None, after_s: float | None = None) -> Decision:
         """Write and end, without a new reason: what is written brings it back."""
         return do(*actions, self.status(), requeue_after_s=after_s)
-
-
-def written(actions: Sequence[Action | None]) -> bool:
-    """Whether there is anything to do."""
-    return any(action is not None for action in actions)
-
-
-def in_state(progress: Progress, state: State) -> Progress:
-    """With this state."""
-    progress.state = state
-    return progress
