@@ -24,7 +24,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339_micro
 from ironbell.base.labels import SelectorError
-from ironbell.contract.hardware_claim import HELD, claim_of, take
+from ironbell.contract.hardware_claim import HELD, claim_of, release, take
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
@@ -143,6 +143,9 @@ class TinkerbellMachineReconciler:
         progress.conditions.append(pause)
         if is_paused(obj, cluster_paused=paused):
             return wait("Paused", pause.message, progress.status())
+        if observed.too_many:
+            # they have its name, and nothing else was ever done to them
+            return do(*(release(hardware) for hardware in observed.too_many))
         if finalizers.is_deleting(obj):
             progress.note(RELEASED, False, "Releasing")
             return decommission(progress, observed)
@@ -270,8 +273,9 @@ def _claim(progress: Progress, observed: Observed) -> Decision:
 
 
 def _named(obj: TinkerbellMachine, hardware: Hardware) -> Any:
-    """The machine says which server it has: from here on that is fixed."""
+    """The machine says which server it has: from here on that is fixed, whoever else has taken one for it."""
     found = provider_id(hardware)
     if obj.spec.provider_id == found and obj.spec.hardware_name == hardware.metadata.name:
         return None
-    return patch(TINKERBELL_MACHINE, obj, {"spec": {"hardwareName": hardware.metadata.name, "providerID": found}})
+    names = {"hardwareName": hardware.metadata.name, "providerID": found}
+    return patch(TINKERBELL_MACHINE, obj, {"spec": names}, locked=True)

@@ -76,6 +76,8 @@ class Observed:
     secret: SecretMetadata | None = None
     hardware: Hardware | None = None
     """The server that it has."""
+    too_many: tuple[Hardware, ...] = ()
+    """Others that were taken for it: by a process that did not know yet that it has one."""
     servers: tuple[Hardware, ...] = ()
     """Free ones, as long as it has none."""
     place: int = 0
@@ -121,6 +123,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         infrastructure=infrastructure,
         secret=cache.get(SECRET_METADATA, namespace, secret_name) if secret_name else None,
         hardware=hardware,
+        too_many=_too_many(cache, obj),
         servers=tuple(cache.indexed(FREE, "free")) if waits else (),
         place=_place(cache, obj) if waits else 0,
         override=_override(cache, hardware, infrastructure),
@@ -157,6 +160,17 @@ def its_hardware(cache: Cache, obj: TinkerbellMachine) -> Hardware | None:
         return hardware if claim is not None and claim.is_of_name(claimant) else None
     owned = cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}")
     return next((one for one in owned if (claim := claim_of(one)) is not None and claim.is_of(claimant)), None)
+
+
+def _too_many(cache: Cache, obj: TinkerbellMachine) -> tuple[Hardware, ...]:
+    """What was taken beside the server that the machine names. As long as it names none, nobody knows which it is."""
+    if not obj.spec.hardware_name:
+        return ()
+    claimant = Claimant(TINKERBELL_MACHINE.kind, *obj.key, obj.metadata.uid)
+    named = hardware_key(obj.spec.provider_id)
+    owned = [one for one in cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}") if one.key != named]
+    # by uid: a machine that was moved to another API is known by name only, and takes nothing
+    return tuple(one for one in owned if (claim := claim_of(one)) is not None and claim.uid == claimant.uid)
 
 
 def _place(cache: Cache, obj: TinkerbellMachine) -> int:

@@ -17,7 +17,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, claim_of
+from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, Claimant, claim_of, take
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP, WIPE, WIPED
@@ -399,3 +399,26 @@ def test_override_by_a_template_of_the_hardware() -> None:
     world.settle(MACHINES)
     assert world.require(TEMPLATE, "default", "m").spec.data == "mine"
     assert get(world).status.ready
+
+
+def test_what_was_taken_twice_is_given_back() -> None:
+    world = scene(Engine(), servers=2)
+    obj = add_machine(world)
+    world.settle(MACHINES)
+    assert get(world).spec.hardware_name == "s0"
+    late = take(hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", obj.metadata.uid), since="x")
+    world.change(HARDWARE, hardware(world, "s1"), late.body)
+    world.settle(MACHINES)
+    assert claim_of(hardware(world, "s1")) is None
+    assert claim_of(hardware(world, "s0")) is not None
+    assert get(world).status.ready
+
+
+def test_what_another_of_the_same_name_has_is_let_be() -> None:
+    world = scene(Engine(), servers=2)
+    add_machine(world)
+    world.settle(MACHINES)
+    other = take(hardware(world, "s1"), Claimant("TinkerbellMachine", "default", "m", "another"), since="x")
+    world.change(HARDWARE, hardware(world, "s1"), other.body)
+    world.settle(MACHINES)
+    assert claim_of(hardware(world, "s1")) is not None
