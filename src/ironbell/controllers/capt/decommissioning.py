@@ -26,7 +26,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
-from ironbell.controllers.capt.made import boot_options, is_ours, metadata, why_failed
+from ironbell.controllers.capt.made import agent_id, boot_options, is_ours, metadata, why_failed
 from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_TIMEOUT_S,
     INSTALL_ATTEMPT,
@@ -138,11 +138,10 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
         text = wipe_template(obj.metadata.name, [disk.device for disk in hardware.spec.disks if disk.device], policy)
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
-        instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
         spec = {
             "templateRef": wipe_name(obj),
             "hardwareRef": hardware.metadata.name,
-            "hardwareMap": {"device_1": instance.id if instance is not None else ""},
+            "hardwareMap": {"device_1": agent_id(hardware)},
             "bootOptions": boot_options(obj, hardware, for_wipe=True),
         }
         write = create(WORKFLOW, {"metadata": made, "spec": spec})

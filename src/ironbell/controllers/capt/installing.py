@@ -30,7 +30,7 @@ from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
-from ironbell.controllers.capt.made import FAILED, UnusableError, boot_options, is_ours, metadata, why_failed
+from ironbell.controllers.capt.made import FAILED, UnusableError, agent_id, boot_options, is_ours, metadata, why_failed
 from ironbell.controllers.capt.names import (
     DEFAULT_ATTEMPTS,
     DEFAULT_REPORT_TIMEOUT_S,
@@ -158,11 +158,10 @@ def _begin(progress: Progress, observed: Observed, machine: Machine, hardware: H
         return progress.goes_on(create(TEMPLATE, {"metadata": made, "spec": {"data": text}}))
     if observed.template.metadata.deletion_timestamp is not None:
         return progress.waits("WaitingForOldTemplate", f"Template {obj.metadata.name} of an earlier attempt goes")
-    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     spec: dict[str, Any] = {
         "templateRef": obj.metadata.name,
         "hardwareRef": hardware.metadata.name,
-        "hardwareMap": {"device_1": instance.id if instance is not None else ""},
+        "hardwareMap": {"device_1": agent_id(hardware)},
         "bootOptions": boot,
     }
     told = emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed")

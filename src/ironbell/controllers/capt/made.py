@@ -10,6 +10,7 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.meta import Resource, to_builtin
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
+from ironbell.contract.directory import normal_mac
 from ironbell.contract.owners import owner_reference
 
 FAILED: Final = frozenset({WorkflowState.FAILED, WorkflowState.TIMEOUT})
@@ -31,6 +32,18 @@ def metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str,
     if hardware.metadata.namespace == obj.metadata.namespace:
         found["ownerReferences"] = [to_builtin(owner_reference(TINKERBELL_MACHINE, obj, controller=True))]
     return found
+
+
+def agent_id(hardware: Hardware) -> str:
+    """What the agent on this server calls itself, which is what `device_1` has to be for it to get its actions.
+
+    That is `spec.agentID`, else a MAC: upstream's manifests write it as instance id, others have a UUID there.
+    """
+    if hardware.spec.agent_id:
+        return hardware.spec.agent_id
+    instance = hardware.spec.metadata.instance.id if hardware.spec.metadata and hardware.spec.metadata.instance else ""
+    macs = [mac for interface in hardware.spec.interfaces if interface.dhcp and (mac := normal_mac(interface.dhcp.mac))]
+    return next((mac for mac in macs if mac == normal_mac(instance)), macs[0] if macs else instance)
 
 
 def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:

@@ -1,4 +1,4 @@
-"""Endpoints and images: upstream's vectors, and what it gets wrong."""
+"""Endpoints, images and agents: upstream's vectors, and what it gets wrong."""
 
 import msgspec
 import pytest
@@ -6,9 +6,11 @@ import pytest
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.cluster.common import ApiEndpoint
+from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.controllers.capt.endpoint import endpoint
 from ironbell.controllers.capt.imageurl import image_url
+from ironbell.controllers.capt.made import agent_id
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)
 REGISTRY = "ghcr.io/tinkerbell/cluster-api-provider-tinkerbell"
@@ -57,3 +59,19 @@ def test_images() -> None:
 def test_a_format_that_names_something_else_is_an_error() -> None:
     with pytest.raises(TemplateError):
         url(imageLookupFormat="{{.Nonsense}}")
+
+
+@pytest.mark.parametrize(
+    ("agent", "instance", "macs", "expected"),
+    [
+        ("", "02:00:00:00:00:01", ["02:00:00:00:00:01"], "02:00:00:00:00:01"),
+        ("", "d3b0a1de-0000-4000-8000-000000000001", ["02-00-00-00-00-0A"], "02:00:00:00:00:0a"),
+        ("", "02:00:00:00:00:02", ["02:00:00:00:00:01", "02:00:00:00:00:02"], "02:00:00:00:00:02"),
+        ("rack-1-7", "02:00:00:00:00:01", ["02:00:00:00:00:01"], "rack-1-7"),
+        ("", "some-id", [], "some-id"),
+    ],
+)
+def test_device_1_is_what_the_agent_calls_itself(agent: str, instance: str, macs: list[str], expected: str) -> None:
+    interfaces = [{"dhcp": {"mac": mac}} for mac in macs]
+    spec = {"agentID": agent, "interfaces": interfaces, "metadata": {"instance": {"id": instance}}}
+    assert agent_id(HARDWARE.convert({"metadata": {"name": "s"}, "spec": spec})) == expected

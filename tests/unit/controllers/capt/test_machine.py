@@ -20,6 +20,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, Claimant, claim_of, take
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP, WIPE, WIPED
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
@@ -142,7 +143,7 @@ def test_a_machine_gets_a_server_and_is_installed() -> None:
     assert has.spec.user_data == USER_DATA
     workflow = world.require(WORKFLOW, "default", "m")
     assert workflow.spec.hardware_ref == "s0"
-    assert workflow.spec.hardware_map == {"device_1": "instance-s0"}
+    assert workflow.spec.hardware_map == {"device_1": agent_id(has)}
     assert to_builtin(workflow.spec.boot_options) == {"toggleAllowNetboot": True, "bootMode": "netboot"}
     assert workflow.metadata.owner_references[0].name == "m"
     assert "oci2disk" in world.require(TEMPLATE, "default", "m").spec.data
