@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import urllib3
@@ -56,14 +57,23 @@ def shown(url: str) -> str:
 class Download:
     """One file. `open` first, then iterate over `chunks` once."""
 
-    def __init__(self, url: str, *, say: Callable[[str], None], patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        say: Callable[[str], None],
+        patience: Patience | None = None,
+        authorize: Callable[[], Mapping[str, str]] | None = None,
+        skip_verify: bool = False,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ActionError(f"{shown(url)!r} is no address that starts with http:// or https://")
         self._url = url
         self._say = say
         self._patience = patience or Patience()
-        self._pool = _pool(parts.scheme, parts.hostname)
+        self._pool = pool_for(url, skip_verify=skip_verify)
+        self._authorize = authorize
         self._headers = {"accept-encoding": "identity", "user-agent": "ironbell-agent"}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -123,6 +133,9 @@ class Download:
 
     def _connect(self) -> None:
         headers = dict(self._headers)
+        if self._authorize is not None:
+            # Each time, since a token may have come to its end while much was downloaded with it.
+            headers |= self._authorize()
         if self.offset:
             headers["range"] = f"bytes={self.offset}-"
             if self._validator:
@@ -203,9 +216,13 @@ class Download:
         return chunk
 
 
-def _pool(scheme: str, host: str) -> urllib3.PoolManager:
-    proxy = "" if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme, "")
-    return urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
+def pool_for(url: str, *, skip_verify: bool = False) -> urllib3.PoolManager:
+    """Connections for an address, through the proxy that the environment names for it."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxy = "" if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(parts.scheme, "")
+    options: dict[str, Any] = {"cert_reqs": "CERT_NONE", "assert_hostname": False} if skip_verify else {}
+    return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
 
 
 def _validator(response: BaseHTTPResponse) -> str:

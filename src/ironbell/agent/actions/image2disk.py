@@ -14,7 +14,8 @@ Source: tinkerbell/actions: image2disk.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from ironbell.agent.actions import checksum, decompress, devices
 from ironbell.agent.actions.context import ActionError, Context
@@ -25,14 +26,35 @@ from ironbell.agent.actions.relay import relayed
 
 _HEAD = 4096
 _RESTARTS = 2
+_TAR_AT, _TAR = 257, b"ustar"
 _MARKUP = (b"<!doctype", b"<html", b"<?xml")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an image comes from: what it is called, its download, and the check sum of the file as it is served."""
+
+    name: str
+    download: Download
+    served: checksum.Checksum | None
 
 
 def run(context: Context) -> None:
     """Write the image."""
+    url = context.required("IMG_URL")
+
+    def source() -> Source:
+        served = checksum.expected(context, "IMG_CHECKSUM")
+        return Source(shown(url), Download(url, say=context.say, patience=patience(context)), served)
+
+    write_from(context, source)
+
+
+def write_from(context: Context, source: Callable[[], Source]) -> None:
+    """Write an image to `DEST_DISK`, from the beginning again when the source changed on the way."""
     for left in reversed(range(_RESTARTS + 1)):
         try:
-            _transfer(context)
+            _transfer(context, source)
         except SourceChangedError as error:
             if not left:
                 raise
@@ -49,16 +71,15 @@ def patience(context: Context) -> Patience:
     return Patience(total_s=60 * context.number("RETRY_DURATION_MINUTES", default=10), stall_s=stall_s)
 
 
-def _transfer(context: Context) -> None:
-    url = context.required("IMG_URL")
+def _transfer(context: Context, make: Callable[[], Source]) -> None:
     device = devices.resolve(context, context.required("DEST_DISK"))
-    served = checksum.expected(context, "IMG_CHECKSUM")
     written = checksum.expected(context, "IMG_RAW_CHECKSUM")
-    download = Download(url, say=context.say, patience=patience(context))
+    source = make()
+    download, served = source.download, source.served
     download.open()
     try:
         chunks = download.chunks()
-        image = _image(context, download, served.over(chunks) if served else chunks, device=device)
+        image = _image(context, source, served.over(chunks) if served else chunks, device=device)
         if written:
             image = written.over(image)
         writer = DiskWriter(device)
@@ -74,7 +95,7 @@ def _transfer(context: Context) -> None:
         context.say(f"the kernel did not read the new partition table of {device}; a reboot will")
 
 
-def _image(context: Context, download: Download, chunks: Iterator[bytes], *, device: devices.Device) -> Iterator[bytes]:
+def _image(context: Context, source: Source, chunks: Iterator[bytes], *, device: devices.Device) -> Iterator[bytes]:
     """The raw image, once its beginning looks like one."""
     head = b""
     for chunk in chunks:
@@ -82,7 +103,7 @@ def _image(context: Context, download: Download, chunks: Iterator[bytes], *, dev
         if len(head) >= _HEAD:
             break
     kind = decompress.sniff(head)
-    name = shown(context.environment["IMG_URL"])
+    name, download = source.name, source.download
     if kind is not None:
         context.say(f"writing {name} ({kind.value}{_announced(download)}) to {device}")
         return decompress.expand(itertools.chain([head], chunks), kind)
@@ -92,6 +113,8 @@ def _image(context: Context, download: Download, chunks: Iterator[bytes], *, dev
         raise ActionError(f"{name} is a web page, no disk image; check IMG_URL")
     if not head:
         raise ActionError(f"{name} is empty")
+    if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        raise ActionError(f"{name} is a tar archive, no disk image; archive2disk unpacks one")
     if download.total is not None and download.total > device.size:
         raise ActionError(
             f"the image has {devices.size_text(download.total)}, {device} only {devices.size_text(device.size)}"
