@@ -1,4 +1,7 @@
-"""From power-off to an installed operating system that reports: real firmware, real packets, real disk."""
+"""From power-off to an installed operating system that reports, by a plain Workflow: real firmware, packets and disk.
+
+`test_capt_install` does it with UEFI for a Machine of a cluster, as long as nobody asks for the long tests.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ async def check_installed(seen: Installation) -> None:
     await seen.until(lambda: "login:" in seen.console, within_s=FINISH_S, what="login prompt on the console")
 
 
+@pytest.mark.soak
 async def test_uefi_machine_is_installed_though_every_process_is_killed(tmp_path: Path, artefacts: Artefacts) -> None:
     """core and wire die while the image is written, wire once more at boot: the disk is right all the same."""
     async with installation(tmp_path, artefacts, firmware="uefi") as seen:

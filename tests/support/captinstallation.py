@@ -1,0 +1,149 @@
+"""A Machine of a cluster on a QEMU server, as a person applies it with kubectl, and what is seen of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.kube.informer import Informer
+from support.installation import Installation
+from support.kubectl import Kubectl
+
+CLUSTER, MACHINE = "plant", "plant-1"
+_INFRASTRUCTURE, _CORE = "infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io"
+_CHUNK = 8 << 20
+
+
+def documents(
+    image_url: str, user_data: str, *, machine: dict[str, Any] | None = None, annotations: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Cluster, TinkerbellCluster, bootstrap Secret, TinkerbellMachine and Machine; `machine` goes into the spec."""
+
+    def document(group: str, version: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "default"}
+        return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": meta, "spec": spec}
+
+    def reference(kind: str, name: str) -> dict[str, str]:
+        return {"apiGroup": _INFRASTRUCTURE, "kind": kind, "name": name}
+
+    endpoint = {"host": "192.168.77.5", "port": 6443}
+    infrastructure = {"controlPlaneEndpoint": endpoint, "imageLookupFormat": image_url}
+    cluster = {"infrastructureRef": reference("TinkerbellCluster", CLUSTER), "controlPlaneEndpoint": endpoint}
+    data = {"name": f"{MACHINE}-bootstrap", "namespace": "default"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": data, "stringData": {"value": user_data}}
+    spec = {"bootOptions": {"bootMode": "netboot"}, **(machine or {})}
+    of_machine = document(_INFRASTRUCTURE, "v1beta1", "TinkerbellMachine", MACHINE, spec)
+    of_machine["metadata"]["annotations"] = annotations or {}
+    owner = {
+        "clusterName": CLUSTER,
+        "version": "v1.34.2",
+        "bootstrap": {"dataSecretName": data["name"]},
+        "infrastructureRef": reference("TinkerbellMachine", MACHINE),
+    }
+    return [
+        document(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, infrastructure),
+        document(_CORE, "v1beta2", "Cluster", CLUSTER, cluster),
+        secret,
+        of_machine,
+        document(_CORE, "v1beta2", "Machine", MACHINE, owner),
+    ]
+
+
+@dataclass
+class CaptMachine:
+    """The machine of the cluster: what its TinkerbellMachine has said, and kubectl."""
+
+    seen: Installation
+    kubectl: Kubectl
+    now: TinkerbellMachine | None = None
+    said: list[str] = field(default_factory=list)
+    """Messages of its condition Ready, in order."""
+    _known: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it is not Ready; empty if it is, or is not there."""
+        conditions = self.now.status.conditions if self.now is not None else []
+        return next((one.reason for one in conditions if one.type == "Ready" and one.status != "True"), "")
+
+    @property
+    def is_ready(self) -> bool:
+        return self.now is not None and self.now.status.ready
+
+    @property
+    def is_gone(self) -> bool:
+        return self._known and self.now is None
+
+    async def apply(self, *manifests: dict[str, Any]) -> None:
+        """kubectl apply."""
+        await self.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(manifests))
+
+    async def get(self, *words: str) -> dict[str, Any]:
+        """kubectl get, as JSON."""
+        found: dict[str, Any] = json.loads(await self.kubectl.ok("get", *words, "-o", "json"))
+        return found
+
+    async def until(self, holds: Callable[[], bool], *, within_s: float, what: str) -> None:
+        """As `Installation.until`, and with what the machine said last."""
+        try:
+            await self.seen.until(holds, within_s=within_s, what=what)
+        except BaseException as error:
+            error.add_note(f"TinkerbellMachine: {self.said[-8:]}")
+            raise
+
+    def changed(self, _old: TinkerbellMachine | None, new: TinkerbellMachine | None) -> None:
+        self.now, self._known = new, True
+        conditions = new.status.conditions if new is not None else []
+        message = next((one.message for one in conditions if one.type == "Ready"), "")
+        if message and (not self.said or self.said[-1] != message):
+            self.said.append(message)
+
+
+@asynccontextmanager
+async def capt_machine(seen: Installation, kubectl: Path, home: Path) -> AsyncIterator[CaptMachine]:
+    """Watch the machine for as long as the block lasts."""
+    found = CaptMachine(seen, Kubectl(kubectl, seen.site.kubeconfig, home))
+    informer = Informer(seen.client.api, TINKERBELL_MACHINE)
+    informer.add_handler(found.changed)
+    task = asyncio.create_task(informer.run())
+    try:
+        yield found
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def data_in(disk: Path) -> Iterator[bytes]:
+    """What is written in a sparse file, by pieces that overlap, so that a text is never cut."""
+    with disk.open("rb", buffering=0) as file:
+        end, place = disk.stat().st_size, 0
+        while place < end:
+            try:
+                start = os.lseek(file.fileno(), place, os.SEEK_DATA)
+            except OSError:
+                return
+            stop = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            while start < stop:
+                yield os.pread(file.fileno(), min(_CHUNK, stop - start) + 4096, start)
+                start += _CHUNK
+            place = stop
+
+
+def holds(disk: Path, text: bytes) -> bool:
+    """Whether the text is anywhere on the disk."""
+    return any(text in piece for piece in data_in(disk))
+
+
+def is_blank(disk: Path) -> bool:
+    """Whether every byte is zero."""
+    return not any(piece.strip(b"\0") for piece in data_in(disk))
