@@ -16,14 +16,14 @@ import threading
 import time
 from collections.abc import Callable
 
-from ironbell.agent import attributes, power
+from ironbell.agent import power
+from ironbell.agent.inventory import Inventory
 from ironbell.agent.logship import LogShipper
 from ironbell.agent.loop import Agent
 from ironbell.agent.notes import Power
 from ironbell.agent.rpc import Client
 from ironbell.agent.settings import Settings, SettingsError, read_boot_id, read_cmdline, resolve
 from ironbell.base.clock import SystemClock
-from ironbell.codec.proto import workflow_pb2
 
 _CONSOLE_LINES = 1000
 _DRAIN_S = 2.0
@@ -93,16 +93,22 @@ def start(arguments: list[str], console: Console) -> int:
         power.switch(how)
 
     try:
-        asyncio.run(serve(settings, switch, console))
+        asyncio.run(serve(settings, switch, console, raises_links=may_switch))
     except (KeyboardInterrupt, asyncio.CancelledError):
         console("stopped")
     return 0
 
 
-async def serve(settings: Settings, switch: power.Switch, console: Callable[[str], None]) -> None:
-    """The agent and its log shipper, until SIGTERM."""
+async def serve(
+    settings: Settings, switch: power.Switch, console: Callable[[str], None], *, raises_links: bool = False
+) -> None:
+    """The agent and its log shipper, until SIGTERM.
+
+    Args:
+        raises_links: whether network interfaces that are down may be brought up, to hear who is at their other end.
+    """
     console(f"agent {settings.agent_id} asks {settings.host}:{settings.port}")
-    found = attributes.detect() if settings.detects_attributes else workflow_pb2.AgentAttributes()
+    inventory = Inventory(detects=settings.detects_attributes)
     client = Client(settings)
     shipper = LogShipper(client, settings.agent_id)
     agent = Agent(
@@ -112,7 +118,7 @@ async def serve(settings: Settings, switch: power.Switch, console: Callable[[str
         clock=SystemClock(),
         console=console,
         switch=switch,
-        attributes=found,
+        attributes=lambda: inventory.current,
         backoff_max_s=settings.backoff_max_s,
     )
     task = asyncio.current_task()
@@ -122,6 +128,8 @@ async def serve(settings: Settings, switch: power.Switch, console: Callable[[str
         async with asyncio.TaskGroup() as group:
             group.create_task(shipper.run(), name="log shipper")
             group.create_task(agent.run(), name="agent")
+            if settings.detects_attributes:
+                group.create_task(inventory.listen(raises_links=raises_links), name="neighbours")
     finally:
         client.close()
 

@@ -1,6 +1,7 @@
 """What this machine is made of, for the server's inventory: processors, memory, disks, network, PCI, firmware.
 
-Read once at start from `/proc` and `/sys`. Whatever cannot be read is left out; nothing here can fail.
+Read from `/proc` and `/sys`. Whatever cannot be read is left out; nothing here can fail. What upstream's agent does
+not tell (exact sizes, drivers, the UUID, neighbours by LLDP) is in fields that its server ignores.
 
 Source: tinkerbell/tinkerbell: tink/agent/internal/attribute (names and forms of the values); Linux: sysfs ABI.
 """
@@ -8,11 +9,12 @@ Source: tinkerbell/tinkerbell: tink/agent/internal/attribute (names and forms of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ironbell.agent import machine
 from ironbell.agent.machine import read_text
+from ironbell.codec.lldp import Neighbour
 from ironbell.codec.proto import workflow_pb2
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
@@ -25,6 +27,8 @@ _CONTROLLERS = (
     (re.compile(r"hd[a-z]+"), "IDE"),
 )
 _DISPLAY_CLASS = "0x03"
+Heard = Mapping[str, Sequence[Neighbour]]
+"""Neighbours by the name of the network interface."""
 
 
 def size_text(count: int) -> str:
@@ -47,14 +51,20 @@ def _children(path: Path) -> list[Path]:
         return []
 
 
-def detect(sys: Path = machine.SYS, proc: Path = Path("/proc")) -> workflow_pb2.AgentAttributes:
-    """Everything that can be found out."""
+def detect(
+    sys: Path = machine.SYS,
+    proc: Path = Path("/proc"),
+    *,
+    heard: Heard | None = None,
+    heard_all: bool = False,
+) -> workflow_pb2.AgentAttributes:
+    """Everything that can be found out; `heard_all` says that nobody else is going to be heard."""
     dmi = sys / "class" / "dmi" / "id"
     return workflow_pb2.AgentAttributes(
         cpu=_cpu(proc),
         memory=_memory(sys, proc),
         block=_blocks(sys),
-        network=_networks(sys),
+        network=_networks(sys, heard or {}),
         pci=[workflow_pb2.PCI(**device) for device in _pci(sys)],
         gpu=[workflow_pb2.GPU(**device) for device in _pci(sys, prefix=_DISPLAY_CLASS)],
         chassis=workflow_pb2.Chassis(
@@ -75,7 +85,9 @@ def detect(sys: Path = machine.SYS, proc: Path = Path("/proc")) -> workflow_pb2.
             name=read_text(dmi / "product_name"),
             vendor=read_text(dmi / "sys_vendor"),
             serial_number=read_text(dmi / "product_serial"),
+            uuid=read_text(dmi / "product_uuid").lower(),
         ),
+        lldp_complete=heard_all,
     )
 
 
@@ -122,7 +134,8 @@ def _memory(sys: Path, proc: Path) -> workflow_pb2.Memory:
         block_size = 0
     blocks = [path for path in _children(folder) if re.fullmatch(r"memory\d+", path.name)]
     online = sum(1 for path in blocks if read_text(path / "state") in {"online", ""})
-    return workflow_pb2.Memory(total=size_text(online * block_size or usable), usable=size_text(usable))
+    total = online * block_size or usable
+    return workflow_pb2.Memory(total=size_text(total), usable=size_text(usable), total_bytes=total, usable_bytes=usable)
 
 
 def _blocks(sys: Path) -> list[workflow_pb2.Block]:
@@ -132,12 +145,14 @@ def _blocks(sys: Path) -> list[workflow_pb2.Block]:
         if not controller:
             continue
         rotational = read_text(path / "queue" / "rotational") == "1"
+        size = 512 * _number(path / "size")
         found.append(
             workflow_pb2.Block(
                 name=path.name,
                 controller_type=controller,
                 drive_type="HDD" if rotational else "SSD",
-                size=size_text(512 * _number(path / "size")),
+                size=size_text(size),
+                size_bytes=size,
                 physical_block_size=size_text(_number(path / "queue" / "physical_block_size")),
                 vendor=read_text(path / "device" / "vendor"),
                 model=read_text(path / "device" / "model"),
@@ -148,7 +163,7 @@ def _blocks(sys: Path) -> list[workflow_pb2.Block]:
     return found
 
 
-def _networks(sys: Path) -> list[workflow_pb2.Network]:
+def _networks(sys: Path, heard: Heard) -> list[workflow_pb2.Network]:
     found = []
     for path in _children(sys / "class" / "net"):
         mac = read_text(path / "address")
@@ -156,8 +171,35 @@ def _networks(sys: Path) -> list[workflow_pb2.Network]:
             continue
         speed = read_text(path / "speed")
         known = speed.isdecimal() and int(speed) > 0
-        found.append(workflow_pb2.Network(name=path.name, mac=mac, speed=f"{speed}Mb/s" if known else ""))
+        found.append(
+            workflow_pb2.Network(
+                name=path.name,
+                mac=mac,
+                speed=f"{speed}Mb/s" if known else "",
+                driver=_driver(path / "device"),
+                lldp_neighbours=[_neighbour(one) for one in heard.get(path.name, ())],
+            )
+        )
     return found
+
+
+def _neighbour(heard: Neighbour) -> workflow_pb2.LldpNeighbour:
+    return workflow_pb2.LldpNeighbour(
+        chassis_id=heard.chassis_id,
+        port_id=heard.port_id,
+        port_description=heard.port_description or None,
+        system_name=heard.system_name or None,
+        management_address=heard.management_address or None,
+        vlan_id=heard.vlan_id or None,
+    )
+
+
+def _driver(device: Path) -> str:
+    """The kernel's driver of a device; empty where it has none."""
+    try:
+        return (device / "driver").resolve(strict=True).name
+    except OSError:
+        return ""
 
 
 def _pci(sys: Path, prefix: str = "") -> Iterator[dict[str, str]]:
@@ -166,13 +208,9 @@ def _pci(sys: Path, prefix: str = "") -> Iterator[dict[str, str]]:
         kind = read_text(path / "class")
         if not kind.startswith(prefix):
             continue
-        try:
-            driver = (path / "driver").resolve(strict=True).name
-        except OSError:
-            driver = ""
         yield {
             "vendor": read_text(path / "vendor"),
             "product": read_text(path / "device"),
             "class": kind,
-            "driver": driver,
+            "driver": _driver(path),
         }

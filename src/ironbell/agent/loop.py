@@ -58,7 +58,8 @@ class Agent:
     console: Callable[[str], None]
     switch: Switch
     """Reboots, powers off or starts the loaded kernel."""
-    attributes: workflow_pb2.AgentAttributes | None = None
+    attributes: Callable[[], workflow_pb2.AgentAttributes | None] = lambda: None
+    """What is known of the machine by now."""
     backoff_max_s: float = 5.0
 
     async def run(self) -> None:
@@ -68,10 +69,10 @@ class Agent:
 
     async def next_action(self) -> workflow_pb2.ActionResponse:
         """The next action that is for this machine, however long it takes."""
-        request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=self.attributes)
         backoff = Backoff(self.backoff_max_s)
         shown = ""
         while True:
+            request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=self.attributes())
             try:
                 action = await self.calls.get_action(request)
             except CallError as error:

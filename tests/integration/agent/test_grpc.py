@@ -268,7 +268,7 @@ async def test_a_stale_cache_does_not_hand_an_action_out_twice(bench, agent, act
     assert (await agent.get_action()).name == "two"
 
 
-async def test_attributes_are_kept_once_on_the_hardware(bench, agent, action):
+async def test_attributes_are_kept_on_the_hardware_and_renewed_when_they_change(bench, agent, action):
     await bench.api.create(
         HARDWARE.collection,
         "default",
@@ -287,9 +287,13 @@ async def test_attributes_are_kept_once_on_the_hardware(bench, agent, action):
     assert kept["blockDevices"] == [{"name": "sda", "size": "239GB", "serialNumber": "S"}]
     assert kept["memory"] == {}
     assert "networkInterfaces" not in kept
+    await agent.get_action(agent_attributes=found)
+    assert HARDWARE.decode(await bench.api.get(HARDWARE.collection, "default", "hw")) == hardware, "nothing is new"
     found.cpu.total_cores = 4
     await agent.get_action(agent_attributes=found)
-    assert HARDWARE.decode(await bench.api.get(HARDWARE.collection, "default", "hw")) == hardware
+    hardware = HARDWARE.decode(await bench.api.get(HARDWARE.collection, "default", "hw"))
+    kept = msgspec.json.decode(hardware.metadata.annotations["tinkerbell.org/agent-attributes"])
+    assert kept["cpu"]["totalCores"] == 4, "a machine gets other parts in its life"
 
 
 class TestReboots:

@@ -108,6 +108,11 @@ def test_identity_and_attributes_come_from_sysfs(tmp_path):
     assert [(network.name, network.speed) for network in found.network] == [("eno1", "1000Mb/s")]
     assert (found.pci[0].driver, found.gpu[0].product) == ("e1000", "0x9999")
     assert found.chassis.HasField("serial")
+    assert found.product.uuid == UUID
+    assert [block.size_bytes for block in found.block] == [500118192 * 512, 1 << 30]
+    assert (found.memory.usable_bytes, found.network[0].driver) == (2_000_000 * 1024, "e1000")
+    assert not found.network[0].lldp_neighbours
+    assert not found.lldp_complete
 
 
 def a_sysfs(folder: Path) -> tuple[Path, Path]:
@@ -131,6 +136,8 @@ def a_sysfs(folder: Path) -> tuple[Path, Path]:
     write("sys/bus/pci/devices/0000:00:02.0/device", "0x9999")
     (folder / "sys/drivers/e1000").mkdir(parents=True)
     (folder / "sys/bus/pci/devices/0000:00:01.0/driver").symlink_to(folder / "sys/drivers/e1000")
+    (folder / "sys/class/net/eno1/device").mkdir(parents=True)
+    (folder / "sys/class/net/eno1/device/driver").symlink_to(folder / "sys/drivers/e1000")
     threads = [
         f"processor\t: {number}\nphysical id\t: {number // 2}\ncore id\t: 0\nvendor_id\t: V\nflags\t: a b"
         for number in range(4)

@@ -26,7 +26,7 @@ class ActionRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., agent_attributes: _Optional[_Union[AgentAttributes, _Mapping]] = ...) -> None: ...
 
 class AgentAttributes(_message.Message):
-    __slots__ = ("cpu", "memory", "block", "network", "pci", "gpu", "chassis", "bios", "baseboard", "product")
+    __slots__ = ("cpu", "memory", "block", "network", "pci", "gpu", "chassis", "bios", "baseboard", "product", "lldp_complete")
     CPU_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class AgentAttributes(_message.Message):
     BIOS_FIELD_NUMBER: _ClassVar[int]
     BASEBOARD_FIELD_NUMBER: _ClassVar[int]
     PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    LLDP_COMPLETE_FIELD_NUMBER: _ClassVar[int]
     cpu: CPU
     memory: Memory
     block: _containers.RepeatedCompositeFieldContainer[Block]
@@ -47,7 +48,8 @@ class AgentAttributes(_message.Message):
     bios: BIOS
     baseboard: Baseboard
     product: Product
-    def __init__(self, cpu: _Optional[_Union[CPU, _Mapping]] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., block: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., network: _Optional[_Iterable[_Union[Network, _Mapping]]] = ..., pci: _Optional[_Iterable[_Union[PCI, _Mapping]]] = ..., gpu: _Optional[_Iterable[_Union[GPU, _Mapping]]] = ..., chassis: _Optional[_Union[Chassis, _Mapping]] = ..., bios: _Optional[_Union[BIOS, _Mapping]] = ..., baseboard: _Optional[_Union[Baseboard, _Mapping]] = ..., product: _Optional[_Union[Product, _Mapping]] = ...) -> None: ...
+    lldp_complete: bool
+    def __init__(self, cpu: _Optional[_Union[CPU, _Mapping]] = ..., memory: _Optional[_Union[Memory, _Mapping]] = ..., block: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., network: _Optional[_Iterable[_Union[Network, _Mapping]]] = ..., pci: _Optional[_Iterable[_Union[PCI, _Mapping]]] = ..., gpu: _Optional[_Iterable[_Union[GPU, _Mapping]]] = ..., chassis: _Optional[_Union[Chassis, _Mapping]] = ..., bios: _Optional[_Union[BIOS, _Mapping]] = ..., baseboard: _Optional[_Union[Baseboard, _Mapping]] = ..., product: _Optional[_Union[Product, _Mapping]] = ..., lldp_complete: _Optional[bool] = ...) -> None: ...
 
 class CPU(_message.Message):
     __slots__ = ("total_cores", "total_threads", "processors")
@@ -76,15 +78,19 @@ class Processor(_message.Message):
     def __init__(self, id: _Optional[int] = ..., cores: _Optional[int] = ..., threads: _Optional[int] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Memory(_message.Message):
-    __slots__ = ("total", "usable")
+    __slots__ = ("total", "usable", "total_bytes", "usable_bytes")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     USABLE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    USABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
     total: str
     usable: str
-    def __init__(self, total: _Optional[str] = ..., usable: _Optional[str] = ...) -> None: ...
+    total_bytes: int
+    usable_bytes: int
+    def __init__(self, total: _Optional[str] = ..., usable: _Optional[str] = ..., total_bytes: _Optional[int] = ..., usable_bytes: _Optional[int] = ...) -> None: ...
 
 class Block(_message.Message):
-    __slots__ = ("name", "controller_type", "drive_type", "size", "physical_block_size", "vendor", "model", "wwn", "serial_number")
+    __slots__ = ("name", "controller_type", "drive_type", "size", "physical_block_size", "vendor", "model", "wwn", "serial_number", "size_bytes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_TYPE_FIELD_NUMBER: _ClassVar[int]
     DRIVE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +100,7 @@ class Block(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     WWN_FIELD_NUMBER: _ClassVar[int]
     SERIAL_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     name: str
     controller_type: str
     drive_type: str
@@ -103,19 +110,40 @@ class Block(_message.Message):
     model: str
     wwn: str
     serial_number: str
-    def __init__(self, name: _Optional[str] = ..., controller_type: _Optional[str] = ..., drive_type: _Optional[str] = ..., size: _Optional[str] = ..., physical_block_size: _Optional[str] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., wwn: _Optional[str] = ..., serial_number: _Optional[str] = ...) -> None: ...
+    size_bytes: int
+    def __init__(self, name: _Optional[str] = ..., controller_type: _Optional[str] = ..., drive_type: _Optional[str] = ..., size: _Optional[str] = ..., physical_block_size: _Optional[str] = ..., vendor: _Optional[str] = ..., model: _Optional[str] = ..., wwn: _Optional[str] = ..., serial_number: _Optional[str] = ..., size_bytes: _Optional[int] = ...) -> None: ...
 
 class Network(_message.Message):
-    __slots__ = ("name", "mac", "speed", "enabled_capabilities")
+    __slots__ = ("name", "mac", "speed", "enabled_capabilities", "driver", "lldp_neighbours")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MAC_FIELD_NUMBER: _ClassVar[int]
     SPEED_FIELD_NUMBER: _ClassVar[int]
     ENABLED_CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    DRIVER_FIELD_NUMBER: _ClassVar[int]
+    LLDP_NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     name: str
     mac: str
     speed: str
     enabled_capabilities: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., mac: _Optional[str] = ..., speed: _Optional[str] = ..., enabled_capabilities: _Optional[_Iterable[str]] = ...) -> None: ...
+    driver: str
+    lldp_neighbours: _containers.RepeatedCompositeFieldContainer[LldpNeighbour]
+    def __init__(self, name: _Optional[str] = ..., mac: _Optional[str] = ..., speed: _Optional[str] = ..., enabled_capabilities: _Optional[_Iterable[str]] = ..., driver: _Optional[str] = ..., lldp_neighbours: _Optional[_Iterable[_Union[LldpNeighbour, _Mapping]]] = ...) -> None: ...
+
+class LldpNeighbour(_message.Message):
+    __slots__ = ("chassis_id", "port_id", "port_description", "system_name", "management_address", "vlan_id")
+    CHASSIS_ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_ID_FIELD_NUMBER: _ClassVar[int]
+    PORT_DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    SYSTEM_NAME_FIELD_NUMBER: _ClassVar[int]
+    MANAGEMENT_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    VLAN_ID_FIELD_NUMBER: _ClassVar[int]
+    chassis_id: str
+    port_id: str
+    port_description: str
+    system_name: str
+    management_address: str
+    vlan_id: int
+    def __init__(self, chassis_id: _Optional[str] = ..., port_id: _Optional[str] = ..., port_description: _Optional[str] = ..., system_name: _Optional[str] = ..., management_address: _Optional[str] = ..., vlan_id: _Optional[int] = ...) -> None: ...
 
 class PCI(_message.Message):
     __slots__ = ("vendor", "product", "driver")
@@ -170,14 +198,16 @@ class Baseboard(_message.Message):
     def __init__(self, vendor: _Optional[str] = ..., product: _Optional[str] = ..., version: _Optional[str] = ..., serial_number: _Optional[str] = ...) -> None: ...
 
 class Product(_message.Message):
-    __slots__ = ("name", "vendor", "serial_number")
+    __slots__ = ("name", "vendor", "serial_number", "uuid")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VENDOR_FIELD_NUMBER: _ClassVar[int]
     SERIAL_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
     name: str
     vendor: str
     serial_number: str
-    def __init__(self, name: _Optional[str] = ..., vendor: _Optional[str] = ..., serial_number: _Optional[str] = ...) -> None: ...
+    uuid: str
+    def __init__(self, name: _Optional[str] = ..., vendor: _Optional[str] = ..., serial_number: _Optional[str] = ..., uuid: _Optional[str] = ...) -> None: ...
 
 class ActionResponse(_message.Message):
     __slots__ = ("workflow_id", "task_id", "agent_id", "action_id", "name", "image", "timeout", "command", "volumes", "environment", "pid", "namespaces")

@@ -152,7 +152,7 @@ class WorkflowService(WorkflowServiceBase):
         if name and (knows_us or choice.is_first):
             with _api_errors("error getting hardware"):
                 hardware = await self._writer.hardware(namespace, name)
-        if hardware is not None and choice.is_first and request.HasField("agent_attributes"):
+        if hardware is not None and request.HasField("agent_attributes"):
             await self._keep_attributes(hardware, request.agent_attributes)
         log.info(
             "action handed out",
@@ -165,10 +165,10 @@ class WorkflowService(WorkflowServiceBase):
         return response.assemble(workflow, choice.task, choice.action, expected=expected)
 
     async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:
-        """Note what the machine is made of, once. Failing to never holds a Workflow up."""
-        if ANNOTATION_AGENT_ATTRIBUTES in hardware.metadata.annotations:
+        """Note what the machine is made of, if it is news. Failing to never holds a Workflow up."""
+        text = attributes.renewed(found, hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+        if text is None:
             return
-        text = attributes.encode(found)
         if len(text) > attributes.MAX_SIZE:
             log.warning("agent attributes are too large to keep", hardware="/".join(hardware.key), size=len(text))
             return
