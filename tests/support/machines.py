@@ -27,7 +27,7 @@ from ironbell.controllers.capi.machine.performers import (
     EvictArguments,
     NodePatch,
 )
-from ironbell.controllers.capi.machine.questions import Evicted, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.questions import Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Fields
@@ -76,6 +76,11 @@ class Workload:
 def _nodes_by_id(world: World, question: NodeByProviderId) -> tuple[NodeView, ...]:
     world.outside.require()
     return tuple(node for node in world.outside.nodes.values() if node.provider_id == question.provider_id)
+
+
+def _nodes_now(world: World, question: NodesNow) -> tuple[str, ...]:
+    world.outside.require()
+    return tuple(name for name, node in world.outside.nodes.items() if node.provider_id == question.provider_id)
 
 
 def _node_by_name(world: World, question: NodeByName) -> NodeView | None:
@@ -176,6 +181,7 @@ ASKERS: Mapping[type[Any], Any] = {
     PodsOn: _pods,
     VolumesOn: _volumes,
     Evicted: _evicted,
+    NodesNow: _nodes_now,
 }
 
 

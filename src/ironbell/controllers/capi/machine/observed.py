@@ -22,7 +22,7 @@ from ironbell.contract.owners import group_of
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
-from ironbell.controllers.capi.machine.questions import Evicted, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.questions import Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.kube.changes import is_acted_on
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
@@ -66,6 +66,8 @@ class Deletion:
     pods: Fact[PodsOfNode] | None = None
     evicted: Fact[tuple[Outcome, ...]] | None = None
     volumes: Fact[VolumesOfNode] | None = None
+    nodes_now: Fact[tuple[str, ...]] | None = None
+    """Names of the Nodes with the Machine's provider ID, read from the cluster itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         cache.fact(Connection(cluster_at)),
         cache.fact(NodeByProviderId(cluster_at, provider_id)) if provider_id else None,
         tuple(_namesakes(cache, machine)),
-        _deletion(cache, machine, cluster) if is_deleting(machine) else Deletion(),
+        _deletion(cache, machine, cluster, provider_id) if is_deleting(machine) else Deletion(),
     )
 
 
@@ -148,7 +150,7 @@ def _deployment(cache: Cache, machine_set: MachineSet | None) -> MachineDeployme
     return cache.get(MACHINE_DEPLOYMENT, machine_set.metadata.namespace, name) if machine_set and name else None
 
 
-def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None) -> Deletion:
+def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_id: str) -> Deletion:
     namespace, node = machine.metadata.namespace, machine.status.node_ref.name
     at = (namespace, machine.spec.cluster_name)
     reference = cluster.spec.control_plane_ref if cluster is not None else None
@@ -160,6 +162,7 @@ def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None) -> Deleti
         cache.fact(PodsOn(at, node)) if node else None,
         cache.fact(Evicted(at, node)) if node else None,
         cache.fact(VolumesOn(at, node)) if node else None,
+        cache.fact(NodesNow(at, provider_id)) if provider_id else None,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ironbell.api.client import Api, NotFound, Selector
+from ironbell.api.core.node import NODE
 from ironbell.api.meta import OwnerReference
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
@@ -62,6 +63,15 @@ class Evicted(Question[tuple[Outcome, ...]]):
     node: str
 
 
+@dataclass(frozen=True, slots=True)
+class NodesNow(Question[tuple[str, ...]]):
+    """Names of the nodes with this provider ID, read from the cluster itself: what is remembered of its nodes may be
+    from before."""
+
+    cluster: Key
+    provider_id: str
+
+
 class UnreadableAttachmentError(IronbellError):
     """It cannot be told which volume a VolumeAttachment is about."""
 
@@ -80,7 +90,11 @@ def askers(api_of: ApiOf, ledger: Ledger) -> Askers:
     async def evicted(question: Evicted) -> tuple[Outcome, ...]:
         return ledger.outcomes(question.cluster, question.node)
 
-    return {PodsOn: pods_on, VolumesOn: volumes_on, Evicted: evicted}
+    async def nodes_now(question: NodesNow) -> tuple[str, ...]:
+        nodes = (await Client(await api_of(question.cluster)).list(NODE)).items
+        return tuple(sorted(node.metadata.name for node in nodes if node.spec.provider_id == question.provider_id))
+
+    return {PodsOn: pods_on, VolumesOn: volumes_on, Evicted: evicted, NodesNow: nodes_now}
 
 
 async def read_pods(api: Api, node: str) -> PodsOfNode:

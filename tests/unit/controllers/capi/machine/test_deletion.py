@@ -426,10 +426,32 @@ def test_a_node_that_came_since_the_last_look_is_drained() -> None:
     assert found.there.log[:2] == ["cordon m1", "evict a"]
 
 
+def test_a_node_that_joins_while_its_host_goes_is_deleted() -> None:
+    found = without_node()
+    found.world.change(HOST, found.world.require(HOST, NAMESPACE, "h1"), FINALIZER)
+    found.delete(wait_s=1)
+    found.world.settle(found.reconciler)
+    assert stage(found) == "WaitingForInfrastructureDeletion"
+    found.there.nodes["m1"] = node()
+    released(found.world, HOST, "h1")
+    found.world.settle(found.reconciler, horizon_s=5)
+    assert not found.exists
+    assert found.there.log == ["delete m1"]
+
+
+def test_a_machine_without_a_node_is_gone_a_moment_after_its_host() -> None:
+    found = without_node()
+    found.delete(wait_s=1)
+    started = found.world.now()
+    found.world.settle(found.reconciler, horizon_s=5)
+    assert not found.exists
+    assert (found.world.now() - started).total_seconds() <= 5
+
+
 def test_a_cluster_that_does_not_answer_holds_no_machine_without_a_node() -> None:
     found = without_node()
     found.there.state = ConnectionState(connected=False, error="timed out")
     found.delete(wait_s=1)
-    found.settle()
+    found.settle(horizon_s=5)
     assert not found.exists
     assert found.there.log == []

@@ -15,6 +15,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.contract.conditions.legacy import INFO, WARNING, legacy_true
+from ironbell.controllers.capi.machine.deletion.nodework import nodes_now
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.drain import plan as plans
 from ironbell.controllers.capi.machine.drain.plan import Plan
@@ -64,11 +65,12 @@ def drain(draft: Draft, observed: Observed, cluster: Cluster | None) -> bool:
         return False
     node, found = deletion.node.value, deletion.pods.value
     if node is None:
-        # what was told before the deletion may be from before the Node came
-        is_old = asked is not None and (deletion.node.at is None or deletion.node.at < asked)
-        if is_old:
+        # what is remembered may be from before the Node came
+        there = nodes_now(draft, observed, asked) if asked is not None else ()
+        if there is None or name in there:
             _stage(draft, begun)
-        return not is_old
+            return False
+        return True
     if found is None or not deletion.pods.fresh(draft.now, LOOK_EVERY_S):
         _stage(draft, begun)
         return False

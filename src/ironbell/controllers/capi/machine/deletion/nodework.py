@@ -7,6 +7,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from enum import Enum
 
 from ironbell.api.cluster.cluster import Cluster
@@ -15,11 +16,12 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import State
 from ironbell.controllers.capi.machine.draft import Draft, replace
-from ironbell.controllers.capi.machine.node import PUSHED_S, Found, cluster_of, state
+from ironbell.controllers.capi.machine.names import Legacy
+from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of, state
 from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.controllers.capi.machine.questions import NodesNow
 from ironbell.kube.decision import Need
 from ironbell.kube.finalizers import is_deleting
-from ironbell.workload.questions import NodeByProviderId
 
 
 class NodeWork(Enum):
@@ -28,6 +30,8 @@ class NodeWork(Enum):
     DONE = "done"
     """It is drained, and deleted in the end."""
     LEFT_OUT = "left out"
+    NO_NODE = "no node"
+    """None was found."""
     NOT_KNOWN = "not known"
     """What decides this is still to come."""
 
@@ -43,7 +47,7 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
     if not draft.status.node_ref.name and not _look_once_more(draft, observed):
         return NodeWork.NOT_KNOWN
     if not draft.status.node_ref.name:
-        return NodeWork.LEFT_OUT
+        return NodeWork.NO_NODE
     control_plane = observed.deletion.control_plane
     if control_plane is not None:
         if control_plane.state is State.UNKNOWN:
@@ -56,20 +60,51 @@ def node_work(draft: Draft, observed: Observed, cluster: Cluster | None) -> Node
     return NodeWork.DONE if observed.deletion.control_plane_machines else NodeWork.LEFT_OUT
 
 
+def node_left_by_host(draft: Draft, observed: Observed) -> NodeWork:
+    """What becomes of a Node that joined while its host was on its way out: nobody else would ever delete it."""
+    gone = draft.legacy(Legacy.INFRASTRUCTURE_READY)
+    if not observed.provider_id or gone is None or gone.last_transition_time is None:
+        return NodeWork.NO_NODE
+    # the moment is stored in whole seconds
+    after = parse_rfc3339(gone.last_transition_time) + timedelta(seconds=1)
+    if draft.now < after:
+        draft.look_again(after - draft.now)
+        return NodeWork.NOT_KNOWN
+    if not _is_asked(draft, observed, after):
+        return NodeWork.NOT_KNOWN
+    return NodeWork.DONE if draft.status.node_ref.name else NodeWork.NO_NODE
+
+
 def _look_once_more(draft: Draft, observed: Observed) -> bool:
-    """Whether it is known if there is a Node: one may have come since, and what was told before the deletion may be
-    from a cluster that has been away. What cannot be asked does not hold us."""
+    """Whether it is known if there is a Node. One may have come since; and what is remembered may be from before the
+    deletion, or from a cluster whose Nodes are not being watched for a moment."""
     if not observed.provider_id:
         return True
-    since = draft.metadata.deletion_timestamp
-    asked = parse_rfc3339(since) if since else None
-    draft.need(Need(NodeByProviderId(cluster_of(observed), observed.provider_id), PUSHED_S, asked))
-    known, fact = state(observed), observed.nodes
-    if known.node is not None:
-        draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.node.name))
+    known, since = state(observed).node, draft.metadata.deletion_timestamp
+    if known is not None:
+        draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.name))
         return True
-    is_old = asked is not None and fact is not None and fact.at is not None and fact.at < asked
-    if known.found is Found.UNKNOWN or (known.found is Found.MISSING and is_old):
+    return since is None or _is_asked(draft, observed, parse_rfc3339(since))
+
+
+def nodes_now(draft: Draft, observed: Observed, since: datetime) -> tuple[str, ...] | None:
+    """Names of the Machine's Nodes, asked of the cluster itself since this moment; None while that is not answered.
+    What cannot be asked is taken for nothing: it does not hold us."""
+    draft.need(Need(NodesNow(cluster_of(observed), observed.provider_id), PUSHED_S, since))
+    fact = observed.deletion.nodes_now
+    if fact is not None and fact.error is not None and fact.error_at is not None and fact.error_at >= since:
+        return ()
+    if fact is None or fact.at is None or fact.at < since:
+        return None
+    return fact.value or ()
+
+
+def _is_asked(draft: Draft, observed: Observed, since: datetime) -> bool:
+    """Whether it is known if there is a Node; takes over its name."""
+    names = nodes_now(draft, observed, since)
+    if names is None:
         draft.wait("NodeNotKnown", f"whether there is a Node with spec.providerID {observed.provider_id} is asked")
         return False
+    if names:
+        draft.status = replace(draft.status, node_ref=MachineNodeReference(name=names[0]))
     return True

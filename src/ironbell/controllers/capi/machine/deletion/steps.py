@@ -21,7 +21,7 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.conditions.legacy import INFO, legacy_true
 from ironbell.contract.external import External, State
 from ironbell.controllers.capi.machine.deletion import draining, volumes
-from ironbell.controllers.capi.machine.deletion.nodework import NodeWork, node_work
+from ironbell.controllers.capi.machine.deletion.nodework import NodeWork, node_left_by_host, node_work
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
 from ironbell.controllers.capi.machine.node import cluster_of
@@ -63,6 +63,11 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster | None) -> None
         Reason.WAITING_FOR_BOOTSTRAP_DELETION,
         draft.bootstrap_problem,
     ):
+        return
+    if work is NodeWork.NO_NODE:
+        work = node_left_by_host(draft, observed)
+    if work is NodeWork.NOT_KNOWN:
+        _stage(draft, Reason.DELETING_NODE, "The host is gone; making sure that no Node joined before that")
         return
     if work is NodeWork.DONE:
         _delete_node(draft, observed)
