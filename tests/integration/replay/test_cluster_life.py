@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ProcessPoolExecutor
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG, KUBEADM_CONFIG_TEMPLATE
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
@@ -30,11 +25,11 @@ from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.capisite import cluster_documents, site
 from support.lives.invariants import Invariants
 from support.lives.life import Life
+from support.lives.many import HASH_SEED, lives
 from support.lives.wanted import Pool, Wanted
 
 SEEDS = 50
 MANY_SEEDS = 1000
-HASH_SEED = "0"
 TEMPLATE = Path(__file__).parents[3] / "docs" / "examples" / "cluster-template.yaml"
 
 
@@ -228,24 +223,6 @@ def test_a_seed_gives_the_same_run_again() -> None:
     first, second = journal(), journal()
     assert first == second
     assert len(first) > 50
-
-
-def live(seed: int, changes: int) -> str:
-    """Live one life; what went wrong in it."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        Life(seed, changes).run()
-    except AssertionError as error:
-        return str(error)
-    return ""
-
-
-def lives(monkeypatch: pytest.MonkeyPatch, seeds: int, changes: int) -> None:
-    """Live all of them, on all processors; each as its seed gives it, in whatever process."""
-    monkeypatch.setenv("PYTHONHASHSEED", HASH_SEED)
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        failures = [failure for failure in pool.map(live, range(seeds), repeat(changes)) if failure]
-    assert not failures, "\n\n".join(failures)
 
 
 def test_lives_with_crashes_and_faults_keep_what_must_hold(monkeypatch: pytest.MonkeyPatch) -> None:
