@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Machines that run tests are busy: how long an example takes says nothing. Where a change is judged, the same examples
@@ -15,6 +16,8 @@ settings.register_profile("judged", settings.get_profile("desk"), derandomize=Tr
 settings.load_profile("judged" if os.environ.get("CI") else "desk")
 
 sys.path.insert(0, str(Path(__file__).parent))
+# what the tests share asserts too: it shall say what it saw
+pytest.register_assert_rewrite("support")
 
 pytest_plugins = [
     "support.cluster",

@@ -133,6 +133,15 @@ class Place:
         found = (await self.run("get", ",".join(kinds), "--output=name", "--ignore-not-found")).split()
         return set(found) - {"configmap/kube-root-ca.crt"}
 
+    async def leaves(self, stays: Collection[str]) -> None:
+        """Until this is all there is: what is owned goes a little after its owner, by the API's garbage collection."""
+
+        async def look() -> None:
+            left = await self.left()
+            assert left == set(stays), f"left behind: {left - set(stays)}; missing: {set(stays) - left}"
+
+        await self.until(look)
+
     def cluster(self, name: str) -> Life:
         """A cluster of this namespace."""
         return Life(self, name)
@@ -261,9 +270,8 @@ class Life:
         await inside.ok("get", "nodes")
         await self.place.run("delete", self.what, f"--timeout={self.place.within_s:.0f}s")
         assert "refused" in await inside.fails("get", "nodes")
-        left = await self.place.left()
-        assert left == set(stays)
-        for one in left:
+        await self.place.leaves(stays)
+        for one in stays:
             owners = (await self.place.json(one))["metadata"].get("ownerReferences", [])
             assert [owner for owner in owners if owner["kind"] == "Cluster"] == [], one
 
