@@ -3,7 +3,8 @@
 Every call has a time limit, every failure is a `CallError` with a gRPC code; a server that cannot be reached is
 UNAVAILABLE. The connection is made again by the next call after it was lost.
 
-Each call carries the boot's name as metadata `ironbell-boot-id`; servers that do not know it ignore it.
+Each call carries the boot's name as metadata `ironbell-boot-id`, and the token that the boot script handed over as
+`ironbell-boot-token`; servers that do not know them ignore them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceStub
 
 BOOT_ID_METADATA = "ironbell-boot-id"
+BOOT_TOKEN_METADATA = "ironbell-boot-token"  # noqa: S105 - the name of a field
 
 # The server holds the call up to 60 s.
 _GET_ACTION_S = 75.0
@@ -52,7 +54,8 @@ class Client:
     """Calls to one server, as one agent."""
 
     def __init__(self, settings: Settings) -> None:
-        self._metadata = {BOOT_ID_METADATA: settings.boot_id} if settings.boot_id else {}
+        said = {BOOT_ID_METADATA: settings.boot_id, BOOT_TOKEN_METADATA: settings.boot_token}
+        self._metadata = {name: value for name, value in said.items() if value}
         self._channel = Channel(settings.host, settings.port, ssl=_context(settings) if settings.tls else None)
         self._workflow = WorkflowServiceStub(self._channel)
         self._log = LogServiceStub(self._channel)

@@ -14,13 +14,15 @@ import argparse
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
 
 DEFAULT_PORT = 42113
 BOOT_ID_VARIABLE = "IRONBELL_BOOT_ID"
+BOOT_TOKEN_VARIABLE = "IRONBELL_BOOT_TOKEN"  # noqa: S105 - the name of a variable
+BOOT_TOKEN_ARGUMENT = "ironbell.boot_token"  # noqa: S105 - the name of a kernel argument
 CA_FILE_VARIABLE = "IRONBELL_CA_FILE"
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -92,6 +94,8 @@ class Settings:
     verifies_tls: bool = True
     ca_file: str = ""
     boot_id: str = ""
+    boot_token: str = field(default="", repr=False)
+    """Shows the server that this is the machine which got the boot script; secret."""
     detects_attributes: bool = True
     backoff_max_s: float = 5.0
 
@@ -149,6 +153,7 @@ def resolve(
         verifies_tls=not _boolean("grpc-insecure-tls", values["grpc-insecure-tls"]),
         ca_file=environment.get(CA_FILE_VARIABLE, ""),
         boot_id=boot_id,
+        boot_token=environment.get(BOOT_TOKEN_VARIABLE, "") or cmdline.get(BOOT_TOKEN_ARGUMENT, ""),
         detects_attributes=_boolean("attribute-detection", values["attribute-detection"]),
         backoff_max_s=_duration("backoff-max-interval", values["backoff-max-interval"]),
     )

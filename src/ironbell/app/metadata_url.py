@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ironbell.app.up_options import UpOptions
 from ironbell.base.errors import IronbellError
+from ironbell.contract.boot_token import metadata_base
 
 _SIOCGIFADDR = 0x8915
 _IFREQ_SIZE = 256
@@ -17,10 +18,15 @@ _NAME_SIZE = 15
 
 
 def metadata_url(options: UpOptions) -> str:
-    """What the user gave, or the address that is advertised, the lab's, or that of the interface that is served.
+    """What the user gave, or the address that is advertised, the lab's, or that of the interface that is served; with
+    strict identity, the place below it that needs a token.
 
     Empty if none of them is known: then machines need templates of their own.
     """
+    return metadata_base(_url(options), options.identity)
+
+
+def _url(options: UpOptions) -> str:
     if options.metadata_url:
         return options.metadata_url.rstrip("/")
     address = (

@@ -205,6 +205,7 @@ class Site:
                 consoles=options.consoles or (LAB_CONSOLES if options.lab else CONSOLES),
                 extra_kernel_arguments=options.kernel_arguments,
                 syslog_host=options.syslog_host,
+                identity=options.identity,
                 user=options.user,
             ),
             keeps_sockets=True,

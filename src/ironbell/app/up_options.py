@@ -12,6 +12,7 @@ import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
+from ironbell.contract.boot_token import Identity
 
 # options that may be given several times have a singular name on the command line
 _FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
@@ -43,6 +44,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     interface: str = ""
     advertise: str = ""
     metadata_url: str = ""
+    identity: Identity = Identity.COMPAT
     dhcp: str = "reservation"
     force: bool = False
     http_port: int = 7080
@@ -149,7 +151,7 @@ def artefact_name(name: str) -> str:
     """
     if not _WORD.fullmatch(name):
         raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
-    if name in {"ipxe", "metadata", "nocloud", "reports", "osie"}:
+    if name in {"t", "ipxe", "metadata", "nocloud", "reports", "osie"}:
         raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
     return name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.netboot import CONSOLES, NetbootSettings
 
 API_SOCKET = "api.sock"
@@ -47,6 +48,8 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     consoles: tuple[str, ...] = CONSOLES
     extra_kernel_arguments: tuple[str, ...] = ()
     syslog_host: str = ""
+    identity: Identity = Identity.COMPAT
+    """How machines are known."""
     user: str = ""
     """Account to run as; empty: `ironbell` if there is one, else `nobody`."""
 

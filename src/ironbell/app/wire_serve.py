@@ -27,6 +27,7 @@ from ironbell.app.wire_sockets import WireSockets
 from ironbell.app.wire_workflows import Workflows
 from ironbell.base.clock import Clock, SteadyClock
 from ironbell.base.randomness import SystemRandomness
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.kube.client import Client
@@ -34,6 +35,7 @@ from ironbell.kube.events import EventRecorder
 from ironbell.kube.informer import Informer
 from ironbell.services.boot.binaries import DISTRIBUTION_FOLDER, IpxeBinaries
 from ironbell.services.boot.http import BootHttp
+from ironbell.services.boot.tokens import BootTokens
 from ironbell.services.dhcp.server import DhcpServer
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.metadata.http import MetadataHttp
@@ -54,6 +56,7 @@ class _Wire:
     recorder: BootRecorder
     binaries: IpxeBinaries
     clock: Clock
+    tokens: BootTokens | None
 
     def plan(self, hardware: Hardware, interface: Interface, address: str) -> NetbootPlan:
         return netboot_plan(hardware, interface, self.settings, address=address)
@@ -77,7 +80,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         hardware.add_handler(directory.follow)
         for step in (hardware.run(), events.run(), recorder.run()):
             group.create_task(step)
-        flows = Workflows(api, directory, clock=clock) if sockets.grpc is not None else None
+        flows = Workflows(api, directory, clock=clock, identity=config.identity) if sockets.grpc is not None else None
         if flows is not None:
             workflows = Informer(api, WORKFLOW, namespace=config.namespace)
             workflows.add_handler(flows.follow)
@@ -87,7 +90,8 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         if flows is not None and sockets.grpc is not None:
             group.create_task(flows.run(sockets.grpc), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
-        wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock)
+        tokens = BootTokens(api, clock, SystemRandomness()) if config.identity is Identity.STRICT else None
+        wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock, tokens)
         for sock in sockets.dhcp:
             group.create_task(_dhcp(wire, sock).run(), name="dhcp")
         if sockets.tftp is not None:
@@ -125,7 +129,7 @@ async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], N
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())
     if TOOTLES in wire.config.serves:
-        application.add_routes(MetadataHttp(wire.directory, wire.recorder).routes())
+        application.add_routes(MetadataHttp(wire.directory, wire.recorder, wire.config.identity).routes())
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
     runner = web.AppRunner(
         application,
@@ -152,6 +156,7 @@ def _boot(wire: _Wire) -> BootHttp:
         artefacts,
         advertise=wire.config.advertise,
         observer=wire.recorder,
+        tokens=wire.tokens,
         serve_unknown=Mode.parse(wire.config.dhcp_mode) is Mode.AUTO_PROXY if wire.config.dhcp_mode != "off" else False,
     )
 

@@ -12,6 +12,7 @@ from ironbell.api.client import Api
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.app.wire_config import LOGS_FOLDER, LOGS_SOCKET
 from ironbell.base.clock import Clock
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logreader import log_routes
@@ -25,9 +26,15 @@ FINISH_S = 10.0
 class Workflows:
     """Workflow service and log reader of one `wire`."""
 
-    def __init__(self, api: Api, directory: HardwareDirectory, *, clock: Clock) -> None:
+    def __init__(self, api: Api, directory: HardwareDirectory, *, clock: Clock, identity: Identity) -> None:
         self._table = WorkflowTable()
-        options = Options(Path(LOGS_FOLDER), replica=socket.gethostname(), directory=directory, finish_s=FINISH_S)
+        options = Options(
+            Path(LOGS_FOLDER),
+            replica=socket.gethostname(),
+            directory=directory,
+            finish_s=FINISH_S,
+            identity=identity,
+        )
         self._server = WorkflowServer(api, self._table, options, clock=clock)
 
     def follow(self, old: Workflow | None, new: Workflow | None) -> None:

@@ -77,6 +77,13 @@ class _Listing(click.Command):
     metavar="URL",
     help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
 )
+@click.option(
+    "--identity",
+    type=click.Choice(["compat", "strict"]),
+    default="compat",
+    show_default=True,
+    help="Servers and capt: machines are known by address, or by the token of their boot; the same for all of them.",
+)
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
 @click.option("--advertise", default="", help="Servers: our address for machines.")
@@ -127,6 +134,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.health import read_address
     from ironbell.app.run_controllers import controller_names
     from ironbell.app.run_options import ElectionOptions, RunOptions, checked_token_ttl, read_workers
+    from ironbell.contract.boot_token import Identity, metadata_base
     from ironbell.controllers.capi.machine.node_metadata import read_synced
 
     components = components_named(words)
@@ -157,13 +165,14 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
-        metadata_url=given["metadata_url"].rstrip("/"),
+        metadata_url=metadata_base(given["metadata_url"].rstrip("/"), Identity(given["identity"])),
     )
 
 
 def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.up_options import artefact_name
     from ironbell.app.wire_config import WireConfig
+    from ironbell.contract.boot_token import Identity
     from ironbell.contract.netboot import CONSOLES
 
     names = tuple(artefact_name(_pair(text)[0]) for text in given["artefacts"])
@@ -184,6 +193,7 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
         consoles=given["consoles"] or CONSOLES,
         extra_kernel_arguments=given["kernel_arguments"],
         syslog_host=given["syslog_host"],
+        identity=Identity(given["identity"]),
         user=given["user"],
     )
 

@@ -53,6 +53,11 @@ import click
     metavar="URL",
     help="Where machines of clusters find their metadata, such as http://192.0.2.1:7080.  [default: from --advertise]",
 )
+@click.option(
+    "--identity",
+    type=click.Choice(["compat", "strict"]),
+    help="How machines are known: by address, as upstream, or by the token of their boot.  [default: compat]",
+)
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
 @click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")

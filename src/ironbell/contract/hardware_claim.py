@@ -20,6 +20,7 @@ from ironbell.api.capt.names import (
     LEGACY_FINALIZER,
 )
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.contract.boot_token import BOOT_TOKEN
 from ironbell.kube.decision import MergePatch, patch
 
 CLAIMED_BY: Final = "ironbell.dev/claimed-by"
@@ -31,7 +32,9 @@ USER_DATA_OF: Final = "ironbell.dev/user-data-of"
 WITHDRAWN: Final = "withdrawn"
 HELD: Final = "ironbell.dev/hold"
 """Annotation on Hardware that nobody may take, power, wipe or install: why."""
-_LEFT: Final[Mapping[str, None]] = dict.fromkeys((CLAIMED_BY, CLAIMED_SINCE, USER_DATA_OF, ANNOTATION_PROVISIONED))
+_LEFT: Final[Mapping[str, None]] = dict.fromkeys(
+    (CLAIMED_BY, CLAIMED_SINCE, USER_DATA_OF, ANNOTATION_PROVISIONED, BOOT_TOKEN)
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
 from ironbell.contract.boot_progress import BootEvent, BootStage
+from ironbell.contract.boot_token import Identity, Mint, annotation, metadata_token, minted
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.contract.netboot import NetbootSettings
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp
@@ -204,3 +206,53 @@ async def test_a_report_that_does_not_come_ends_in_time(tmp_path: Path, monkeypa
             assert b" 408 " in await reader.readline()
         writer.close()
         await writer.wait_closed()
+
+
+@asynccontextmanager
+async def metadata_of(one: Hardware, identity: Identity) -> AsyncIterator[ClientSession]:
+    directory = HardwareDirectory()
+    directory.upsert(one)
+    application = web.Application()
+    application.add_routes(MetadataHttp(directory, identity=identity).routes())
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        async with ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as client:
+            yield client
+    finally:
+        await runner.cleanup()
+
+
+async def test_user_data_is_gone_once_it_was_withdrawn() -> None:
+    one = hardware("one", MAC, "127.0.0.1", user_data="left over")
+    one.metadata.annotations[USER_DATA_OF] = WITHDRAWN
+    async with (
+        metadata_of(one, Identity.COMPAT) as client,
+        client.get("/2009-04-04/user-data") as answer,
+    ):
+        assert answer.status == 404
+        assert "left over" not in await answer.text()
+
+
+async def test_with_strict_identity_every_path_but_the_storage_layout_needs_the_token() -> None:
+    one = hardware("one", MAC, "127.0.0.1", user_data="#cloud-config")
+    token = "ab" * 32
+    one.metadata.annotations.update(annotation(minted(Mint("wf"), token, now="2026-11-22T12:00:00Z")))
+    good = f"/t/{metadata_token(token)}"
+    paths = ("/2009-04-04/user-data", "/2009-04-04/meta-data/hostname", "/nocloud/user-data", "/nocloud/meta-data")
+    async with metadata_of(one, Identity.STRICT) as client:
+        for path in paths:
+            for base, status in (("", 404), ("/t/wrong", 404), (f"/t/{token}", 404), (good, 200)):
+                async with client.get(base + path) as answer:
+                    assert (base, answer.status) == (base, status)
+        for base, status in (("", 404), ("/t/wrong", 404), (good, 200)):
+            said = {"name": "modules-final", "event_type": "finish", "result": "SUCCESS", "description": "up"}
+            async with client.post(f"{base}/reports/cloud-init", json=said) as answer:
+                assert answer.status == status
+        async with client.get("/metadata") as answer:
+            assert answer.status == 200
+    async with metadata_of(one, Identity.COMPAT) as client:
+        for base, status in (("", 200), ("/t/wrong", 404), (good, 200)):
+            async with client.get(f"{base}/2009-04-04/user-data") as answer:
+                assert answer.status == status

@@ -52,4 +52,5 @@ class Reason(StrEnum):
     GLOBAL_TIMEOUT = "GlobalTimeout"
     AGENT_SILENT = "AgentSilent"
     AGENT_NEVER_CAME = "AgentNeverCame"
+    BOOT_TOKEN_REVOKED = "BootTokenRevoked"  # noqa: S105 - a reason
     UNKNOWN_STATE = "UnknownState"

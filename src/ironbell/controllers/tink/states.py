@@ -39,21 +39,22 @@ class Mover(Enum):
 
 _BY_CONTROLLER = (Mover.CONTROLLER,)
 _BY_SERVICE = (Mover.SERVICE,)
+_BY_BOTH = (Mover.CONTROLLER, Mover.SERVICE)
 
 TRANSITIONS: Final[dict[tuple[str, str], tuple[tuple[Mover, ...], str]]] = {
     (NEW, PREPARING): (_BY_CONTROLLER, "rendered, boot options given"),
     (NEW, PENDING): (_BY_CONTROLLER, "rendered, no boot options"),
     (NEW, FAILED): (_BY_CONTROLLER, "template does not render"),
     (PREPARING, PENDING): (_BY_CONTROLLER, "netboot allowed, boot Job completed"),
-    (PREPARING, FAILED): (_BY_CONTROLLER, "boot options cannot be carried out"),
+    (PREPARING, FAILED): (_BY_CONTROLLER, "boot options cannot be carried out, or boot token revoked"),
     (PENDING, RUNNING): (_BY_SERVICE, "agent runs the first action"),
     (PENDING, POST): (_BY_SERVICE, "only action succeeded at once"),
-    (PENDING, FAILED): (_BY_SERVICE, "first action failed at once"),
-    (PENDING, TIMEOUT): ((Mover.CONTROLLER, Mover.SERVICE), "agent never came, or first action timed out at once"),
+    (PENDING, FAILED): (_BY_BOTH, "first action failed at once, or boot token revoked"),
+    (PENDING, TIMEOUT): (_BY_BOTH, "agent never came, or first action timed out at once"),
     (RUNNING, PENDING): (_BY_SERVICE, "machine rebooted and the workflow begins again"),
     (RUNNING, POST): (_BY_SERVICE, "last action succeeded"),
-    (RUNNING, FAILED): (_BY_SERVICE, "an action failed, or the machine rebooted"),
-    (RUNNING, TIMEOUT): ((Mover.CONTROLLER, Mover.SERVICE), "out of time, or agent silent"),
+    (RUNNING, FAILED): (_BY_BOTH, "an action failed, the machine rebooted, or boot token revoked"),
+    (RUNNING, TIMEOUT): (_BY_BOTH, "out of time, or agent silent"),
     (POST, SUCCESS): (_BY_CONTROLLER, "boot options undone"),
     (POST, FAILED): (_BY_CONTROLLER, "boot options cannot be undone"),
 }

@@ -16,7 +16,8 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.template import TEMPLATE
-from ironbell.api.tinkerbell.workflow import WORKFLOW
+from ironbell.api.tinkerbell.workflow import WORKFLOW, WorkflowState
+from ironbell.contract.boot_token import revocation
 from ironbell.controllers.tink import finishing, observed, running, starting, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason
@@ -38,6 +39,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     states.FAILED: finishing.terminal,
     states.TIMEOUT: finishing.terminal,
 }
+
+
+_BEFORE_THE_END: Final = frozenset({states.PREPARING, states.PENDING, states.RUNNING})
 
 
 class WorkflowReconciler:
@@ -63,8 +67,17 @@ class WorkflowReconciler:
         if ANNOTATION_DISABLED in workflow.metadata.annotations:
             why = workflow.metadata.annotations[ANNOTATION_DISABLED]
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
+        if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
+            status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)
+            return statuses.changed(workflow, status)
         handler = HANDLERS.get(workflow.status.state)
         if handler is None:
             message = f"status.state {workflow.status.state!r} is none that this controller knows"
             return statuses.changed(workflow, statuses.waits(workflow.status, Reason.UNKNOWN_STATE, message, now=now))
         return handler(observed, now)
+
+
+def _revoked(observed: Observed) -> str:
+    """Why nobody knows any more which machine booted for this Workflow; empty while that is not in doubt."""
+    hardware = observed.hardware
+    return revocation(hardware, observed.workflow.metadata.uid) if hardware is not None else ""

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 from prometheus_client import Counter
 
+from ironbell.api.client import ApiError
+from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
-from ironbell.contract.netboot import NetbootSettings, netboot_plan, plan_for_unknown
+from ironbell.contract.netboot import InMemoryOs, NetbootPlan, NetbootSettings, netboot_plan, plan_for_unknown
 from ironbell.services.boot.binaries import IpxeBinaries, binary_name
-from ironbell.services.boot.script import script_for
+from ironbell.services.boot.script import boot_from_disk, script_for
 from ironbell.services.boot.sendfile import KernelFileResponse
+from ironbell.services.boot.tokens import BootTokens
 
 _log = structlog.get_logger()
 _served = Counter("ironbell_boot_http_requests_total", "Boot requests over HTTP.", ["route", "result"])
@@ -47,6 +50,8 @@ class BootHttp:
     observer: BootObserver = unobserved
     serve_unknown: bool = False
     """Boot machines without Hardware into the in-memory OS (DHCP mode auto-proxy)."""
+    tokens: BootTokens | None = None
+    """Gives each boot its token; None where the site knows machines by address alone."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port."""
@@ -71,8 +76,15 @@ class BootHttp:
         if match.interface is None:
             raise _not_found("script", f"{mac or request.remote} is no interface of a Hardware")
         plan = netboot_plan(match.hardware, match.interface, self.settings(), address=self._address(request))
-        name = match.hardware.metadata.name
-        body = script_for(plan, machine=f"{name} ({plan.mac})")
+        machine = f"{match.hardware.metadata.name} ({plan.mac})"
+        refusal = ""
+        if self.tokens is not None and request.method == "GET":
+            plan, refusal = await self._with_token(self.tokens, plan, match, asker=request.remote or "")
+        if refusal:
+            self._observe(match, BootStage.PROBLEM, refusal)
+            _served.labels("script", "refused").inc()
+            return _script(boot_from_disk(machine, "this boot's script was given out already"))
+        body = script_for(plan, machine=machine)
         self._observe(
             match,
             BootStage.SCRIPT if plan.allowed else BootStage.DISK,
@@ -80,6 +92,23 @@ class BootHttp:
         )
         _served.labels("script", "netboot" if plan.allowed else "disk").inc()
         return _script(body)
+
+    async def _with_token(
+        self, tokens: BootTokens, plan: NetbootPlan, match: Match, *, asker: str
+    ) -> tuple[NetbootPlan, str]:
+        """The plan with the token of this boot in it, and why there is none where there should be one."""
+        if not isinstance(plan.target, InMemoryOs):
+            return plan, ""
+        try:
+            issued = await tokens.issue(match.hardware, asker=asker)
+        except ApiError as error:
+            _log.warning("boot token not made", hardware="/".join(match.hardware.key), why=error.message)
+            raise web.HTTPServiceUnavailable(text="the boot's token could not be made; ask again\n") from error
+        if not issued.token:
+            return plan, issued.refusal
+        argument = f"{boot_token.KERNEL_ARGUMENT}={issued.token}"
+        arguments = (*plan.target.kernel_arguments, argument)
+        return replace(plan, target=replace(plan.target, kernel_arguments=arguments)), ""
 
     async def binary(self, request: web.Request) -> web.StreamResponse:
         """`/ipxe/binary/[MAC/]NAME`."""

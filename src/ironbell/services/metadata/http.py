@@ -1,5 +1,8 @@
 """The metadata service over HTTP: each machine sees its own data, found by its source address, and nobody else's.
 
+With strict identity the path begins with the token that was written to the machine's disk when it was installed: who
+merely has its address is told what a stranger is told.
+
 Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
 Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step.
 
@@ -17,8 +20,11 @@ from aiohttp import web
 from prometheus_client import Counter
 
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
+from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
 from ironbell.services.metadata.storage import storage_document
@@ -36,15 +42,20 @@ class MetadataHttp:
 
     directory: HardwareDirectory
     observer: BootObserver = unobserved
+    identity: Identity = Identity.COMPAT
 
     def routes(self) -> list[web.RouteDef]:
-        """Routes to mount at the root of the machine-facing HTTP port."""
+        """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
         return [
-            web.get(f"/{ec2.API_VERSION}", self.ec2),
-            web.get(f"/{ec2.API_VERSION}/{{path:.*}}", self.ec2),
-            web.get("/metadata", self.storage),
-            web.get("/nocloud/{name}", self.nocloud),
-            web.post("/reports/cloud-init", self.report),
+            route
+            for base in ("", "/t/{token}")
+            for route in (
+                web.get(f"{base}/{ec2.API_VERSION}", self.ec2),
+                web.get(f"{base}/{ec2.API_VERSION}/{{path:.*}}", self.ec2),
+                web.get(f"{base}/metadata", self.storage),
+                web.get(f"{base}/nocloud/{{name}}", self.nocloud),
+                web.post(f"{base}/reports/cloud-init", self.report),
+            )
         ]
 
     async def ec2(self, request: web.Request) -> web.Response:
@@ -58,7 +69,11 @@ class MetadataHttp:
         if text is None:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(text=f"no metadata at {path}\n")
-        self._served(hardware, "ec2", path.strip("/") == "user-data")
+        is_user_data = path.strip("/") == "user-data"
+        if is_user_data and hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+            _served.labels("ec2", "withdrawn").inc()
+            raise web.HTTPNotFound(text="the user data was withdrawn: the machine has joined its cluster\n")
+        self._served(hardware, "ec2", is_user_data)
         return web.Response(text=text)
 
     async def nocloud(self, request: web.Request) -> web.Response:
@@ -101,14 +116,26 @@ class MetadataHttp:
     def _hardware(self, request: web.Request, frontend: str) -> Hardware:
         address = request.remote or ""
         found = self.directory.by_ip(address)
-        if isinstance(found, Match):
+        if isinstance(found, Match) and self._is_known(found.hardware, request, frontend):
             return found.hardware
         if isinstance(found, Ambiguous):
             _served.labels(frontend, "ambiguous").inc()
             _log.warning("metadata not served", address=address, why=found.message)
             raise web.HTTPConflict(text="several Hardware claim this address; none is served\n")
-        _served.labels(frontend, "unknown").inc()
-        raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
+        if found is None:
+            _served.labels(frontend, "unknown").inc()
+            raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
+        _served.labels(frontend, "stranger").inc()
+        _log.warning("metadata not served", address=address, why="strict identity: no token of this machine's")
+        raise web.HTTPNotFound(text="no metadata here without the token of this machine's installation\n")
+
+    def _is_known(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
+        """Whether the asker is what was installed on this Hardware. The storage layout is for the in-memory OS, which
+        has no such token; nothing in it is secret."""
+        token = request.match_info.get("token", "")
+        if not token and (self.identity is Identity.COMPAT or frontend == "storage"):
+            return True
+        return boot_token.admits_metadata(hardware, token)
 
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()

@@ -7,7 +7,7 @@ Workflow and, when very many machines are at work, less often, so that it never 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
@@ -19,8 +19,10 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowS
 from ironbell.base.clock import Clock, rfc3339, rfc3339_micro
 from ironbell.codec.proto import log_pb2
 from ironbell.codec.proto.log_grpc import LogServiceBase
+from ironbell.contract import boot_token
 from ironbell.services.workflow import logfile, metrics, names, receive
 from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.logrecord import Source
 from ironbell.services.workflow.logstore import BadLogNameError, LogKey, LogStore
@@ -47,13 +49,21 @@ class LogService(LogServiceBase):
     """The two methods, and what stays of a log in its Workflow (`keep`)."""
 
     def __init__(
-        self, index: WorkflowIndex, store: LogStore, annotator: Annotator, clock: Clock, *, replica: str
+        self,
+        index: WorkflowIndex,
+        store: LogStore,
+        annotator: Annotator,
+        clock: Clock,
+        *,
+        replica: str,
+        gate: Gate | None = None,
     ) -> None:
         self._index = index
         self._store = store
         self._annotator = annotator
         self._clock = clock
         self._replica = replica
+        self._gate = gate or Gate()
 
     async def Append(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.AppendRequest, log_pb2.AppendResponse]
@@ -61,6 +71,7 @@ class LogService(LogServiceBase):
         """Store a batch and say from where to go on."""
         request = await receive.request(stream, log_pb2.AppendRequest)
         workflow, action = self._subject(request)
+        self._admit(workflow, request.agent_id, stream)
         try:
             position = await self._store.append(log_key(workflow), self._batch(request))
         except BadLogNameError as error:
@@ -76,6 +87,12 @@ class LogService(LogServiceBase):
         await stream.send_message(
             log_pb2.AppendResponse(next_sequence=position.next, durable_sequence=position.durable)
         )
+
+    def _admit(self, workflow: Workflow, agent_id: str, stream: grpclib.server.Stream[Any, Any]) -> None:
+        if (
+            why := self._gate.objection(workflow, agent_id, receive.said(stream, boot_token.CALL_METADATA))
+        ) is not None:
+            raise GRPCError(Status.PERMISSION_DENIED, why)
 
     def _subject(self, request: log_pb2.AppendRequest) -> tuple[Workflow, WorkflowAction]:
         namespace, _, name = request.workflow_id.partition("/")
@@ -140,11 +157,13 @@ class LogService(LogServiceBase):
         request = await receive.request(stream, log_pb2.MachineReport)
         if not request.agent_id:
             raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
+        workflow = self._concerned(request.agent_id)
+        if workflow is not None:
+            self._admit(workflow, request.agent_id, stream)
         kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _KINDS else "UNSPECIFIED"
         metrics.MACHINE_REPORTS.labels(kind).inc()
         text = request.text[-_MAX_REPORT:]
         log.warning("machine report", agent=request.agent_id, kind=kind, text=text)
-        workflow = self._concerned(request.agent_id)
         if workflow is not None:
             await self._keep_report(workflow, kind, text)
         await stream.send_message(log_pb2.MachineReportResponse())

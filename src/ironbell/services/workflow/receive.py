@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_REQUEST = 4 << 20
 _PREFIX = 5
+_LONGEST_SAID = 128
 
 M = TypeVar("M", bound=Message)
 
@@ -51,6 +52,12 @@ async def request(stream: grpclib.server.Stream[M, Any], kind: type[M]) -> M:
         return kind.FromString(body)
     except DecodeError as error:
         raise _refused("damaged", Status.INVALID_ARGUMENT, "the message cannot be read") from error
+
+
+def said(stream: grpclib.server.Stream[Any, Any], name: str) -> str:
+    """What the caller says in a field of the call's metadata; empty where it says nothing, or too much."""
+    value = stream.metadata.get(name, "") if stream.metadata else ""
+    return value if isinstance(value, str) and len(value) <= _LONGEST_SAID else ""
 
 
 def _refused(kind: str, status: Status, message: str) -> GRPCError:

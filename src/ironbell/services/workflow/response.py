@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
 from ironbell.codec.proto import workflow_pb2
+from ironbell.contract import boot_token
 from ironbell.services.workflow import names
 
 _UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
@@ -33,11 +34,12 @@ def expectations(hardware: Hardware) -> dict[str, str]:
 
 
 def assemble(
-    workflow: Workflow, task: WorkflowTask, action: WorkflowAction, *, expected: Mapping[str, str]
+    workflow: Workflow, task: WorkflowTask, action: WorkflowAction, *, expected: Mapping[str, str], token: str = ""
 ) -> workflow_pb2.ActionResponse:
     """The answer to GetAction. What the Hardware says about its machine wins over what a template sets: a check that
-    the text under check can switch off is none."""
-    environment = {**task.environment, **action.environment, **expected}
+    the text under check can switch off is none. `token` is the one that the agent has shown: what stands for the
+    installed system's in a template is filled in here, so that it is in no object."""
+    environment = {**boot_token.filled({**task.environment, **action.environment}, token), **expected}
     namespaces = action.namespaces
     return workflow_pb2.ActionResponse(
         workflow_id=f"{workflow.metadata.namespace}/{workflow.metadata.name}",

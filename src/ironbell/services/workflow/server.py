@@ -23,9 +23,11 @@ from grpclib.server import Server
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow import metrics
 from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.logreader import LogReader
 from ironbell.services.workflow.logservice import LogService
@@ -59,6 +61,8 @@ class Options:
     """HTTP address of another replica's log endpoint, by its name."""
     directory: HardwareDirectory | None = None
     """All Hardware, where it is to be checked that a machine is the one that is meant; see `guard`."""
+    identity: Identity = Identity.COMPAT
+    """Strict needs `directory`."""
 
 
 class WorkflowServer:
@@ -70,7 +74,8 @@ class WorkflowServer:
         self._store = LogStore(options.log_folder, clock=clock, limits=options.limits)
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
-        logs = LogService(index, self._store, self._annotator, clock, replica=options.replica)
+        gate = Gate(options.identity, options.directory)
+        logs = LogService(index, self._store, self._annotator, clock, replica=options.replica, gate=gate)
         service = WorkflowService(
             writer,
             clock,
@@ -78,6 +83,7 @@ class WorkflowServer:
             hold_s=options.hold_s,
             finish_s=options.finish_s,
             directory=options.directory,
+            identity=options.identity,
         )
         self._services = ServerReflection.extend([service, logs])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -26,10 +26,13 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
+from ironbell.contract import boot_token
+from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow import attributes, guard, metrics, receive, response, selection
 from ironbell.services.workflow import report as reports
 from ironbell.services.workflow.changes import Change, Code
+from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -42,7 +45,6 @@ HOLD_S = 60.0
 
 # Left of a client's own limit for the answer to travel.
 _MARGIN_S = 1.0
-_MAX_BOOT_ID = 128
 # How long to wait for the cache when it and the stored object disagree.
 _RECHECK_S = 0.5
 # How often to look again while there is doubt about which machine is meant.
@@ -60,6 +62,15 @@ async def keep_nothing(_workflow: Workflow, _action_id: str) -> dict[str, str | 
     return {}
 
 
+@dataclass(frozen=True)
+class Agent:
+    """Who asks for an action."""
+
+    request: workflow_pb2.ActionRequest
+    boot_id: str
+    token: str
+
+
 class WorkflowService(WorkflowServiceBase):
     """The two methods."""
 
@@ -72,6 +83,7 @@ class WorkflowService(WorkflowServiceBase):
         hold_s: float = HOLD_S,
         finish_s: float = 0.0,
         directory: HardwareDirectory | None = None,
+        identity: Identity = Identity.COMPAT,
     ) -> None:
         self._writer = writer
         self._index = writer.index
@@ -80,6 +92,7 @@ class WorkflowService(WorkflowServiceBase):
         self._hold_s = hold_s
         self._finish_s = finish_s
         self._directory = directory
+        self._gate = Gate(identity, directory)
 
     async def GetAction(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[workflow_pb2.ActionRequest, workflow_pb2.ActionResponse]
@@ -89,29 +102,30 @@ class WorkflowService(WorkflowServiceBase):
             request = await receive.request(stream, workflow_pb2.ActionRequest)
             if not request.agent_id:
                 raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
-            boot_id = boot_id_of(stream)
+            agent = Agent(request, boot_id_of(stream), boot_token_of(stream))
             hold_s = self._hold_s
             if stream.deadline is not None:
                 hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
-            await stream.send_message(await self._next(request, boot_id=boot_id, hold_s=hold_s))
+            await stream.send_message(await self._next(agent, hold_s=hold_s))
 
-    async def _next(
-        self, request: workflow_pb2.ActionRequest, *, boot_id: str, hold_s: float
-    ) -> workflow_pb2.ActionResponse:
-        agent_id = request.agent_id
+    async def _next(self, agent: Agent, *, hold_s: float) -> workflow_pb2.ActionResponse:
+        agent_id, boot_id = agent.request.agent_id, agent.boot_id
         until = self._clock.monotonic() + hold_s
         while True:
-            choice = self._choose(self._index.workflows_for(agent_id), agent_id, boot_id)
+            admitted, why = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.token)
+            choice = self._choose(admitted, agent_id, boot_id)
             pause_s = hold_s
-            why: str | None = None
-            if isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
+            if isinstance(choice, Nothing):
+                if why is not None:
+                    choice, pause_s = Nothing(Code.PERMISSION_DENIED, why), _DOUBT_S
+            elif isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
                 choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
-            elif not isinstance(choice, Nothing):
+            else:
                 choice = await self._settle(choice.workflow, agent_id, boot_id)
                 # The stored object said otherwise; the cache will follow.
                 pause_s = _RECHECK_S
             if isinstance(choice, Serve):
-                return await self._served(request, choice, knows_us=bool(boot_id))
+                return await self._served(agent, choice)
             if isinstance(choice, Interrupted):
                 continue
             left_s = until - self._clock.monotonic()
@@ -143,15 +157,16 @@ class WorkflowService(WorkflowServiceBase):
             log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent_id)
         return choice
 
-    async def _served(
-        self, request: workflow_pb2.ActionRequest, choice: Serve, *, knows_us: bool
-    ) -> workflow_pb2.ActionResponse:
-        workflow = choice.workflow
+    async def _served(self, agent: Agent, choice: Serve) -> workflow_pb2.ActionResponse:
+        workflow, request, knows_us = choice.workflow, agent.request, bool(agent.boot_id)
         namespace, name = workflow.metadata.namespace, guard.machine_of(workflow, request.agent_id, self._directory)
         hardware: Hardware | None = None
-        if name and (knows_us or choice.is_first):
+        if name and (knows_us or choice.is_first or self._gate.is_strict):
             with _api_errors("error getting hardware"):
                 hardware = await self._writer.hardware(namespace, name)
+        # what is stored decides: another replica may have revoked the token a moment ago
+        if (why := self._gate.objection(workflow, request.agent_id, agent.token, stored=hardware)) is not None:
+            raise GRPCError(Status.PERMISSION_DENIED, why)
         if hardware is not None and request.HasField("agent_attributes"):
             await self._keep_attributes(hardware, request.agent_attributes)
         log.info(
@@ -162,7 +177,7 @@ class WorkflowService(WorkflowServiceBase):
             action=choice.action.name,
         )
         expected = response.expectations(hardware) if knows_us and hardware is not None else {}
-        return response.assemble(workflow, choice.task, choice.action, expected=expected)
+        return response.assemble(workflow, choice.task, choice.action, expected=expected, token=agent.token)
 
     async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:
         """Note what the machine is made of, if it is news. Failing to never holds a Workflow up."""
@@ -192,7 +207,10 @@ class WorkflowService(WorkflowServiceBase):
                 message=request.message.message,
                 duration=request.execution_duration,
             )
-            verdict: Verdict = reports.check(report) or await self._judge(report)
+            verdict: Verdict | None = reports.check(report)
+            if verdict is None:
+                await self._admit(report, boot_token_of(stream))
+                verdict = await self._judge(report)
             if isinstance(verdict, Refuse):
                 raise GRPCError(Status[verdict.code.value], verdict.message)
             if isinstance(verdict, Ignore):
@@ -201,6 +219,18 @@ class WorkflowService(WorkflowServiceBase):
             if report.is_result:
                 await self._finished(report)
             await stream.send_message(workflow_pb2.ActionStatusResponse())
+
+    async def _admit(self, report: reports.Report, token: str) -> None:
+        """Refuse a report for another machine; what the cache does not know yet is asked for."""
+        workflow = self._index.get(*report.workflow_key)
+        if workflow is None or self._gate.objection(workflow, report.agent_id, token) is None:
+            return
+        name = guard.machine_of(workflow, report.agent_id, self._directory)
+        with _api_errors("error getting hardware"):
+            stored = await self._writer.hardware(workflow.metadata.namespace, name) if name else None
+        if (why := self._gate.objection(workflow, report.agent_id, token, stored=stored)) is not None:
+            log.warning("report refused", workflow=report.workflow_id, agent=report.agent_id, why=why)
+            raise GRPCError(Status.PERMISSION_DENIED, why)
 
     async def _judge(self, report: reports.Report) -> Verdict:
         namespace, name = report.workflow_key
@@ -256,8 +286,12 @@ class WorkflowService(WorkflowServiceBase):
 
 def boot_id_of(stream: grpclib.server.Stream[Any, Any]) -> str:
     """The boot that the agent runs in; empty for agents that do not say."""
-    value = stream.metadata.get(BOOT_ID_METADATA, "") if stream.metadata else ""
-    return value if isinstance(value, str) and len(value) <= _MAX_BOOT_ID else ""
+    return receive.said(stream, BOOT_ID_METADATA)
+
+
+def boot_token_of(stream: grpclib.server.Stream[Any, Any]) -> str:
+    """The token that the agent shows; empty for agents that have none."""
+    return receive.said(stream, boot_token.CALL_METADATA)
 
 
 def _state_name(number: int) -> str:

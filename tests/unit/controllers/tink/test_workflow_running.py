@@ -9,6 +9,7 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
 from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.contract.boot_token import Record, annotation
 from ironbell.controllers.tink import history
 from ironbell.kube.testing import World, crash_check
 
@@ -49,6 +50,33 @@ def test_a_workflow_runs_to_success_and_takes_back_what_it_changed(scene: Any) -
         "Finishing",
         "Complete",
     ]
+
+
+def test_the_hardware_names_the_workflow_that_it_boots_for_until_that_has_ended(scene: Any) -> None:
+    started(scene, bootOptions=NETBOOT)
+    workflow = scene.current
+    named = scene.world.require(HARDWARE, "default", "m1").metadata.annotations
+    assert named["ironbell.dev/boot-for"] == workflow.metadata.uid
+    for number in (0, 1):
+        scene.report(number, "SUCCESS")
+        scene.settle()
+    assert "ironbell.dev/boot-for" not in scene.world.require(HARDWARE, "default", "m1").metadata.annotations
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_boot_whose_token_is_revoked_fails_the_workflow(scene: Any, is_running: bool) -> None:
+    started(scene, bootOptions=NETBOOT)
+    workflow = scene.current
+    if is_running:
+        scene.report(0, "RUNNING")
+        scene.settle()
+    for boot, state in (("another", scene.current.status.state), (workflow.metadata.uid, "FAILED")):
+        record = annotation(Record(boot=boot, revoked="asked for twice"))
+        hardware = scene.world.require(HARDWARE, "default", "m1")
+        scene.world.change(HARDWARE, hardware, {"metadata": {"annotations": record}})
+        assert scene.settled().status.state == state
+    assert (scene.condition().reason, scene.condition().message) == ("BootTokenRevoked", "asked for twice")
+    assert scene.pxe() == [False, False]
 
 
 def test_the_whole_way_survives_a_crash_anywhere(scene: Any) -> None:
