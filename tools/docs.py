@@ -1,4 +1,4 @@
-"""Write the generated part of the documentation: docs/reference/cli.md, kinds.md and metrics.md.
+"""Write the generated part of the documentation: docs/reference/cli.md, inventory.md, kinds.md, metrics.md.
 
     .venv/bin/python tools/docs.py           write the files
     .venv/bin/python tools/docs.py --check   say which are out of date; status 1 if any is
@@ -22,6 +22,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from ironbell.api.crd.document import crd_document
 from ironbell.api.registry import KINDS
 from ironbell.cli.main import COMMANDS, cli
+from ironbell.contract.inventory_labels import LABELS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 HELP_WIDTH = 100
@@ -54,6 +55,40 @@ CustomResourceDefinitions, and `kubectl explain` shows it for a running site. Ho
 `[]` in a path stands for each item of a list, `{}` for each value of a map. A field marked *required* must be there
 whenever the object around it is.
 """
+INVENTORY_HEAD = """\
+# Inventory
+
+What a server is made of is reported by two: its BMC, by Redfish, before it was ever booted; and the agent, from inside
+the machine, in every Workflow. Both end up in the status of the Hardware in one form, and in labels by one mapping.
+
+| report | where it is | from when on |
+| --- | --- | --- |
+| the BMC's | `status.attributes.outOfBand` | once the [BMC](../guide/bmc.md#inventory) answers; daily |
+| the agent's | annotation `tinkerbell.org/agent-attributes` | the first action of a Workflow; renewed when it changes |
+
+`status.attributes.inBand` has the agent's report in the form of the BMC's, without PCI devices and processor features.
+
+Part by part the agent's report counts first, and the BMC's fills what it lacks. Requirements of a
+TinkerbellMachine (`hardwareRequirements`) are held against the same values. Words that firmware puts where its maker
+said nothing (`To be filled by O.E.M.`, `Default string`) count as nothing.
+
+Beyond Tinkerbell's own agent, ours reports `sizeBytes` of disks, `totalBytes` and `usableBytes` of the memory, `uuid`
+of the product, and for network cards `driver` and `lldpNeighbours` (`chassisID`, `portID`, `portDescription`,
+`systemName`, `managementAddress`, `vlanID`). Other servers ignore these.
+
+## Labels
+
+They are kept on every Hardware, so that `hardwareAffinity`, `kubectl get hardware -l` and failure domains choose by
+them. A value that is not known has no label. What may not be in a label's value becomes a dash, and 63 characters are
+kept.
+
+Which of them Ironbell set is in the annotation `ironbell.dev/inventory-labels`. **A label that you set under one of
+these names stays as you set it**, whatever the inventory says; take it off, and the inventory's comes back. Ours are
+changed when the machine changes, and taken off when they no longer hold.
+
+There is no label for the rack: two switches may share one, and one may serve several. Where each rack has one switch,
+name `ironbell.dev/switch` as the cluster's `failureDomainLabel`; else label Hardware with your own.
+"""
 METRICS_HEAD = """\
 # Metrics
 
@@ -72,7 +107,12 @@ Kubernetes, controller-runtime and Tinkerbell where they have one. `process_*` a
 
 def pages() -> dict[str, str]:
     """File name to content."""
-    return {"cli.md": cli_page(), "kinds.md": kinds_page(), "metrics.md": metrics_page()}
+    return {
+        "cli.md": cli_page(),
+        "inventory.md": inventory_page(),
+        "kinds.md": kinds_page(),
+        "metrics.md": metrics_page(),
+    }
 
 
 def stale(folder: Path = REFERENCE) -> list[str]:
@@ -202,6 +242,17 @@ def _rules(schema: dict[str, Any]) -> list[str]:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def inventory_page() -> str:
+    """The labels of the inventory, and where each comes from."""
+    rows = [f"| `{label.key}` | {label.meaning} | {_path(label.agent)} | {label.bmc or '-'} |" for label in LABELS]
+    head = ["| label | meaning | agent's report | Redfish |", "| --- | --- | --- | --- |"]
+    return "\n".join([INVENTORY_HEAD, *head, *rows]) + "\n"
+
+
+def _path(text: str) -> str:
+    return ", else ".join(f"`{part}`" for part in text.split(", else ")) if text else "-"
 
 
 def metrics_page() -> str:

@@ -1,31 +1,39 @@
 """What a server has, in comparable numbers: one reading of its inventory, whoever reported it.
 
-The agent's report (an annotation of the Hardware) is taken first, since it saw the machine from inside; what it lacks
-comes from the BMC's (`status.attributes.outOfBand`). What nobody reported is None, which satisfies no requirement.
-
-Source: tinkerbell/tinkerbell: pkg/data (attributes of an agent, sizes such as `64GB` in units of 1024);
-api/v1alpha1/tinkerbell/attributes.go.
+The agent's report is taken first, part by part, since it saw the machine from inside; what it lacks comes from the
+BMC's (`status.attributes.outOfBand`). What nobody reported is None, which satisfies no requirement.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.api.tinkerbell.inventory import Inventory
+from ironbell.api.tinkerbell.inventory import Inventory, Neighbour, NetworkPort
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.contract.agent_inventory import in_band
+from ironbell.contract.directory import normal_mac
 
-_SIZE: Final = re.compile(r"(\d{1,12}) ?(B|KB|MB|GB|TB|PB|EB)")
-_UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
-_SPEED: Final = re.compile(r"(\d{1,9}) ?([MG])b(?:it)?/s")
 ARCHITECTURES: Final = {"": "amd64", "x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 """What Hardware and firmware call an architecture, to Kubernetes' name for it."""
+_FILLERS: Final = frozenset(
+    {
+        "to be filled by o.e.m.",
+        "to be filled by o.e.m",
+        "default string",
+        "not specified",
+        "not applicable",
+        "system manufacturer",
+        "system product name",
+        "system serial number",
+        "unknown",
+        "none",
+        "n/a",
+        "0123456789",
+    }
+)
+"""What firmware says where its maker has said nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,48 +58,17 @@ class Capabilities:
     memory: int | None = None
     disks: tuple[Disk, ...] | None = None
     nic_speed: int | None = None
-
-
-class _Cpu(msgspec.Struct, frozen=True, rename="camel"):
-    total_cores: int = 0
-
-
-class _Memory(msgspec.Struct, frozen=True):
-    total: str = ""
-    usable: str = ""
-
-
-class _Block(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    size: str = ""
-    drive_type: str = ""
-    serial_number: str = ""
-
-
-class _Network(msgspec.Struct, frozen=True):
-    name: str = ""
-    speed: str = ""
-
-
-class _Product(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    vendor: str = ""
-    serial_number: str = ""
-
-
-class _AgentAttributes(msgspec.Struct, frozen=True, rename="camel"):
-    cpu: _Cpu = _Cpu()
-    memory: _Memory = _Memory()
-    product: _Product = _Product()
-    block_devices: list[_Block] = []
-    network_interfaces: list[_Network] = []
+    switch: str | None = None
+    """Name of the switch at the other end of the network card that boots."""
+    switch_port: str | None = None
 
 
 def capabilities(hardware: Hardware) -> Capabilities:
     """What is known of this server."""
-    inside = _from_agent(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
     attributes = hardware.status.attributes
-    outside = _from_bmc(attributes.out_of_band if attributes is not None else None)
+    mac = _boot_mac(hardware)
+    inside = _of(in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, "")), mac)
+    outside = _of(attributes.out_of_band if attributes is not None else None, mac)
     return Capabilities(
         architecture=_architecture(hardware),
         vendor=inside.vendor or outside.vendor,
@@ -101,13 +78,9 @@ def capabilities(hardware: Hardware) -> Capabilities:
         memory=inside.memory or outside.memory,
         disks=inside.disks if inside.disks is not None else outside.disks,
         nic_speed=inside.nic_speed or outside.nic_speed,
+        switch=inside.switch,
+        switch_port=inside.switch_port,
     )
-
-
-def size_of(text: str) -> int:
-    """Bytes of a size as agents write it; 0 for anything else."""
-    found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * 1024 ** _UNITS.index(found[2]) if found else 0
 
 
 def _architecture(hardware: Hardware) -> str | None:
@@ -116,56 +89,43 @@ def _architecture(hardware: Hardware) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-@lru_cache(maxsize=4096)
-def _from_agent(text: str) -> Capabilities:
-    """Of the annotation's text, by which it is remembered: inventories change seldom and are read often."""
-    if not text:
-        return Capabilities()
-    try:
-        found = msgspec.json.decode(text, type=_AgentAttributes)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return Capabilities()
-    return Capabilities(
-        vendor=found.product.vendor.strip() or None,
-        model=found.product.name.strip() or None,
-        serial=found.product.serial_number.strip() or None,
-        cpu_cores=found.cpu.total_cores or None,
-        memory=size_of(found.memory.total) or size_of(found.memory.usable) or None,
-        disks=_disks(
-            Disk(block.name, size_of(block.size), block.serial_number, block.drive_type)
-            for block in found.block_devices
-        )
-        if found.block_devices
-        else None,
-        nic_speed=max((_speed(network.speed) for network in found.network_interfaces), default=0) or None,
-    )
+def _boot_mac(hardware: Hardware) -> str:
+    first = hardware.spec.interfaces[0].dhcp if hardware.spec.interfaces else None
+    return normal_mac(first.mac) if first is not None else ""
 
 
-def _from_bmc(inventory: Inventory | None) -> Capabilities:
+def _of(inventory: Inventory | None, boot_mac: str) -> Capabilities:
     if inventory is None:
         return Capabilities()
-    product, chassis = inventory.product, inventory.chassis
-    ports = (port for card in inventory.network_interfaces for port in card.ports)
+    product, chassis, memory = inventory.product, inventory.chassis, inventory.memory
+    ports = [port for card in inventory.network_interfaces for port in card.ports]
+    switch = _switch(ports, boot_mac)
     return Capabilities(
-        vendor=((product.vendor if product else "") or (chassis.vendor if chassis else "")) or None,
-        model=((product.name or product.model) if product else "") or None,
-        serial=(product.serial_number if product else "") or None,
+        vendor=_known((product.vendor if product else "") or (chassis.vendor if chassis else "")),
+        model=_known((product.name or product.model) if product else ""),
+        serial=_known(product.serial_number if product else ""),
         cpu_cores=(inventory.cpu.total_cores if inventory.cpu else 0) or None,
-        memory=(inventory.memory.total_bytes if inventory.memory else 0) or None,
-        disks=_disks(
-            Disk(device.name, device.size_bytes, device.serial_number, device.drive_type)
-            for device in inventory.block_devices
-        )
-        if inventory.block_devices
-        else None,
+        memory=(memory.total_bytes or memory.usable_bytes if memory else 0) or None,
+        disks=_disks(inventory),
         nic_speed=max((port.speed_mbps * 10**6 for port in ports), default=0) or None,
+        switch=(switch.system_name or switch.chassis_id) if switch else None,
+        switch_port=(switch.port_id or switch.port_description) if switch else None,
     )
 
 
-def _disks(disks: Iterable[Disk]) -> tuple[Disk, ...]:
-    return tuple(sorted((disk for disk in disks if disk.size > 0), key=lambda disk: disk.name))
+def _known(text: str) -> str | None:
+    return None if text.strip().lower() in _FILLERS else text.strip() or None
 
 
-def _speed(text: str) -> int:
-    found = _SPEED.fullmatch(text.strip())
-    return int(found[1]) * (10**9 if found[2] == "G" else 10**6) if found else 0
+def _disks(inventory: Inventory) -> tuple[Disk, ...] | None:
+    if not inventory.block_devices:
+        return None
+    found = (Disk(one.name, one.size_bytes, one.serial_number, one.drive_type) for one in inventory.block_devices)
+    return tuple(sorted((disk for disk in found if disk.size > 0), key=lambda disk: disk.name))
+
+
+def _switch(ports: list[NetworkPort], boot_mac: str) -> Neighbour | None:
+    if not boot_mac:
+        return None
+    heard = (port.neighbours for port in ports if normal_mac(port.mac) == boot_mac)
+    return next((neighbour for neighbours in heard for neighbour in neighbours), None)

@@ -1,4 +1,6 @@
-"""The inventory of a Hardware: what its BMC reported of the machine's parts.
+"""The inventory of a Hardware: what its BMC and its agent reported of the machine's parts.
+
+Upstream has what the BMC reported; ours are `inBand`, neighbours, drivers and the UUID.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/attributes.go.
 """
@@ -92,6 +94,19 @@ class BlockDevice(Model, frozen=True):
     status: Status = None
 
 
+class Neighbour(Model, frozen=True):
+    """Who is at the other end of a port's cable, by LLDP."""
+
+    chassis_id: Annotated[str, Schema("What the neighbour calls itself, often a MAC address.")] = field(
+        default="", name="chassisID"
+    )
+    port_id: Annotated[str, Schema("What it calls the port.")] = field(default="", name="portID")
+    port_description: Annotated[str, Schema("Its description of the port.")] = ""
+    system_name: Annotated[str, Schema("Name of the switch.")] = ""
+    management_address: Annotated[str, Schema("Address of the switch.")] = ""
+    vlan_id: Annotated[Int32, Schema("Untagged VLAN of the port.")] = field(default=0, name="vlanID")
+
+
 class NetworkPort(Model, frozen=True):
     """One port of a network card."""
 
@@ -101,6 +116,7 @@ class NetworkPort(Model, frozen=True):
     mtu: Annotated[Int32, Schema("Largest packet in bytes.")] = 0
     link_status: Annotated[str, Schema("State of the link.")] = ""
     enabled_capabilities: Annotated[list[str], Schema("Features that are on.")] = []
+    neighbours: Annotated[list[Neighbour], Schema("Who is at the other end of the cable.")] = []
 
 
 class NetworkInterface(Model, frozen=True):
@@ -111,6 +127,7 @@ class NetworkInterface(Model, frozen=True):
     model: ModelName = ""
     serial_number: SerialNumber = ""
     firmware_version: FirmwareVersion = ""
+    driver: Annotated[str, Schema("Driver in use.")] = ""
     ports: Annotated[list[NetworkPort], Schema("Each port.")] = []
 
 
@@ -207,6 +224,7 @@ class Product(Model, frozen=True):
     vendor: Vendor = ""
     model: ModelName = ""
     serial_number: SerialNumber = ""
+    uuid: Annotated[str, Schema("UUID of the machine (SMBIOS).")] = ""
     status: Status = None
 
 
@@ -245,4 +263,5 @@ class Inventory(Model, frozen=True):
 class Attributes(Model, frozen=True):
     """What was found in the machine, by source."""
 
+    in_band: Annotated[Inventory | None, Schema("What the agent reported from inside the machine.")] = None
     out_of_band: Annotated[Inventory | None, Schema("What the BMC reported.")] = None

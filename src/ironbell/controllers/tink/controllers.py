@@ -11,6 +11,7 @@ from typing import Final
 from ironbell.api.client import Api
 from ironbell.controllers.tink import render, template
 from ironbell.controllers.tink.hardware import HardwareReconciler
+from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.controllers.tink.render import Renderer
 from ironbell.controllers.tink.template import TemplateReconciler
 from ironbell.controllers.tink.workflow import WorkflowReconciler
@@ -28,6 +29,9 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _TINKERBELL, "resources": ["templates", "templates/status"], "verbs": ["patch"]},
     ],
     HardwareReconciler.name: [
+        {"apiGroups": _TINKERBELL, "resources": ["hardware", "hardware/status"], "verbs": ["patch"]},
+    ],
+    HardwareInventoryReconciler.name: [
         {"apiGroups": _TINKERBELL, "resources": ["hardware", "hardware/status"], "verbs": ["patch"]},
     ],
 }
@@ -55,4 +59,5 @@ def controllers(
         Controller(WorkflowReconciler(), performers=render.performers(renderer), api=api_of(WorkflowReconciler.name)),
         Controller(TemplateReconciler(), askers=template.askers(parse), workers=4, api=api_of(TemplateReconciler.name)),
         Controller(HardwareReconciler(), workers=4, api=api_of(HardwareReconciler.name)),
+        Controller(HardwareInventoryReconciler(), workers=4, api=api_of(HardwareInventoryReconciler.name)),
     ]

@@ -22,6 +22,7 @@ from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP, WIPE, WIPED
+from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World, crash_check
@@ -423,3 +424,21 @@ def test_what_another_of_the_same_name_has_is_let_be() -> None:
     world.change(HARDWARE, hardware(world, "s1"), other.body)
     world.settle(MACHINES)
     assert claim_of(hardware(world, "s1")) is not None
+
+
+def test_a_machine_that_waits_for_a_label_of_the_inventory_wakes_when_the_agent_has_reported() -> None:
+    world = scene(Engine())
+    labels = {"ironbell.dev/vendor": "Dell-Inc"}
+    add_machine(world, hardwareAffinity={"required": [{"labelSelector": {"matchLabels": labels}}]})
+    both = (MACHINES, HardwareInventoryReconciler())
+    world.settle(*both)
+    assert said(get(world))[1] == "WaitingForHardware"
+    report = '{"product": {"vendor": "Dell Inc."}}'
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {"tinkerbell.org/agent-attributes": report}}})
+    world.settle(both[1])
+    assert hardware(world).metadata.labels["ironbell.dev/vendor"] == "Dell-Inc"
+    watch = next(watch for watch in MACHINES.watches if watch.kind is HARDWARE)
+    assert list(watch.keys(hardware(world), world)) == [("default", "m")], "the label's change wakes who waits"
+    assert watch.relevant is None
+    world.settle(*both)
+    assert get(world).spec.hardware_name == "s0"

@@ -1,0 +1,71 @@
+"""The controller of what is known of a machine: the agent's report into the status of its Hardware, and both reports
+into labels.
+
+A label that a person set under one of these names is never touched; taken off again, ours comes back. Labels that no
+longer hold go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.inventory import Attributes
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.base.clock import rfc3339
+from ironbell.contract.agent_inventory import in_band
+from ironbell.contract.capabilities import capabilities
+from ironbell.contract.inventory_labels import INVENTORY_LABELS, LABELS, labels_of, remembered, to_remember
+from ironbell.kube.decision import AnyKind, Decision, Key, MergePatch, do, patch
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.patches import status_change
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+
+class HardwareInventoryReconciler:
+    """Keeps `status.attributes.inBand` and the labels of the inventory."""
+
+    name = "tink-inventory"
+    kind: AnyKind = HARDWARE
+    watches: Sequence[Watch[Any]] = ()
+    indexes: Sequence[Index[Any]] = ()
+
+    def observe(self, cache: Cache, key: Key) -> Hardware | None:
+        hardware = cache.get(HARDWARE, *key)
+        return None if hardware is None or is_deleting(hardware) else hardware
+
+    def decide(self, observed: Hardware, now: datetime) -> Decision:
+        # Both have the version that was observed as their condition: the runtime follows its own writes.
+        return do(_labelled(observed), _told(observed, now))
+
+
+def _labelled(hardware: Hardware) -> MergePatch | None:
+    """The one write that makes the labels what the inventory says, but for those that others set."""
+    current, annotations = hardware.metadata.labels, hardware.metadata.annotations
+    ours = remembered(annotations.get(INVENTORY_LABELS, ""))
+    others = {label.key for label in LABELS if label.key in current and current[label.key] != ours.get(label.key)}
+    wanted = {key: value for key, value in labels_of(capabilities(hardware)).items() if key not in others}
+    stale = dict.fromkeys(key for key in ours if key in current and key not in wanted and key not in others)
+    news = {key: value for key, value in wanted.items() if current.get(key) != value}
+    text = to_remember(wanted)
+    if not stale and not news and annotations.get(INVENTORY_LABELS, "") == text:
+        return None
+    metadata = {"labels": {**stale, **news}, "annotations": {INVENTORY_LABELS: text or None}}
+    return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True)
+
+
+def _told(hardware: Hardware, now: datetime) -> MergePatch | None:
+    inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+    old = hardware.status.attributes or Attributes()
+    known = msgspec.structs.replace(old.in_band, last_updated=None) if old.in_band is not None else None
+    if inventory == known:
+        return None
+    new = msgspec.structs.replace(inventory, last_updated=rfc3339(now)) if inventory is not None else None
+    attributes = msgspec.structs.replace(old, in_band=new)
+    return status_change(
+        HARDWARE, hardware, hardware.status, msgspec.structs.replace(hardware.status, attributes=attributes)
+    )
