@@ -22,7 +22,7 @@ UPSTREAM = Path(os.environ.get("IRONBELL_UPSTREAM") or HERE.parents[2] / "shared
 DEFINITIONS = UPSTREAM / "crds" / "capt"
 DIGEST = HERE / "crds_capt.facts"
 ADDED = HERE / "crds_capt.added"
-OUR_OWN = {"TinkerbellClusterTemplate"}
+OUR_OWN = {"TinkerbellClusterTemplate", "TinkerbellRemediation", "TinkerbellRemediationTemplate"}
 
 
 def _facts(documents: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -6,6 +6,7 @@ from ironbell.api.capt.tinkerbellcluster import TINKERBELL_CLUSTER
 from ironbell.api.capt.tinkerbellclustertemplate import TINKERBELL_CLUSTER_TEMPLATE
 from ironbell.api.capt.tinkerbellmachine import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachinetemplate import TINKERBELL_MACHINE_TEMPLATE
+from ironbell.api.capt.tinkerbellremediation import TINKERBELL_REMEDIATION, TINKERBELL_REMEDIATION_TEMPLATE
 from ironbell.api.kind import Kind
 
 KINDS: tuple[Kind[Any], ...] = (
@@ -13,6 +14,8 @@ KINDS: tuple[Kind[Any], ...] = (
     TINKERBELL_CLUSTER_TEMPLATE,
     TINKERBELL_MACHINE,
     TINKERBELL_MACHINE_TEMPLATE,
+    TINKERBELL_REMEDIATION,
+    TINKERBELL_REMEDIATION_TEMPLATE,
 )
 """All of them, in the order in which they are shown."""
 
@@ -22,4 +25,6 @@ __all__ = [
     "TINKERBELL_CLUSTER_TEMPLATE",
     "TINKERBELL_MACHINE",
     "TINKERBELL_MACHINE_TEMPLATE",
+    "TINKERBELL_REMEDIATION",
+    "TINKERBELL_REMEDIATION_TEMPLATE",
 ]

@@ -13,12 +13,14 @@ from ironbell.api.client import Api
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.performers import performers
+from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
 
 _CORE, _CLUSTER, _TINKERBELL, _BMC = [""], ["cluster.x-k8s.io"], ["tinkerbell.org"], ["bmc.tinkerbell.org"]
 _INFRASTRUCTURE: Final = ["infrastructure.cluster.x-k8s.io"]
 CLUSTER_NAME: Final = "capt-cluster"
 MACHINE_NAME: Final = "capt-machine"
+REMEDIATION_NAME: Final = "capt-remediation"
 
 WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
     CLUSTER_NAME: [
@@ -40,6 +42,16 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
         {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
     ],
+    REMEDIATION_NAME: [
+        {
+            "apiGroups": _INFRASTRUCTURE,
+            "resources": ["tinkerbellremediations/status", "tinkerbellclusters", "tinkerbellmachines"],
+            "verbs": ["patch"],
+        },
+        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachines/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
+        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
+    ],
 }
 """PolicyRules by the controller's name. `finalizers` is for owner references that block deletion."""
 
@@ -47,7 +59,7 @@ _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {
         "apiGroups": _INFRASTRUCTURE,
-        "resources": ["tinkerbellclusters", "tinkerbellmachines"],
+        "resources": ["tinkerbellclusters", "tinkerbellmachines", "tinkerbellremediations"],
         "verbs": _READ,
     },
     {"apiGroups": _CLUSTER, "resources": ["clusters", "machines"], "verbs": _READ},
@@ -76,4 +88,5 @@ def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | No
     return [
         Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
         Controller(machine, performers=performers(bootstrap_data), api=api_of(MACHINE_NAME)),
+        Controller(TinkerbellRemediationReconciler(), workers=2, api=api_of(REMEDIATION_NAME)),
     ]

@@ -26,9 +26,19 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
-from ironbell.controllers.capt.made import agent_id, boot_options, is_ours, metadata, why_failed
+from ironbell.controllers.capt.made import (
+    agent_id,
+    boot_options,
+    has_ended,
+    is_job,
+    is_ours,
+    metadata,
+    why_failed,
+    why_job_failed,
+)
 from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_TIMEOUT_S,
+    HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,
     POWER_OFF_ATTEMPT,
     RELEASED,
@@ -67,6 +77,11 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
     installing = _present(obj, observed.workflow, observed.template)
     if installing:
         return progress.waits("StoppingInstallation", "what installs the server is taken back", *_gone(installing))
+    cycle = observed.power_cycle
+    if cycle is not None and is_ours(cycle, obj):
+        if not has_ended(cycle) and hardware is not None:
+            return progress.waits("PowerCycling", f"Job {cycle.metadata.name} is switching the server off and on")
+        return progress.waits("CleaningUp", "what a remediation made goes", *_gone([cycle]))
     if hardware is None:
         return _let_go(progress, observed)
     held = hardware.metadata.annotations.get(HELD)
@@ -222,11 +237,11 @@ def _power_off(progress: Progress, observed: Observed, hardware: Hardware) -> De
     if is_deleting(job) or not is_ours(job, obj):
         foreign = "" if is_ours(job, obj) else " is not this machine's; delete it"
         return progress.waits("PoweringOff", f"Job {job.metadata.name}{foreign or ' of an earlier attempt goes'}")
-    if _is(job, JobConditionType.COMPLETED):
+    if is_job(job, JobConditionType.COMPLETED):
         return None
-    if not _is(job, JobConditionType.FAILED):
+    if not has_ended(job):
         return progress.waits("PoweringOff", f"Job {job.metadata.name} is switching the server off")
-    why = next((one.message for one in job.status.conditions if one.type == JobConditionType.FAILED), "")
+    why = why_job_failed(job)
     message = f"attempt {tried + 1} of {POWER_OFF_ATTEMPTS} to switch the server off failed: {why}"
     mark = {"metadata": {"annotations": {POWER_OFF_ATTEMPT: str(tried + 1)}}}
     return progress.waits(
@@ -238,16 +253,14 @@ def _power_off(progress: Progress, observed: Observed, hardware: Hardware) -> De
     )
 
 
-def _is(job: Job, condition: JobConditionType) -> bool:
-    return any(one.type == condition and one.status == "True" for one in job.status.conditions)
-
-
 def _release(progress: Progress, observed: Observed, hardware: Hardware) -> Decision:
     annotations: dict[str, str | None] = {}
     gave_up = number(observed.obj, POWER_OFF_ATTEMPT, 0) >= POWER_OFF_ATTEMPTS and hardware.spec.bmc_ref is not None
     if gave_up and HELD not in hardware.metadata.annotations:
         where = "/".join(observed.obj.key)
         annotations[HELD] = f"could not be switched off after {where}; it may still run the old system"
+    elif HOLD_WHEN_RELEASED in observed.obj.metadata.annotations and HELD not in hardware.metadata.annotations:
+        annotations[HELD] = observed.obj.metadata.annotations[HOLD_WHEN_RELEASED]
     told = emit(
         TINKERBELL_MACHINE, observed.obj, reason="HardwareReleased", message=f"{hardware.metadata.name} is given back"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ironbell.api.bmc.job import Job, JobConditionType
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
@@ -53,6 +54,20 @@ def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:
         obj.metadata.name,
         obj.metadata.namespace,
     )
+
+
+def is_job(job: Job, condition: JobConditionType) -> bool:
+    """Whether a Job says this of itself."""
+    return any(one.type == condition and one.status == "True" for one in job.status.conditions)
+
+
+def has_ended(job: Job) -> bool:
+    """Whether a Job is over, well or not."""
+    return is_job(job, JobConditionType.COMPLETED) or is_job(job, JobConditionType.FAILED)
+
+
+def why_job_failed(job: Job) -> str:
+    return next((one.message for one in job.status.conditions if one.type == JobConditionType.FAILED), "")
 
 
 def boot_options(obj: TinkerbellMachine, hardware: Hardware, *, for_wipe: bool = False) -> dict[str, Any]:

@@ -40,6 +40,23 @@ without it, and the Hardware is held (7200)."""
 POWER_OFF_ATTEMPT: Final = "ironbell.dev/power-off-attempt"
 """On a TinkerbellMachine that is being deleted: how often its server could not be switched off."""
 
+POWER_CYCLE: Final = "ironbell.dev/power-cycle"
+"""On a Job: which TinkerbellRemediation's attempt it is, as `UID NUMBER`."""
+
+POWER_CYCLE_ATTEMPTS: Final = "ironbell.dev/power-cycle-attempts"
+"""On Hardware, or on a TinkerbellMachine, which counts before, yours: how often an unhealthy machine is power cycled
+before it is replaced; not given: what the TinkerbellRemediation says (1)."""
+
+REPLACE_ON: Final = "ironbell.dev/replace-on"
+"""On Hardware, or on a TinkerbellMachine, which counts before, yours: which server the replacement of an unhealthy
+machine may get, `any` or `other`; not given: what the TinkerbellRemediation says (any)."""
+
+HOLD_WHEN_RELEASED: Final = "ironbell.dev/hold-when-released"
+"""On a TinkerbellMachine: that its server is held when it is given back, and why."""
+
+POWER_CYCLE_TURN: Final = "ironbell.dev/power-cycle-turn"
+"""On a TinkerbellCluster: the TinkerbellRemediation that may power cycle a control plane machine, or was the last."""
+
 DEFAULT_ATTEMPTS: Final = 3
 DEFAULT_REPORT_TIMEOUT_S: Final = 900
 DEFAULT_WIPE_TIMEOUT_S: Final = 7200

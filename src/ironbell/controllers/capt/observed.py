@@ -89,6 +89,8 @@ class Observed:
     wipe_template: Template | None = None
     wipe_workflow: Workflow | None = None
     power_off: Job | None = None
+    power_cycle: Job | None = None
+    """Of a remediation."""
 
     @property
     def claimant(self) -> Claimant:
@@ -132,6 +134,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         wipe_template=cache.get(TEMPLATE, place, wipe),
         wipe_workflow=cache.get(WORKFLOW, place, wipe),
         power_off=cache.get(JOB, place, power_off_name(obj)),
+        power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
     )
 
 
@@ -143,6 +146,11 @@ def wipe_name(obj: TinkerbellMachine) -> str:
 def power_off_name(obj: TinkerbellMachine) -> str:
     """Name of the Job that switches its server off."""
     return f"{obj.metadata.name}-poweroff"
+
+
+def power_cycle_name(obj: TinkerbellMachine) -> str:
+    """Name of the Job of a remediation that switches its server off and on: there is one at a time."""
+    return f"{obj.metadata.name}-power-cycle"
 
 
 def its_hardware(cache: Cache, obj: TinkerbellMachine) -> Hardware | None:

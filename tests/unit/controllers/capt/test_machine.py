@@ -21,7 +21,7 @@ from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, Claimant, claim
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.made import agent_id
-from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP, WIPE, WIPED
+from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALLED_SYSTEM_UP, WIPE, WIPED
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
@@ -442,3 +442,38 @@ def test_a_machine_that_waits_for_a_label_of_the_inventory_wakes_when_the_agent_
     assert watch.relevant is None
     world.settle(*both)
     assert get(world).spec.hardware_name == "s0"
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_power_cycle_that_is_under_way_is_waited_for_and_then_cleared_away(ended: bool) -> None:
+    world = scene(Engine())
+    obj = add_machine(world)
+    world.settle(MACHINES)
+    labels = {"capt.tinkerbell.org/machine-name": "m", "capt.tinkerbell.org/machine-namespace": "default"}
+    place = {"namespace": "default", "name": f"{obj.metadata.name}-power-cycle", "labels": labels}
+    job = world.add(
+        JOB, {"metadata": place, "spec": {"machineRef": {"name": "bmc", "namespace": "default"}, "tasks": []}}
+    )
+    world.set_status(JOB, job, {"conditions": [{"type": "Completed" if ended else "Running", "status": "True"}]})
+    delete(world)
+    world.settle(MACHINES)
+    if ended:
+        assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+        assert not world.list(JOB)
+    else:
+        assert said(get(world))[1] == "PowerCycling"
+        assert claim_of(hardware(world)) is not None
+        assert [one.metadata.name for one in world.list(WORKFLOW)] == []
+
+
+def test_a_server_may_be_held_when_it_is_given_back() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    world.change(TINKERBELL_MACHINE, get(world), {"metadata": {"annotations": {HOLD_WHEN_RELEASED: "it was sick"}}})
+    delete(world)
+    world.settle(MACHINES)
+    has = hardware(world)
+    assert claim_of(has) is None
+    assert has.metadata.annotations[HELD] == "it was sick"
+    assert msgspec.json.decode(has.metadata.annotations[WIPED])["wiped"] is True
