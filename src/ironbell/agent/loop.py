@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
 
 from ironbell.agent import builtins
-from ironbell.agent.execution import Ending, Job, Listener, execute
+from ironbell.agent.execution import Ending, Job, Listener, Outcome, execute
 from ironbell.agent.logship import ExecutionLog, LogShipper
 from ironbell.agent.notes import AfterNote, ProgressNote
 from ironbell.agent.power import Switch
@@ -61,6 +61,7 @@ class Agent:
     attributes: Callable[[], workflow_pb2.AgentAttributes | None] = lambda: None
     """What is known of the machine by now."""
     backoff_max_s: float = 5.0
+    execute: Callable[[Job, Listener], Awaitable[Outcome]] = execute
 
     async def run(self) -> None:
         """Carry out actions until cancelled."""
@@ -99,7 +100,7 @@ class Agent:
         self.console(f"{action.name}: started ({builtins.image_name(action.image)})")
         log = self.shipper.open(workflow_id=action.workflow_id, action_id=action.action_id)
         started, started_ns = self.clock.now(), time.monotonic_ns()
-        outcome = await execute(_job(action), _listener(log, self.console, action.name))
+        outcome = await self.execute(_job(action), _listener(log, self.console, action.name))
         duration = duration_text(time.monotonic_ns() - started_ns)
         if outcome.ending is not Ending.SUCCESS:
             log.add(log_pb2.AGENT, f"{outcome.ending.value.lower()}: {outcome.message}")

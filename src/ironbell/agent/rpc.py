@@ -51,12 +51,14 @@ class CallError(IronbellError):
 
 
 class Client:
-    """Calls to one server, as one agent."""
+    """Calls to one server, as one agent; `channel` goes another way there than by the settings' address."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, channel: Channel | None = None) -> None:
         said = {BOOT_ID_METADATA: settings.boot_id, BOOT_TOKEN_METADATA: settings.boot_token}
         self._metadata = {name: value for name, value in said.items() if value}
-        self._channel = Channel(settings.host, settings.port, ssl=_context(settings) if settings.tls else None)
+        self._channel = channel or Channel(
+            settings.host, settings.port, ssl=_context(settings) if settings.tls else None
+        )
         self._workflow = WorkflowServiceStub(self._channel)
         self._log = LogServiceStub(self._channel)
 

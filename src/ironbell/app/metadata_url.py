@@ -11,6 +11,8 @@ from ironbell.app.up_options import UpOptions
 from ironbell.base.errors import IronbellError
 from ironbell.contract.boot_token import metadata_base
 
+SIMULATION_ADDRESS = "127.0.0.1"
+"""Where simulated servers, each with a loopback address of its own, reach us."""
 _SIOCGIFADDR = 0x8915
 _IFREQ_SIZE = 256
 _ADDRESS_AT = 20
@@ -30,7 +32,10 @@ def _url(options: UpOptions) -> str:
     if options.metadata_url:
         return options.metadata_url.rstrip("/")
     address = (
-        options.advertise or _lab_address(options) or (_of_interface(options.interface) if options.interface else "")
+        options.advertise
+        or _lab_address(options)
+        or (_of_interface(options.interface) if options.interface else "")
+        or (SIMULATION_ADDRESS if options.simulated_servers else "")
     )
     return f"http://{address}:{options.http_port}" if address else ""
 

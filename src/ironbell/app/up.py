@@ -22,7 +22,7 @@ from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import locked
-from ironbell.app.metadata_url import metadata_url
+from ironbell.app.metadata_url import SIMULATION_ADDRESS, metadata_url
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.up_options import UpOptions
@@ -66,7 +66,7 @@ class Site:
             DataFolderError: another process uses the data folder.
         """
         folder = self.options.folder
-        if self.options.serves_machines and os.geteuid() != 0:
+        if self.options.needs_root and os.geteuid() != 0:
             raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,7 +98,16 @@ class Site:
     async def _simulate(self) -> None:
         """Run the simulation, once there is an API that it can be told of."""
         await self._core_ready.wait()
-        configuration = {"kubeconfig": str(self._kubeconfig), "also": list(self.options.simulate_for)}
+        options = self.options
+        configuration = {
+            "kubeconfig": str(self._kubeconfig),
+            "also": list(options.simulate_for),
+            "servers": options.simulated_servers,
+            "folder": str(options.folder.absolute() / "simulation"),
+            "site": f"http://{SIMULATION_ADDRESS}:{options.http_port}",
+            "speed": options.simulate_speed,
+            "faults_file": _absolute(options.simulate_faults),
+        }
         await Child(ChildSpec(SIMULATION, "ironbell.lab.sim.process", lambda: configuration), self._reported).run()
 
     async def _reported(self, name: str, report: Report) -> None:
@@ -136,7 +145,7 @@ class Site:
             folder.mkdir(exist_ok=True)
             os.chown(folder, account.uid, account.gid)
             folder.chmod(0o700)
-        if not self.options.osie_dir and not self.options.osie_url:
+        if self.options.needs_root and not self.options.osie_dir and not self.options.osie_url:
             _log.warning(
                 "no in-memory OS to serve",
                 remedy="build one with `ironbell osie build`, or give --osie-dir or --osie-url",
@@ -192,13 +201,15 @@ class Site:
             lambda: WireConfig(
                 folder=str(self._wire_folder),
                 interface=options.interface or self._lab.get("bridge", ""),
+                address=SIMULATION_ADDRESS if options.simulated_servers else "",
                 network_namespace=self._lab.get("network_namespace", ""),
                 advertise=options.advertise,
-                dhcp_mode=options.dhcp,
+                # simulated firmware knows what it would be told
+                dhcp_mode="off" if options.simulated_servers else options.dhcp,
                 # nobody else is on the lab's network, and who was alone at the start need not ask at every restart
                 force=options.force or bool(options.lab) or WIRE in self._was_ready,
                 http_port=options.http_port,
-                tftp_port=options.tftp_port,
+                tftp_port=0 if options.simulated_servers else options.tftp_port,
                 grpc_port=options.grpc_port,
                 artefacts=tuple(self._published()),
                 osie_url=options.osie_url,

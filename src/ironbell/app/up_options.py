@@ -16,8 +16,19 @@ from ironbell.contract.boot_token import Identity
 
 # options that may be given several times have a singular name on the command line
 _FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
-_PATHS = ("data_dir", "encryption_key_file", "lab", "osie_dir", "ipxe_dir", "token_auth_file", "audit_log")
+_PATHS = (
+    "data_dir",
+    "encryption_key_file",
+    "lab",
+    "osie_dir",
+    "ipxe_dir",
+    "token_auth_file",
+    "audit_log",
+    "simulate_faults",
+)
 _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
+MOST_SIMULATED = 10_000
+SIMULATE_SPEEDS = ("instant", "real")
 DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
 
 
@@ -38,7 +49,10 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     token_auth_file: str = ""
     audit_log: str = ""
     lab: str = ""
-    simulate: bool = False
+    simulate: bool | int = False
+    """Whether to simulate; a number: with so many servers."""
+    simulate_speed: str = "instant"
+    simulate_faults: str = ""
     simulate_for: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     interface: str = ""
@@ -64,8 +78,18 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return Path(self.data_dir)
 
     @property
+    def simulated_servers(self) -> int:
+        """How many servers are simulated; Cluster API's test provider is there with none as well."""
+        return 0 if isinstance(self.simulate, bool) else self.simulate
+
+    @property
     def serves_machines(self) -> bool:
-        """Whether the servers toward machines run at all; they need root."""
+        """Whether the servers toward machines run at all."""
+        return self.needs_root or bool(self.simulated_servers)
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether firmware is served: DHCP and TFTP have privileged ports."""
         return bool(self.lab or self.interface)
 
 
@@ -114,6 +138,7 @@ def _checked(options: UpOptions) -> UpOptions:
         raise OptionsError("lab and interface exclude each other: the lab has a network of its own")
     if options.simulate_for and not options.simulate:
         raise OptionsError("simulate-for has no effect without simulate")
+    _check_simulated(options)
     for name in options.artefacts:
         artefact_name(name)
     if options.without:
@@ -124,6 +149,20 @@ def _checked(options: UpOptions) -> UpOptions:
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
+
+
+def _check_simulated(options: UpOptions) -> None:
+    servers = options.simulated_servers
+    if not isinstance(options.simulate, bool) and not 1 <= servers <= MOST_SIMULATED:
+        raise OptionsError(f"simulate must be between 1 and {MOST_SIMULATED} servers, or nothing for no servers")
+    if servers and options.needs_root:
+        other = "lab" if options.lab else "interface"
+        raise OptionsError(f"simulate with servers and {other} exclude each other: simulated ones are on the loopback")
+    if options.simulate_speed not in SIMULATE_SPEEDS:
+        known = ", ".join(SIMULATE_SPEEDS)
+        raise OptionsError(f"simulate-speed {options.simulate_speed!r} is unknown; use one of {known}")
+    if options.simulate_faults and not servers:
+        raise OptionsError("simulate-faults has no effect without servers: say how many with simulate")
 
 
 def _left_out(words: Sequence[str]) -> tuple[str, ...]:

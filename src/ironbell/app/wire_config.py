@@ -30,6 +30,8 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Serve the Hardware and Workflows of this namespace only; empty: all."""
     interface: str = ""
     """Serve this interface only; empty: all (in the lab, the lab's namespace holds nothing else)."""
+    address: str = ""
+    """Listen on this address only; empty: on all of the interface's. Not for DHCP."""
     network_namespace: str = ""
     advertise: str = ""
     """Our address for machines; empty: the one that each subnet reaches."""

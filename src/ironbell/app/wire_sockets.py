@@ -58,12 +58,12 @@ def open_sockets(config: WireConfig) -> WireSockets:
     netboots = SMEE in config.serves
     wants_dhcp = netboots and config.dhcp_mode != "off"
     dhcp_ports = DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports if wants_dhcp else ()
-    interface = config.interface
+    interface, address = config.interface, config.address or ANY
     return WireSockets(
         dhcp=tuple(open_dhcp_socket(interface, port) for port in dhcp_ports),
-        tftp=open_tftp_socket(ANY, config.tftp_port, interface=interface) if netboots else None,
-        http=_listening(config.http_port, interface, "HTTP") if config.serves_http else None,
-        grpc=_listening(config.grpc_port, interface, "gRPC") if TINK_SERVER in config.serves else None,
+        tftp=open_tftp_socket(address, config.tftp_port, interface=interface) if netboots else None,
+        http=_listening(address, config.http_port, interface, "HTTP") if config.serves_http else None,
+        grpc=_listening(address, config.grpc_port, interface, "gRPC") if TINK_SERVER in config.serves else None,
     )
 
 
@@ -86,16 +86,16 @@ def _is_on(sock: socket.socket, interface: str) -> bool:
     return bound.rstrip(b"\0") == interface.encode()
 
 
-def _listening(port: int, interface: str, what: str) -> socket.socket:
+def _listening(address: str, port: int, interface: str, what: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if interface:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
-        sock.bind((ANY, port))
+        sock.bind((address, port))
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        where = f"interface {interface}" if interface else "all interfaces"
+        where = f"interface {interface}" if interface else "all interfaces" if address == ANY else address
         raise WireSocketError(f"cannot serve {what} on port {port} of {where}: {error.strerror}") from error
     return sock

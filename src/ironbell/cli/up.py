@@ -34,7 +34,24 @@ import click
     "--audit-log", type=click.Path(path_type=str, dir_okay=False), help="Record the API's requests in this file."
 )
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
-@click.option("--simulate", is_flag=True, default=None, help="Simulate machines and clusters (DevCluster, DevMachine).")
+@click.option(
+    "--simulate",
+    is_flag=False,
+    flag_value="0",
+    type=click.IntRange(min=0),
+    metavar="[N]",
+    help="Simulate machines and clusters (DevCluster, DevMachine); with a number also so many servers with BMCs.",
+)
+@click.option(
+    "--simulate-speed",
+    type=click.Choice(["instant", "real"]),
+    help="With --simulate N: how long things take.  [default: instant]",
+)
+@click.option(
+    "--simulate-faults",
+    type=click.Path(path_type=str, dir_okay=False),
+    help="With --simulate N: YAML file of what goes wrong, and how often.",
+)
 @click.option(
     "--simulate-for",
     multiple=True,
@@ -83,6 +100,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     configure_logging(process="up")
     given["artefacts"] = dict(_pair(text) for text in artefacts) or None
     given["consoles"] = given["consoles"] or None
+    given["simulate"] = True if given["simulate"] == 0 else given["simulate"]
     given["without"] = given["without"] or None
     given["simulate_for"] = given["simulate_for"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None

@@ -12,22 +12,20 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import msgspec
 import structlog
 from aiohttp import web
 
 from ironbell.base.errors import IronbellError
 from ironbell.lab.faults import Fault, Faults
 from ironbell.lab.machine import PowerState, Target, VirtualMachine
+from ironbell.lab.redfish_answers import ENABLED, answer, collection, error, read_body
 
 _log = structlog.get_logger()
 
 SYSTEM = "/redfish/v1/Systems/1"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 MAX_SESSIONS = 16
-ENABLED = ("Disabled", "Once", "Continuous")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -69,11 +67,11 @@ class VirtualBmc:
             return web.Response(status=503)
         await self.faults.delay()
         if self.faults.current is Fault.BUSY:
-            return _error(503, "Base.1.0.ServiceTemporarilyUnavailable", "The service is busy.")
+            return error(503, "Base.1.0.ServiceTemporarilyUnavailable", "The service is busy.")
         open_paths = {"/redfish", "/redfish/v1", "/redfish/v1/"}
         logging_in = request.method == "POST" and request.path == SESSIONS
         if request.path not in open_paths and not logging_in and not self._is_known(request):
-            return _error(401, "Base.1.0.AccessDenied", "Authentication is missing or wrong.")
+            return error(401, "Base.1.0.AccessDenied", "Authentication is missing or wrong.")
         return await handler(request)
 
     def _is_known(self, request: web.Request) -> bool:
@@ -95,10 +93,10 @@ class VirtualBmc:
         return right and user == self.user
 
     async def _versions(self, _request: web.Request) -> web.Response:
-        return _json({"v1": "/redfish/v1/"})
+        return answer({"v1": "/redfish/v1/"})
 
     async def _root(self, _request: web.Request) -> web.Response:
-        return _json(
+        return answer(
             {
                 "@odata.id": "/redfish/v1/",
                 "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
@@ -114,16 +112,16 @@ class VirtualBmc:
         )
 
     async def _log_in(self, request: web.Request) -> web.Response:
-        body = await _body(request)
+        body = await read_body(request)
         if not self._may_enter(str(body.get("UserName", "")), str(body.get("Password", ""))):
-            return _error(401, "Base.1.0.AccessDenied", "User name or password is wrong.")
+            return error(401, "Base.1.0.AccessDenied", "User name or password is wrong.")
         if len(self._sessions) >= MAX_SESSIONS:
-            return _error(503, "Base.1.0.SessionLimitExceeded", "Too many sessions are open.")
+            return error(503, "Base.1.0.SessionLimitExceeded", "Too many sessions are open.")
         token, identity = secrets.token_hex(16), secrets.token_hex(4)
         self._sessions[token] = identity
         location = f"{SESSIONS}/{identity}"
         document = {"@odata.id": location, "Id": identity, "Name": "Session", "UserName": self.user}
-        return _json(document, status=201, headers={"X-Auth-Token": token, "Location": location})
+        return answer(document, status=201, headers={"X-Auth-Token": token, "Location": location})
 
     async def _log_out(self, request: web.Request) -> web.Response:
         wanted = request.match_info["id"]
@@ -131,13 +129,13 @@ class VirtualBmc:
         return web.Response(status=204)
 
     async def _systems(self, _request: web.Request) -> web.Response:
-        return _collection("/redfish/v1/Systems", "ComputerSystemCollection", SYSTEM)
+        return collection("/redfish/v1/Systems", "ComputerSystemCollection", SYSTEM)
 
     async def _managers(self, _request: web.Request) -> web.Response:
-        return _collection("/redfish/v1/Managers", "ManagerCollection", "/redfish/v1/Managers/1")
+        return collection("/redfish/v1/Managers", "ManagerCollection", "/redfish/v1/Managers/1")
 
     async def _manager(self, _request: web.Request) -> web.Response:
-        return _json(
+        return answer(
             {
                 "@odata.id": "/redfish/v1/Managers/1",
                 "@odata.type": "#Manager.v1_5_0.Manager",
@@ -149,7 +147,7 @@ class VirtualBmc:
 
     async def _system(self, _request: web.Request) -> web.Response:
         description, override = self.machine.description, self.machine.override
-        return _json(
+        return answer(
             {
                 "@odata.id": SYSTEM,
                 "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
@@ -179,36 +177,36 @@ class VirtualBmc:
         )
 
     async def _change_system(self, request: web.Request) -> web.Response:
-        boot = (await _body(request)).get("Boot")
+        boot = (await read_body(request)).get("Boot")
         if not isinstance(boot, dict):
-            return _error(400, "Base.1.0.PropertyMissing", "Only Boot can be changed.")
+            return error(400, "Base.1.0.PropertyMissing", "Only Boot can be changed.")
         override = self.machine.override
         try:
             target = Target(boot.get("BootSourceOverrideTarget", override.target.value))
         except ValueError:
-            return _error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideTarget is not allowed.")
+            return error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideTarget is not allowed.")
         enabled = boot.get("BootSourceOverrideEnabled", "Once" if target is not Target.NONE else override.enabled)
         if enabled not in ENABLED:
-            return _error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideEnabled is not allowed.")
+            return error(400, "Base.1.0.PropertyValueNotInList", "BootSourceOverrideEnabled is not allowed.")
         mode = "UEFI" if self.machine.description.firmware == "uefi" else "Legacy"
         if boot.get("BootSourceOverrideMode", mode) != mode:
-            return _error(400, "Base.1.0.PropertyValueNotInList", f"This machine boots in mode {mode} only.")
+            return error(400, "Base.1.0.PropertyValueNotInList", f"This machine boots in mode {mode} only.")
         override.target, override.enabled = target, enabled
         _log.info("boot override", machine=self.machine.description.name, target=target.value, enabled=enabled)
         return web.Response(status=204)
 
     async def _reset(self, request: web.Request) -> web.Response:
-        wanted = (await _body(request)).get("ResetType")
+        wanted = (await read_body(request)).get("ResetType")
         if wanted not in _RESETS:
-            return _error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
+            return error(400, "Base.1.0.ActionParameterNotSupported", "ResetType is not allowed.")
         if self.faults.current is Fault.BROKEN:
-            return _error(500, "Base.1.0.InternalError", "The power controller does not answer.")
+            return error(500, "Base.1.0.InternalError", "The power controller does not answer.")
         if wanted in _NEED_POWER and self.machine.power is PowerState.OFF:
-            return _error(409, "Base.1.0.ActionNotSupported", "The system is off.")
+            return error(409, "Base.1.0.ActionNotSupported", "The system is off.")
         try:
             await _RESETS[wanted](self.machine)
-        except IronbellError as error:
-            return _error(500, "Base.1.0.InternalError", str(error))
+        except IronbellError as failure:
+            return error(500, "Base.1.0.InternalError", str(failure))
         return web.Response(status=204)
 
 
@@ -223,39 +221,3 @@ _RESETS: dict[str, Callable[[VirtualMachine], Awaitable[None]]] = {
     "PowerCycle": VirtualMachine.cycle,
 }
 _NEED_POWER = {"ForceRestart", "GracefulRestart", "PowerCycle"}
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(await request.read())
-    except msgspec.DecodeError:
-        raise web.HTTPBadRequest(text="malformed JSON") from None
-    if not isinstance(value, dict):
-        raise web.HTTPBadRequest(text="a JSON object is needed")
-    return value
-
-
-def _json(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=msgspec.json.encode(document),
-        status=status,
-        content_type="application/json",
-        headers={"OData-Version": "4.0", **(headers or {})},
-    )
-
-
-def _collection(path: str, kind: str, member: str) -> web.Response:
-    return _json(
-        {
-            "@odata.id": path,
-            "@odata.type": f"#{kind}.{kind}",
-            "Name": kind,
-            "Members@odata.count": 1,
-            "Members": [{"@odata.id": member}],
-        }
-    )
-
-
-def _error(status: int, code: str, message: str) -> web.Response:
-    info = [{"MessageId": code, "Message": message}]
-    return _json({"error": {"code": code, "message": message, "@Message.ExtendedInfo": info}}, status=status)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.app.up_options import OptionsError, read_options
+from ironbell.app.metadata_url import metadata_url
+from ironbell.app.up_options import OptionsError, UpOptions, read_options
 from ironbell.app.wire_config import WireConfig
 
 
@@ -46,6 +47,35 @@ def test_wrong_files(text: str, message: str, tmp_path: Path) -> None:
     file.write_text(text)
     with pytest.raises(OptionsError, match=message):
         read_options(file, {})
+
+
+def test_simulating_with_and_without_servers(tmp_path: Path) -> None:
+    def options(**given: object) -> UpOptions:
+        return read_options(None, {"data_dir": "/x", **given})
+
+    assert (options(simulate=True).simulated_servers, options(simulate=True).serves_machines) == (0, False)
+    simulated = options(simulate=300, simulate_speed="real")
+    assert (simulated.simulated_servers, simulated.serves_machines, simulated.needs_root) == (300, True, False)
+    assert metadata_url(simulated) == "http://127.0.0.1:7080"
+    file = tmp_path / "c.yaml"
+    file.write_text("data-dir: /x\nsimulate: 3\n")
+    assert read_options(file, {}).simulated_servers == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"simulate": 10_001}, "simulate must be between 1 and 10000"),
+        ({"simulate": 0}, "simulate must be between 1 and 10000"),
+        ({"simulate": 3, "lab": "/lab.yaml"}, "simulate with servers and lab exclude each other"),
+        ({"simulate": 3, "interface": "eth0"}, "simulate with servers and interface exclude each other"),
+        ({"simulate": 3, "simulate_speed": "slow"}, "simulate-speed 'slow' is unknown; use one of instant, real"),
+        ({"simulate": True, "simulate_faults": "/f.yaml"}, "simulate-faults has no effect without servers"),
+    ],
+)
+def test_what_cannot_be_simulated(given: dict[str, object], message: str) -> None:
+    with pytest.raises(OptionsError, match=message):
+        read_options(None, {"data_dir": "/x", **given})
 
 
 def test_components_are_left_out_by_any_of_their_names() -> None:

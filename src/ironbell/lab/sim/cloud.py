@@ -180,6 +180,16 @@ class Cloud:
         if host.state.node:
             self._spawn(host.plan.cluster, host.silence())
 
+    async def forget(self, uid: str) -> None:
+        """A host's disk is erased; the last host of a cluster takes that with it. Cancellation point."""
+        host = self.hosts.get(uid)
+        if host is None:
+            return
+        await self.release(uid)
+        cluster = host.plan.cluster
+        if not any(other.plan.cluster == cluster for other in self.hosts.values()):
+            await self.remove_cluster(cluster)
+
     async def revive(self, uid: str) -> None:
         """A machine that was lost runs again, if it had become a node and is still there. Cancellation point."""
         host = self.hosts.get(uid)

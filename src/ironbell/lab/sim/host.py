@@ -59,6 +59,10 @@ class HostPlan:
     control_plane: bool = False
     provider_id: str = ""
     address: str = ""
+    run: Kubeadm | None = None
+    """What kubeadm is told, where the bootstrap data has been read already."""
+    rejoins: bool = False
+    """It is a node already, and the simulation has been started again: nobody asks for its token any more."""
     known: bool = False
     """Whether it was told of before: by this API, or by the one that the cluster was managed from until now."""
     vm: Timing = _NOW
@@ -86,7 +90,7 @@ class HostState:
     """It stands there and does nothing any more."""
 
 
-def _metadata(plan: HostPlan) -> Mapping[str, str]:
+def metadata_of(plan: HostPlan) -> Mapping[str, str]:
     """What a machine knows of itself: by cloud-init's names, and by those of providers of bare metal."""
     name = plan.key[1]
     return {
@@ -117,11 +121,17 @@ class Host:
         self._randomness = randomness
         self._changed = changed
         self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
         self._silences = 0
 
     def start(self) -> None:
         """Power on."""
         self._task = asyncio.create_task(self._run(), name=f"host {self.plan.key[1]}")
+
+    async def settled(self) -> HostState:
+        """How kubeadm has ended, once it has. Cancellation point."""
+        await self._settled.wait()
+        return self.state
 
     async def stop(self) -> None:
         """Power off, for good: the disk is wiped. Cancellation point."""
@@ -149,22 +159,25 @@ class Host:
         if plan.fault.never_boots:
             await asyncio.Event().wait()
         self._set(running=True)
-        secret = await self._bootstrap_secret()
-        script = read_script(
-            value_of(secret, VALUE) or b"",
-            (value_of(secret, FORMAT) or b"").decode(),
-            _metadata(plan),
-        )
-        run = read_kubeadm(script)
+        run = plan.run or await self._read_bootstrap_data()
         await asyncio.sleep(plan.node.draw(self._randomness))
         if plan.fault.kubeadm_fails:
             raise KubeadmError(plan.fault.kubeadm_fails)
         facts = self._facts(run)
         self._set(node=facts.name)
         delays = Delays(plan.etcd.draw(self._randomness), plan.api_server.draw(self._randomness))
-        act = kubeadm.init if run.verb == "init" else kubeadm.join
+        act = kubeadm.rejoin if plan.rejoins else kubeadm.init if run.verb == "init" else kubeadm.join
         await act(self.cluster, run, facts, delays=delays, clock=self._clock)
         self._set(joined=True)
+
+    async def _read_bootstrap_data(self) -> Kubeadm:
+        secret = await self._bootstrap_secret()
+        script = read_script(
+            value_of(secret, VALUE) or b"",
+            (value_of(secret, FORMAT) or b"").decode(),
+            metadata_of(self.plan),
+        )
+        return read_kubeadm(script)
 
     async def _bootstrap_secret(self) -> Secret:
         """The bootstrap data: a host asks until it gets it."""
@@ -196,6 +209,8 @@ class Host:
 
     def _set(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
+        if self.state.joined or self.state.error:
+            self._settled.set()
         self._changed()
 
     def die(self) -> None:

@@ -102,6 +102,37 @@ async def join(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: D
         await _static_pods(api, cluster, facts, rfc3339(clock.now()))
 
 
+async def rejoin(cluster: SimCluster, run: Kubeadm, facts: NodeFacts, *, delays: Delays, clock: Clock) -> None:
+    """This host was in the cluster before the simulation was started again: it is there as it was. The first one of the
+    control plane brings the cluster back, with what kubeadm makes in it and nothing else. Cancellation point.
+
+    Raises:
+        KubeadmError: the cluster at this address is another one.
+    """
+    if run.is_control_plane:
+        authority = KeyPair(run.pki("ca.crt"), run.pki("ca.key"))
+        _require_certificates(run, authority, of=cluster)
+        if not cluster.exists:
+            cluster.authority = authority
+            cluster.etcd.external = bool(run.part("ClusterConfiguration", "etcd", "external"))
+            if run.pki("etcd/ca.key"):
+                cluster.etcd_authority = KeyPair(run.pki("etcd/ca.crt"), run.pki("etcd/ca.key"))
+        if cluster.etcd.find(facts.name) is None:
+            _add_etcd(cluster, facts)
+        await asyncio.sleep(delays.etcd_s + delays.api_server_s)
+        await cluster.start()
+        cluster.run_api_server(facts.name)
+    async with cluster.inside() as api:
+        now = rfc3339(clock.now())
+        await _register(api, facts, now)
+        if run.is_control_plane:
+            await _static_pods(api, cluster, facts, now)
+            authority_pem = cluster.authority.certificate if cluster.authority is not None else b""
+            made = objects.cluster_objects(run, facts, server=cluster.endpoint.server, authority=authority_pem)
+            for where, body in made:
+                await ensure(api, where, body)
+
+
 async def ensure(api: Api, where: Collection, body: Fields) -> None:
     """Create an object unless there is one of its name."""
     namespace = body["metadata"].get("namespace", "")

@@ -2,7 +2,7 @@
 
 Started by `ironbell up --simulate`. It reaches the API over TLS with the administrator's kubeconfig, as somebody's
 datacentre and its provider would from elsewhere, and clusters are reached over TLS on ports of this machine. What it
-holds is gone when it ends.
+holds is gone when it ends, but for simulated servers: those are found again as they were.
 """
 
 from __future__ import annotations
@@ -27,6 +27,12 @@ from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.decision import Key
 from ironbell.kube.http import HttpApi
 from ironbell.kube.runtime import Manager
+from ironbell.lab.fleet.catalogue import fleet
+from ironbell.lab.fleet.faults import FaultsFile
+from ironbell.lab.fleet.faults import read as read_faults
+from ironbell.lab.fleet.running import endpoint as fleet_endpoint
+from ironbell.lab.fleet.running import running
+from ironbell.lab.fleet.speed import SPEEDS
 from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.controllers import controllers
@@ -47,15 +53,24 @@ class SimulationConfig(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[str, ...] = ()
     """Kubeconfigs of further management clusters, which have the same machines at their command."""
     host: str = "127.0.0.1"
+    servers: int = 0
+    """How many servers there are."""
+    folder: str = ""
+    """Where they are kept."""
+    site: str = ""
+    """Where they reach the site's HTTP."""
+    speed: str = "instant"
+    faults_file: str = ""
 
 
 def prepare() -> Callable[[], Awaitable[None]]:
     """Read the configuration; what is returned simulates until cancelled."""
     configuration = read_configuration(SimulationConfig)
-    return lambda: simulate(configuration)
+    faults = read_faults(Path(configuration.faults_file)) if configuration.faults_file else FaultsFile()
+    return lambda: simulate(configuration, faults)
 
 
-async def simulate(configuration: SimulationConfig) -> None:
+async def simulate(configuration: SimulationConfig, faults: FaultsFile) -> None:
     """Until cancelled."""
     clock, randomness = SystemClock(), SystemRandomness()
     async with AsyncExitStack() as stack:
@@ -73,7 +88,11 @@ async def simulate(configuration: SimulationConfig) -> None:
             return await Client(apis[-1]).get(SECRET, *key)
 
         cloud = Cloud(
-            read_secret, clock=clock, randomness=randomness, endpoint=ports.endpoint, serve=Serving(clock).serve
+            read_secret,
+            clock=clock,
+            randomness=randomness,
+            endpoint=lambda cluster: fleet_endpoint(cluster) or ports.endpoint(cluster),
+            serve=Serving(clock).serve,
         )
 
         async def expose(cluster: Key) -> Endpoint:
@@ -85,12 +104,27 @@ async def simulate(configuration: SimulationConfig) -> None:
             for controller in controllers(cloud, expose=expose, workers=32):
                 manager.add(controller)
             managers.append(manager)
-        async with cloud, asyncio.TaskGroup() as group:
+        await stack.enter_async_context(cloud)
+        if configuration.servers:
+            await stack.enter_async_context(
+                running(
+                    fleet(configuration.servers),
+                    api=apis[0],
+                    cloud=cloud,
+                    folder=Path(configuration.folder),
+                    site=configuration.site,
+                    speed=SPEEDS[configuration.speed],
+                    faults=faults,
+                    clock=clock,
+                    randomness=randomness,
+                )
+            )
+        async with asyncio.TaskGroup() as group:
             announce = group.create_task(_announce(managers), name="announce")
             try:
-                async with asyncio.TaskGroup() as running:
+                async with asyncio.TaskGroup() as working:
                     for manager in managers:
-                        running.create_task(manager.run(), name="simulation")
+                        working.create_task(manager.run(), name="simulation")
             finally:
                 announce.cancel()
 

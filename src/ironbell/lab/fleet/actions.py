@@ -1,0 +1,125 @@
+"""What actions do to a simulated server's disks. Pure.
+
+Images are not fetched and nothing is carried out, but what decides whether an action ends well is asked: whether it is
+meant for this machine and disk, whether there is such a disk, whether something was installed on it. An image that
+nobody here knows counts as one that ends well and changes nothing, as most containers do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ironbell.agent import builtins, machine
+from ironbell.agent.notes import AfterNote, Power
+from ironbell.lab.fleet.catalogue import Server
+from ironbell.lab.fleet.state import DiskContents, ServerState
+
+_PARTITION: Final = re.compile(r"(/dev/nvme\d+n\d+)p\d+|(/dev/[a-z]+)\d+")
+_IMAGE_VARIABLES: Final = ("IMG_URL", "ARCHIVE_URL", "URL", "SOURCE_IMAGE")
+_INSTALLS: Final = frozenset({"image2disk", "oci2disk", "archive2disk"})
+_WIPES: Final = frozenset({"wipe", "wipedisk"})
+_LEAVES: Final = {"reboot": Power.REBOOT, "poweroff": Power.POWEROFF, "kexec": Power.KEXEC}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an action: the server's state after it, and why it failed, if it did."""
+
+    state: ServerState
+    said: str = ""
+    failure: str = ""
+    after: AfterNote | None = None
+    lost: bool = False
+    """Whether the system that was installed before is gone."""
+
+
+def name_of(image: str, environment: Mapping[str, str]) -> str:
+    """The action that an image means; of a wrapper, the one that it starts."""
+    name = builtins.image_name(image)
+    return builtins.image_name(environment.get("IMAGE", "")) if name == builtins.WRAPPER else name
+
+
+def perform(server: Server, state: ServerState, image: str, environment: Mapping[str, str]) -> Done:
+    """Carry out an action."""
+    refused = machine.mismatch(environment, machine.Machine(server.uuid, frozenset({server.mac})))
+    if refused is not None:
+        return Done(state, failure=refused)
+    name = name_of(image, environment)
+    if name in _LEAVES:
+        return Done(state, after=AfterNote(power=_LEAVES[name], delay_s=_pause_s(environment)))
+    if name in _WIPES:
+        return _wipe(server, state, environment)
+    if name in _INSTALLS:
+        return _install(server, state, environment)
+    if name == "writefile":
+        return _write(server, state, environment)
+    return Done(state, said=f"{name}: simulated, nothing was done")
+
+
+def booted_disk(server: Server, state: ServerState) -> DiskContents | None:
+    """What the firmware finds on the disks: the first with something installed."""
+    found = (state.disks.get(disk.device) for disk in server.disks)
+    return next((one for one in found if one is not None and one.image), None)
+
+
+def whole_disk(device: str) -> str:
+    """The disk that a partition is on."""
+    match = _PARTITION.fullmatch(device)
+    return (match[1] or match[2]) if match else device
+
+
+def _wipe(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
+    devices = [one.strip() for one in environment.get("DEST_DISK", "").split(",") if one.strip()]
+    if not devices:
+        return Done(state, failure="DEST_DISK is empty: it names the disks to wipe, separated by commas")
+    for device in devices:
+        if wrong := _wrong_disk(server, device, environment):
+            return Done(state, failure=wrong)
+    disks = {device: contents for device, contents in state.disks.items() if device not in devices}
+    method = environment.get("WIPE_METHOD", "quick")
+    wiped = msgspec.structs.replace(state, disks=disks, node=None, wipes=state.wipes + len(devices))
+    return Done(wiped, said=f"wiped {', '.join(devices)} ({method})", lost=state.node is not None)
+
+
+def _install(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
+    device = whole_disk(environment.get("DEST_DISK", ""))
+    if wrong := _wrong_disk(server, device, environment):
+        return Done(state, failure=wrong)
+    source = next((environment[name] for name in _IMAGE_VARIABLES if environment.get(name)), "")
+    if not source:
+        return Done(state, failure="IMG_URL is empty: it names the image")
+    disks = {**state.disks, device: DiskContents(image=source)}
+    written = msgspec.structs.replace(state, disks=disks, node=None)
+    return Done(written, said=f"{source} is on {device} (simulated: not fetched)", lost=state.node is not None)
+
+
+def _write(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:
+    device, path = whole_disk(environment.get("DEST_DISK", "")), environment.get("DEST_PATH", "")
+    if wrong := _wrong_disk(server, device, {}):
+        return Done(state, failure=wrong)
+    contents = state.disks.get(device)
+    if contents is None or not contents.image:
+        return Done(state, failure=f"{device} has no file system: nothing was installed on it")
+    if not path:
+        return Done(state, failure="DEST_PATH is empty: it names the file")
+    files = {**contents.files, path: environment.get("CONTENTS", "")}
+    disks = {**state.disks, device: msgspec.structs.replace(contents, files=files)}
+    return Done(msgspec.structs.replace(state, disks=disks), said=f"{path} written")
+
+
+def _wrong_disk(server: Server, device: str, environment: Mapping[str, str]) -> str | None:
+    disk = next((one for one in server.disks if one.device == device), None)
+    if disk is None:
+        there = ", ".join(one.device for one in server.disks)
+        return f"DEST_DISK {device!r}: there is no such disk; there are {there}"
+    return machine.serial_mismatch(environment, disk=device, serial=disk.serial)
+
+
+def _pause_s(environment: Mapping[str, str]) -> float:
+    text = environment.get("WAIT_SECONDS", "")
+    return float(text) if text.isdecimal() else 0.0

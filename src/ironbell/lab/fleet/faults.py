@@ -1,0 +1,101 @@
+"""What goes wrong with simulated servers, by a file: how often, for all of them or for some.
+
+Pure but for `read`. A rate is a share between 0 and 1 of the occasions that its name says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.randomness import Randomness
+from ironbell.codec import goyaml
+
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class FaultsFileError(IronbellError):
+    """The file of faults is wrong; the message names the field."""
+
+    reason = "InvalidFaultsFile"
+    retry = Retry.NEVER
+
+
+class Faults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """How often what goes wrong with one server."""
+
+    bmc_unreachable: Rate = 0.0
+    """Of the requests to its BMC: the connection is cut without an answer."""
+    power_on_ignored: Rate = 0.0
+    """Of the power-ons and resets: the BMC says yes, and nothing happens."""
+    action_fails: Rate = 0.0
+    """Of the actions."""
+    slow_boot: Rate = 0.0
+    """Of the boots: they take `slow-boot-seconds` more."""
+    slow_boot_seconds: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    agent_vanishes: Rate = 0.0
+    """Of the actions: the machine stands still in it, and says nothing any more until it is reset."""
+    kubeadm_fails: Rate = 0.0
+    """Of the runs of kubeadm."""
+
+
+class FaultsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of them; `servers` says what is otherwise for some, by name."""
+
+    all: Faults = Faults()
+    servers: dict[str, dict[str, Any]] = {}
+
+    def of(self, name: str) -> Faults:
+        """Those of one server."""
+        own = self.servers.get(name)
+        if own is None:
+            return self.all
+        return msgspec.convert({**msgspec.to_builtins(self.all), **own}, Faults)
+
+
+def strikes(rate: float, randomness: Randomness) -> bool:
+    """Whether it happens this time."""
+    return rate > 0 and randomness.fraction() < rate
+
+
+def read(path: Path) -> FaultsFile:
+    """Read a file.
+
+    Raises:
+        FaultsFileError: it cannot be read, or a field of it is wrong.
+    """
+    try:
+        document = goyaml.load(path.read_bytes())
+    except OSError as error:
+        raise FaultsFileError(f"cannot read the file of faults {path}: {error.strerror}") from error
+    except IronbellError as error:
+        raise FaultsFileError(f"{path}: {error}") from error
+    try:
+        return parse(document)
+    except FaultsFileError as error:
+        raise FaultsFileError(f"{path}: {error}") from error
+
+
+def parse(document: Any) -> FaultsFile:
+    """Check a file's content.
+
+    Raises:
+        FaultsFileError: a field is wrong.
+    """
+    try:
+        file = msgspec.convert({} if document is None else document, FaultsFile)
+        for name in file.servers:
+            _own(name, file)
+    except msgspec.ValidationError as error:
+        raise FaultsFileError(str(error)) from error
+    return file
+
+
+def _own(name: str, file: FaultsFile) -> None:
+    try:
+        file.of(name)
+    except msgspec.ValidationError as error:
+        raise FaultsFileError(f"servers.{name}: {error}") from error

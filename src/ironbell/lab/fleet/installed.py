@@ -1,0 +1,117 @@
+"""What the system on a simulated server's disk is told: where cloud-init looks, and which cluster kubeadm is for. Pure.
+
+Source: canonical/cloud-init: doc/rtd/reference/datasources/ec2.rst, doc/rtd/reference/yaml_examples/reporting.rst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ironbell.base.errors import IronbellError
+from ironbell.codec import goyaml
+from ironbell.lab.fleet.state import DiskContents
+from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm, Script, read_kubeadm, read_script
+from ironbell.lab.sim.cluster import Endpoint
+
+FOLDER: Final = "/etc/cloud/cloud.cfg.d/"
+_VERSION: Final = re.compile(r"v\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+]+?)?(?=$|\.gz|\.img|\.raw|\.qcow2|\.xz|\.zst|/|@|_)")
+_PORT: Final = 6443
+
+
+@dataclass(frozen=True, slots=True)
+class CloudConfig:
+    """Where cloud-init asks, and where it reports to."""
+
+    metadata_urls: tuple[str, ...]
+    endpoints: tuple[str, ...]
+
+
+def cloud_config(contents: DiskContents, *, site: str) -> CloudConfig:
+    """Of the files that actions wrote. A system that names no source asks the site, which is as the well-known address
+    of metadata to it."""
+    settings: dict[str, Any] = {}
+    for path, text in sorted(contents.files.items()):
+        if path.startswith(FOLDER):
+            settings |= _mapping(text)
+    ec2 = _part(_part(settings, "datasource"), "Ec2")
+    urls = tuple(url.rstrip("/") for url in ec2.get("metadata_urls") or () if isinstance(url, str))
+    handlers = [one for one in _part(settings, "reporting").values() if isinstance(one, dict)]
+    endpoints = (one.get("endpoint") for one in handlers if one.get("type") == "webhook")
+    return CloudConfig(urls or (site,), tuple(one for one in endpoints if isinstance(one, str)))
+
+
+def kubeadm_of(user_data: str, metadata: Mapping[str, str]) -> Kubeadm | None:
+    """What kubeadm is told; None if the user data has nothing for it.
+
+    Raises:
+        BootstrapDataError: the user data cannot be used.
+    """
+    if not user_data.strip():
+        return None
+    form = "ignition" if user_data.lstrip().startswith("{") else "cloud-config"
+    script: Script = read_script(user_data.encode(), form, metadata)
+    return read_kubeadm(script) if any("kubeadm" in command for command in script.commands) else None
+
+
+def endpoint_of(run: Kubeadm) -> Endpoint:
+    """Where the cluster's API is, or will be.
+
+    Raises:
+        BootstrapDataError: kubeadm is not told.
+    """
+    text = (
+        str(run.part("ClusterConfiguration").get("controlPlaneEndpoint") or "")
+        if run.verb == "init"
+        else str(run.part("JoinConfiguration", "discovery", "bootstrapToken").get("apiServerEndpoint") or "")
+    )
+    if not text:
+        raise BootstrapDataError(f"kubeadm {run.verb}: it is not told where the cluster's API is")
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        return Endpoint(text, _PORT)
+    if not port.isdecimal():
+        raise BootstrapDataError(f"kubeadm {run.verb}: {text!r} is no address of an API")
+    return Endpoint(host.strip("[]"), int(port))
+
+
+def version_of(contents: DiskContents, run: Kubeadm) -> str:
+    """Which Kubernetes was installed: the image's name says so, else kubeadm's configuration."""
+    named = _VERSION.search(contents.image)
+    return named[0] if named else str(run.part("ClusterConfiguration").get("kubernetesVersion") or "v0.0.0")
+
+
+def report(name: str, *, finish: bool, ok: bool = True, text: str = "") -> dict[str, Any]:
+    """A document of cloud-init's webhook reporter."""
+    document: dict[str, Any] = {
+        "name": name,
+        "description": text or f"running {name}",
+        "event_type": "finish" if finish else "start",
+    }
+    return {**document, "result": "SUCCESS" if ok else "FAIL"} if finish else document
+
+
+def kernel_arguments(script: str) -> Iterator[tuple[str, str]]:
+    """The arguments of the kernel that an iPXE script starts; none if it starts the disk."""
+    for line in script.splitlines():
+        words = line.split(" && ")[0].split()
+        if words[:1] == ["kernel"]:
+            for word in words[2:]:
+                name, _, value = word.partition("=")
+                yield name, value
+            return
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    try:
+        found = goyaml.load(text)
+    except IronbellError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}

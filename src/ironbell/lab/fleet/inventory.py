@@ -1,0 +1,152 @@
+"""What a simulated server tells of its parts: to its BMC's clients by Redfish documents, and from inside by its agent's
+attributes. Pure.
+
+Source: DMTF DSP0268 (schemas); tinkerbell/tinkerbell: tink/agent/internal/attribute (forms of the values).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.agent.attributes import size_text
+from ironbell.codec.proto import workflow_pb2
+from ironbell.lab.fleet.catalogue import Disk, Server
+
+SYSTEM = "/redfish/v1/Systems/1"
+CHASSIS = "/redfish/v1/Chassis/1"
+MANAGER = "/redfish/v1/Managers/1"
+_STORAGE = f"{SYSTEM}/Storage/1"
+_OK = {"State": "Enabled", "Health": "OK"}
+
+Document = dict[str, Any]
+
+
+def documents(server: Server) -> dict[str, Document]:
+    """By path: everything that does not change."""
+    make = server.make
+    processors = {
+        f"{SYSTEM}/Processors/{number}": {
+            "Id": str(number),
+            "Socket": f"CPU.{number}",
+            "ProcessorType": "CPU",
+            "Manufacturer": make.cpu_vendor,
+            "Model": make.cpu_model,
+            "TotalCores": make.cores,
+            "TotalThreads": 2 * make.cores,
+            "Status": _OK,
+        }
+        for number in range(1, make.sockets + 1)
+    }
+    drives = {f"{_STORAGE}/Drives/{number}": _drive(number, disk) for number, disk in enumerate(server.disks)}
+    nic = f"{SYSTEM}/EthernetInterfaces/1"
+    return {
+        **processors,
+        **drives,
+        f"{SYSTEM}/Processors": _collection("ProcessorCollection", *processors),
+        f"{SYSTEM}/Storage": _collection("StorageCollection", _STORAGE),
+        _STORAGE: {"Id": "1", "Drives": [{"@odata.id": path} for path in drives]},
+        f"{SYSTEM}/EthernetInterfaces": _collection("EthernetInterfaceCollection", nic),
+        nic: {
+            "Id": "NIC.1",
+            "Name": "eth0",
+            "PermanentMACAddress": server.mac,
+            "MACAddress": server.mac,
+            "SpeedMbps": make.nic_mbps,
+            "MTUSize": 1500,
+            "LinkStatus": "LinkUp",
+        },
+        "/redfish/v1/Systems": _collection("ComputerSystemCollection", SYSTEM),
+        "/redfish/v1/Chassis": _collection("ChassisCollection", CHASSIS),
+        CHASSIS: {"Id": "1", "Manufacturer": make.vendor, "Model": make.model, "SerialNumber": server.serial},
+        "/redfish/v1/Managers": _collection("ManagerCollection", MANAGER),
+        MANAGER: {
+            "Id": "1",
+            "Name": "Ironbell BMC (simulated)",
+            "ManagerType": "BMC",
+            "Manufacturer": make.vendor,
+            "Model": "simulated",
+            "FirmwareVersion": "1.0",
+            "Status": _OK,
+        },
+    }
+
+
+def system(server: Server) -> Document:
+    """The system, without what changes."""
+    make = server.make
+    return {
+        "@odata.type": "#ComputerSystem.v1_10_0.ComputerSystem",
+        "Id": "1",
+        "Name": server.name,
+        "SystemType": "Physical",
+        "Manufacturer": make.vendor,
+        "Model": make.model,
+        "SerialNumber": server.serial,
+        "UUID": server.uuid,
+        "BiosVersion": make.bios,
+        "Status": _OK,
+        "MemorySummary": {"TotalSystemMemoryGiB": make.memory_gib},
+        "ProcessorSummary": {"Count": make.sockets, "CoreCount": make.sockets * make.cores},
+        "Processors": {"@odata.id": f"{SYSTEM}/Processors"},
+        "Storage": {"@odata.id": f"{SYSTEM}/Storage"},
+        "EthernetInterfaces": {"@odata.id": f"{SYSTEM}/EthernetInterfaces"},
+        "Links": {"Chassis": [{"@odata.id": CHASSIS}], "ManagedBy": [{"@odata.id": MANAGER}]},
+    }
+
+
+def attributes(server: Server) -> workflow_pb2.AgentAttributes:
+    """What the agent finds."""
+    make = server.make
+    memory = size_text(make.memory_gib << 30)
+    return workflow_pb2.AgentAttributes(
+        cpu=workflow_pb2.CPU(
+            total_cores=make.sockets * make.cores,
+            total_threads=2 * make.sockets * make.cores,
+            processors=[
+                workflow_pb2.Processor(
+                    id=number, cores=make.cores, threads=2 * make.cores, vendor=make.cpu_vendor, model=make.cpu_model
+                )
+                for number in range(make.sockets)
+            ],
+        ),
+        memory=workflow_pb2.Memory(total=memory, usable=memory),
+        block=[
+            workflow_pb2.Block(
+                name=disk.device.removeprefix("/dev/"),
+                controller_type=disk.kind.protocol,
+                drive_type=disk.kind.media,
+                size=size_text(disk.kind.size),
+                vendor=make.vendor,
+                model="simulated",
+                serial_number=disk.serial,
+            )
+            for disk in server.disks
+        ],
+        network=[workflow_pb2.Network(name="eth0", mac=server.mac, speed=f"{make.nic_mbps}Mb/s")],
+        chassis=workflow_pb2.Chassis(serial=server.serial, vendor=make.vendor),
+        bios=workflow_pb2.BIOS(vendor=make.vendor, version=make.bios),
+        product=workflow_pb2.Product(name=make.model, vendor=make.vendor, serial_number=server.serial),
+    )
+
+
+def _drive(number: int, disk: Disk) -> Document:
+    return {
+        "Id": disk.device.removeprefix("/dev/"),
+        "Name": f"Disk {number}",
+        "Protocol": disk.kind.protocol,
+        "MediaType": disk.kind.media,
+        "Manufacturer": "Ironbell",
+        "Model": "simulated",
+        "SerialNumber": disk.serial,
+        "CapacityBytes": disk.kind.size,
+        "Status": _OK,
+    }
+
+
+def _collection(kind: str, *members: str) -> Document:
+    return {
+        "@odata.type": f"#{kind}.{kind}",
+        "Name": kind,
+        "Members@odata.count": len(members),
+        "Members": [{"@odata.id": member} for member in members],
+    }

@@ -1,0 +1,76 @@
+"""The objects of simulated servers, as a person would write them: Secret, bmc Machine, Hardware. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.lab.fleet.catalogue import NETMASK, Server
+
+Document = dict[str, Any]
+
+
+def secret(server: Server, namespace: str, user: str, password: str) -> Document:
+    """What the BMC is entered with."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{server.name}-bmc", "namespace": namespace},
+        "type": "Opaque",
+        "stringData": {"username": user, "password": password},
+    }
+
+
+def bmc_machine(server: Server, namespace: str, port: int) -> Document:
+    """Its BMC. Its certificate is of an authority that nobody knows."""
+    return {
+        "apiVersion": "bmc.tinkerbell.org/v1alpha1",
+        "kind": "Machine",
+        "metadata": {"name": server.name, "namespace": namespace},
+        "spec": {
+            "connection": {
+                "host": server.bmc_address,
+                "authSecretRef": {"name": f"{server.name}-bmc", "namespace": namespace},
+                "insecureTLS": True,
+                "providerOptions": {"preferredOrder": ["gofish"], "redfish": {"port": port}},
+            }
+        },
+    }
+
+
+def hardware(server: Server, namespace: str) -> Document:
+    """The server. What is in it is told by its BMC, and by its agent."""
+    ip = {"address": server.address, "netmask": NETMASK, "gateway": "127.0.0.1"}
+    return {
+        "apiVersion": "tinkerbell.org/v1alpha1",
+        "kind": "Hardware",
+        "metadata": {
+            "name": server.name,
+            "namespace": namespace,
+            "labels": {"rack": server.rack, "row": server.row},
+            "annotations": {
+                "ironbell.dev/machine-uuid": server.uuid,
+                "ironbell.dev/disk-serial": ",".join(disk.serial for disk in server.disks),
+            },
+        },
+        "spec": {
+            "bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": server.name},
+            "disks": [{"device": disk.device} for disk in server.disks],
+            "interfaces": [
+                {
+                    "dhcp": {
+                        "mac": server.mac,
+                        "hostname": server.name,
+                        "arch": "x86_64",
+                        "uefi": True,
+                        "lease_time": 86400,
+                        "ip": ip,
+                    },
+                    "netboot": {"allowPXE": False},
+                }
+            ],
+            "metadata": {
+                "facility": {"facility_code": "simulation"},
+                "instance": {"id": server.uuid, "hostname": server.name, "ips": [{**ip, "family": 4}]},
+            },
+        },
+    }

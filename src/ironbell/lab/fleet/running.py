@@ -1,0 +1,170 @@
+"""A fleet in a running simulation: its folder, its objects in the API, its BMCs on the loopback network."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ironbell.api.bmc.machine import MACHINE
+from ironbell.api.client import AlreadyExists, Api, ApiError, PatchType, WriteOptions
+from ironbell.api.core.secret import SECRET
+from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.base.clock import Clock
+from ironbell.base.randomness import Randomness
+from ironbell.kube.decision import Key
+from ironbell.lab.certificates import make_certificates, write_private
+from ironbell.lab.files import LabFolder
+from ironbell.lab.fleet import manifests
+from ironbell.lab.fleet.catalogue import FleetError, Server
+from ironbell.lab.fleet.faults import FaultsFile, FaultsFileError
+from ironbell.lab.fleet.link import SocketLink
+from ironbell.lab.fleet.redfish import USER, FleetBmcs
+from ironbell.lab.fleet.server import SimServer, Surroundings
+from ironbell.lab.fleet.speed import Speed
+from ironbell.lab.fleet.state import FileStore
+from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.cluster import Endpoint
+
+NAMESPACE: Final = "default"
+_OPTIONS: Final = WriteOptions(field_manager="ironbell-simulation", force=True)
+_RETRY_S: Final = 1.0
+_AT_ONCE: Final = 16
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def running(
+    servers: Sequence[Server],
+    *,
+    api: Api,
+    cloud: Cloud,
+    folder: Path,
+    site: str,
+    speed: Speed,
+    faults: FaultsFile,
+    clock: Clock,
+    randomness: Randomness,
+) -> AsyncIterator[list[SimServer]]:
+    """Servers that are in the API and can be powered on, for as long as the block runs.
+
+    Raises:
+        FleetError: an address of the loopback network cannot be had.
+        FaultsFileError: the file of faults names servers that there are not.
+    """
+    unknown = set(faults.servers) - {one.name for one in servers}
+    if unknown:
+        raise FaultsFileError(
+            f"servers.{min(unknown)}: there is no such server; there are sim-0001 to {servers[-1].name}"
+        )
+    files = LabFolder(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await asyncio.to_thread(make_certificates, files)
+    store = FileStore(folder / "servers")
+    around = Surroundings(SocketLink(), site, cloud, store, speed, clock, randomness, can_listen)
+    simulated = [SimServer(one, around, faults.of(one.name)) for one in servers]
+    password = _kept(folder / "bmc-password", lambda: secrets.token_urlsafe(12))
+    async with AsyncExitStack() as stack:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(files.certificate, files.key)
+        port = int(_kept(folder / "bmc-port", lambda: str(_free_port(servers[0].bmc_address))))
+        try:
+            stack.push_async_callback(await FleetBmcs(simulated, password).listen(port, tls))
+        except OSError as error:
+            raise FleetError(f"the BMCs cannot listen on port {port} of 127.78.0.0/16: {error.strerror}") from error
+        await register(api, servers, port, password)
+        for one in simulated:
+            stack.push_async_callback(one.close)
+            one.resume()
+        yield simulated
+
+
+async def register(api: Api, servers: Sequence[Server], port: int, password: str) -> None:
+    """Make the objects of servers that have none; what is there is left to whoever changes it. Cancellation point."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def make(server: Server) -> None:
+        async with gate:
+            await _ensure(api, SECRET, manifests.secret(server, NAMESPACE, USER, password))
+            await _apply(api, MACHINE, manifests.bmc_machine(server, NAMESPACE, port))
+            await _ensure(api, HARDWARE, manifests.hardware(server, NAMESPACE))
+
+    async with asyncio.TaskGroup() as group:
+        for server in servers:
+            group.create_task(make(server))
+
+
+def can_listen(host: str) -> bool:
+    """Whether an address is this machine's."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+            sock.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def endpoint(cluster: Key) -> Endpoint | None:
+    """Where the API of a cluster of simulated servers is: its key says so; None for another cluster."""
+    namespace, text = cluster
+    host, colon, port = text.rpartition(":")
+    return Endpoint(host, int(port)) if not namespace and colon else None
+
+
+async def _ensure(api: Api, kind: Kind[Any], document: Mapping[str, Any]) -> None:
+    body = msgspec.json.encode(document)
+
+    async def create() -> None:
+        try:
+            await api.create(kind.collection, NAMESPACE, body, options=_OPTIONS)
+        except AlreadyExists:
+            return
+
+    await _insist(create, kind.kind)
+
+
+async def _apply(api: Api, kind: Kind[Any], document: Mapping[str, Any]) -> None:
+    body, name = msgspec.json.encode(document), document["metadata"]["name"]
+
+    async def apply() -> None:
+        await api.patch(kind.collection, NAMESPACE, name, body, patch_type=PatchType.APPLY, options=_OPTIONS)
+
+    await _insist(apply, kind.kind)
+
+
+async def _insist(write: Callable[[], Awaitable[None]], what: str) -> None:
+    """Until the API takes it: it may be on its way up."""
+    while True:
+        try:
+            await write()
+        except ApiError as error:
+            log.info("simulated servers are not registered yet", kind=what, cause=error.message)
+        else:
+            return
+        await asyncio.sleep(_RETRY_S)
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """The content of a file, made the first time."""
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        text = make()
+        write_private(path, text.encode())
+        return text
+
+
+def _free_port(host: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.bind((host, 0))
+        return int(sock.getsockname()[1])

@@ -1,0 +1,252 @@
+"""One simulated server: power and boot order as its BMC sees them, firmware, in-memory OS, installed system.
+
+What lasts is in its `ServerState`, which is kept before anything follows from it. A server that is on lives in one
+task; power off ends that where it is, and a simulation that is started again goes on with what ran.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ironbell.agent.execution import Ending, Job, Listener, Outcome
+from ironbell.agent.logship import LogShipper
+from ironbell.agent.loop import Agent
+from ironbell.agent.notes import Power
+from ironbell.base.clock import Clock
+from ironbell.base.errors import IronbellError
+from ironbell.base.randomness import Randomness
+from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
+from ironbell.lab.fleet import actions
+from ironbell.lab.fleet.catalogue import Server
+from ironbell.lab.fleet.faults import Faults, strikes
+from ironbell.lab.fleet.installed import kernel_arguments
+from ironbell.lab.fleet.inventory import attributes
+from ironbell.lab.fleet.link import Link, NoAnswerError
+from ironbell.lab.fleet.speed import Speed
+from ironbell.lab.fleet.state import AgentStart, Runs, ServerState, Store
+from ironbell.lab.fleet.system import InstalledSystem
+from ironbell.lab.sim.cloud import Cloud
+
+RETRY_S: Final = 5.0
+_GRPC_PORT: Final = 42113
+_ONCE: Final = "Once"
+_NETWORK: Final = frozenset({"Pxe", "UefiHttp"})
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all servers of a fleet share."""
+
+    link: Link
+    site: str
+    """Where the site's HTTP is, as firmware learns it by DHCP; DHCP itself is not simulated."""
+    cloud: Cloud
+    store: Store
+    speed: Speed
+    clock: Clock
+    randomness: Randomness
+    can_listen: Callable[[str], bool] = lambda _host: True
+    """Whether the API of a cluster can be at an address."""
+
+
+class SimServer:
+    """The server."""
+
+    def __init__(self, server: Server, around: Surroundings, faults: Faults) -> None:
+        self.server = server
+        self.faults = faults
+        self.around = around
+        self.state: ServerState = around.store.load(server.name)
+        self._life: asyncio.Task[None] | None = None
+        self._system = InstalledSystem(self)
+
+    def change(self, **changes: Any) -> None:
+        """Keep another state."""
+        state = msgspec.structs.replace(self.state, **changes)
+        if state != self.state:
+            self.state = state
+            self.around.store.save(self.server.name, state)
+
+    def resume(self) -> None:
+        """Go on after the simulation has been started again."""
+        if self.state.on:
+            self._life = asyncio.create_task(self._live(resumed=True), name=f"server {self.server.name}")
+
+    async def close(self) -> None:
+        """End the simulation of it; its state stays. Cancellation point."""
+        if self._life is not None:
+            self._life.cancel()
+            await asyncio.gather(self._life, return_exceptions=True)
+            self._life = None
+
+    async def on(self) -> None:
+        """Power on. Cancellation point."""
+        if self.state.on or strikes(self.faults.power_on_ignored, self.around.randomness):
+            return
+        self._begin()
+
+    async def off(self) -> None:
+        """Power off, at once. Cancellation point."""
+        if not self.state.on:
+            return
+        await self._cut()
+        self.change(on=False, runs=Runs.NOTHING, agent=None)
+
+    async def cycle(self) -> None:
+        """Reset. Cancellation point."""
+        if strikes(self.faults.power_on_ignored, self.around.randomness):
+            return
+        await self._cut()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.change(on=True, runs=Runs.FIRMWARE, boots=self.state.boots + 1, agent=None)
+        self._life = asyncio.create_task(self._live(), name=f"server {self.server.name}")
+
+    async def _cut(self) -> None:
+        """What ran ends where it is."""
+        await self.close()
+        await self.around.cloud.lose(self.server.uuid)
+
+    async def _live(self, *, resumed: bool = False) -> None:
+        try:
+            runs = self.state.runs if resumed else await self._boot()
+            while runs is not Runs.NOTHING:
+                if runs is Runs.IN_MEMORY_OS:
+                    runs = await self._after(await self._in_memory_os())
+                elif runs is Runs.INSTALLED_SYSTEM:
+                    await self._system.run(resumed=resumed)
+                else:
+                    runs = await self._boot()
+                resumed = False
+        except IronbellError as error:
+            log.info("simulated server stands still", server=self.server.name, cause=error.message)
+        except Exception:
+            # The boundary of a server: a defect of the simulation stays with the one that met it.
+            log.exception("simulated server met a defect", server=self.server.name)
+
+    async def _after(self, power: Power) -> Runs:
+        """What follows when the in-memory OS is left."""
+        if power is Power.POWEROFF:
+            self.change(on=False, runs=Runs.NOTHING, agent=None)
+            return Runs.NOTHING
+        if power is Power.KEXEC and actions.booted_disk(self.server, self.state) is not None:
+            self.change(runs=Runs.INSTALLED_SYSTEM, agent=None)
+            return Runs.INSTALLED_SYSTEM
+        self.change(runs=Runs.FIRMWARE, boots=self.state.boots + 1, agent=None)
+        return Runs.FIRMWARE
+
+    async def _boot(self) -> Runs:
+        """Firmware: until something is booted."""
+        around = self.around
+        slow_s = self.faults.slow_boot_seconds if strikes(self.faults.slow_boot, around.randomness) else 0.0
+        await asyncio.sleep(around.speed.firmware.draw(around.randomness) + slow_s)
+        first = self.state.target in _NETWORK and self.state.enabled != "Disabled"
+        if self.state.enabled == _ONCE:
+            self.change(enabled="Disabled", target="None")
+        while True:
+            has_system = actions.booted_disk(self.server, self.state) is not None
+            agent = await self._netboot() if first or not has_system else None
+            if agent is not None:
+                await asyncio.sleep(around.speed.in_memory_os.draw(around.randomness))
+                self.change(runs=Runs.IN_MEMORY_OS, agent=agent)
+                return Runs.IN_MEMORY_OS
+            if has_system:
+                self.change(runs=Runs.INSTALLED_SYSTEM)
+                return Runs.INSTALLED_SYSTEM
+            # nothing to boot: firmware goes through its boot order again
+            await asyncio.sleep(RETRY_S)
+
+    async def _netboot(self) -> AgentStart | None:
+        """Ask for the iPXE script; None if it leaves the boot to the disk."""
+        url = f"{self.around.site}/ipxe/script/{self.server.mac}/auto.ipxe"
+        try:
+            answer = await self.around.link.get(self.server, url)
+        except NoAnswerError as error:
+            log.debug("no boot script", server=self.server.name, cause=error.message)
+            return None
+        arguments = dict(kernel_arguments(answer.text)) if answer.status == 200 else {}
+        authority = arguments.get("grpc_authority", "")
+        if not authority:
+            return None
+        host, colon, port = authority.rpartition(":")
+        return AgentStart(
+            agent_id=arguments.get("worker_id") or self.server.mac,
+            host=host if colon else authority,
+            port=int(port) if colon else _GRPC_PORT,
+            boot_token=arguments.get(TOKEN_ARGUMENT, ""),
+        )
+
+    async def _in_memory_os(self) -> Power:
+        """The agent works until an action leaves the in-memory OS."""
+        start = self.state.agent
+        if start is None:
+            return Power.REBOOT
+        left: asyncio.Future[Power] = asyncio.get_running_loop().create_future()
+        boot_id = f"{self.server.uuid}-{self.state.boots}"
+
+        def switch(power: Power) -> None:
+            if not left.done():
+                left.set_result(power)
+
+        async with self.around.link.workflows(self.server, start, boot_id) as calls:
+            shipper = LogShipper(calls, start.agent_id)
+            agent = Agent(
+                agent_id=start.agent_id,
+                calls=calls,
+                shipper=shipper,
+                clock=self.around.clock,
+                console=lambda text: log.debug("console", server=self.server.name, text=text),
+                switch=switch,
+                attributes=lambda: attributes(self.server),
+                execute=self._execute,
+            )
+            tasks = [asyncio.create_task(shipper.run()), asyncio.create_task(agent.run())]
+            try:
+                left.add_done_callback(lambda _left: [task.cancel() for task in tasks])
+                for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                    if isinstance(ended, Exception):
+                        raise ended
+                return await left
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _execute(self, job: Job, listener: Listener) -> Outcome:
+        """An `execute` for the agent: on the disks of this server."""
+        around, environment = self.around, dict(job.environment or {})
+        name = actions.name_of(job.image, environment)
+        limit_s = job.limit_s if job.limit_s and job.limit_s > 0 else None
+        try:
+            async with asyncio.timeout(limit_s):
+                if strikes(self.faults.agent_vanishes, around.randomness):
+                    log.info("simulated agent vanishes", server=self.server.name, action=name)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.Event().wait()
+                await asyncio.sleep(around.speed.action(name).draw(around.randomness))
+        except TimeoutError:
+            return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
+        if strikes(self.faults.action_fails, around.randomness):
+            return Outcome(Ending.FAILED, f"{name}: the simulation was told that it fails", exit_code=1)
+        done = actions.perform(self.server, self.state, job.image, environment)
+        if done.lost:
+            await around.cloud.forget(self.server.uuid)
+        self.change(**{field: getattr(done.state, field) for field in ("disks", "node", "wipes")})
+        if done.said:
+            listener.line(False, done.said)
+        if done.failure:
+            return Outcome(Ending.FAILED, done.failure, exit_code=1)
+        after = done.after
+        if after is not None and around.speed.leaves_at_once:
+            after = msgspec.structs.replace(after, delay_s=0.0)
+        return Outcome(Ending.SUCCESS, "action completed", exit_code=0, after=after)

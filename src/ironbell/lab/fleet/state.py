@@ -1,0 +1,112 @@
+"""What a simulated server is at a moment: power, what runs, what is on its disks. Kept in a file each, so that a
+simulation that is started again finds its servers as they were.
+
+A file is replaced as a whole: it is there as it was or as it is, whenever the process is killed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import structlog
+
+_log = structlog.get_logger()
+
+
+class Runs(StrEnum):
+    """What runs on a server that is on."""
+
+    NOTHING = ""
+    FIRMWARE = "firmware"
+    IN_MEMORY_OS = "in-memory OS"
+    INSTALLED_SYSTEM = "installed system"
+
+
+class DiskContents(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is on a disk; nothing on one that was wiped."""
+
+    image: str = ""
+    files: dict[str, str] = {}
+    """What actions wrote into it, by path."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the installed system has become. cloud-init runs user data once for each instance."""
+
+    instance: str
+    hostname: str
+    user_data: str = ""
+    joined: bool = False
+    error: str = ""
+
+
+class AgentStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the kernel arguments of the in-memory OS said to the agent."""
+
+    agent_id: str
+    host: str
+    port: int
+    boot_token: str = ""
+
+
+class ServerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All of it."""
+
+    on: bool = False
+    runs: Runs = Runs.NOTHING
+    boots: int = 0
+    target: str = "None"
+    """Boot override, in Redfish's words."""
+    enabled: str = "Disabled"
+    agent: AgentStart | None = None
+    disks: dict[str, DiskContents] = {}
+    node: Node | None = None
+    wipes: int = 0
+    """How often a disk was wiped."""
+
+
+class Store(Protocol):
+    """Where states are kept."""
+
+    def load(self, name: str) -> ServerState: ...
+    def save(self, name: str, state: ServerState) -> None: ...
+
+
+class MemoryStore:
+    """For simulations that are not continued."""
+
+    def load(self, name: str) -> ServerState:
+        return ServerState()
+
+    def save(self, name: str, state: ServerState) -> None:
+        return None
+
+
+class FileStore:
+    """A folder with a file for each server. It holds user data, and so secrets: its owner alone may read it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def load(self, name: str) -> ServerState:
+        """The state of a server; that of a new one where none, or none that can be understood, was kept."""
+        path = self._path(name)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=ServerState)
+        except FileNotFoundError:
+            return ServerState()
+        except (OSError, msgspec.MsgspecError) as error:
+            _log.warning("state of a simulated server not read; it begins as a new one", file=str(path), why=str(error))
+            return ServerState()
+
+    def save(self, name: str, state: ServerState) -> None:
+        partial = self._folder / f".{name}.partial"
+        partial.write_bytes(msgspec.json.encode(state))
+        partial.replace(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.json"

@@ -1,0 +1,169 @@
+"""`ironbell up --simulate N`: one manifest becomes a cluster on simulated servers, is scaled, and gives them back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.embeddedcluster import EmbeddedCluster
+from support.fleetclusters import VERSION, cluster
+from support.kubeapi import eventually
+from support.kubectl import NoKubectl, find_kubectl
+from support.realcluster import free_ports
+
+SERVERS = 4
+WITHIN_S = 90.0
+MACHINES = "machines.cluster.x-k8s.io"
+BMCS = "machines.bmc.tinkerbell.org"
+WIPED = "ironbell.dev/wiped"
+ENDPOINT = "127.99.7.1"
+
+
+@dataclass
+class Fleet:
+    """A site with simulated servers, and kubectl on it."""
+
+    site: EmbeddedCluster
+    kubectl: Path
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """What the servers are, by name."""
+        folder = self.site.folder / "data" / "simulation" / "servers"
+        return {file.stem: json.loads(file.read_bytes()) for file in folder.glob("*.json")}
+
+    def run(self, *words: str, text: str = "", kubeconfig: Path | None = None) -> str:
+        command = [str(self.kubectl), "--kubeconfig", str(kubeconfig or self.site.kubeconfig), *words]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=WITHIN_S)
+        return done.stdout if done.returncode == 0 else ""
+
+    def items(self, plural: str, kubeconfig: Path | None = None) -> list[Any]:
+        found = self.run("get", plural, "-A", "-o", "json", kubeconfig=kubeconfig)
+        return json.loads(found)["items"] if found else []
+
+    def running(self, count: int) -> bool:
+        """Whether there are so many Machines, and all run."""
+        phases = [one.get("status", {}).get("phase") for one in self.items(MACHINES)]
+        return phases == ["Running"] * count
+
+    def wiped(self) -> dict[str, Any]:
+        """The certificates of servers that nobody has and that are off."""
+        off = {one["metadata"]["name"] for one in self.items(BMCS) if one.get("status", {}).get("powerState") == "off"}
+        free = [
+            one["metadata"]
+            for one in self.items("hardware")
+            if "ironbell.dev/claimed-by" not in one["metadata"].get("annotations", {})
+        ]
+        return {
+            one["name"]: json.loads(one["annotations"][WIPED])
+            for one in free
+            if WIPED in one["annotations"] and one["name"] in off
+        }
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    try:
+        kubectl = find_kubectl()
+    except NoKubectl as reason:
+        pytest.skip(str(reason))
+    http, grpc = free_ports(2)
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    site = EmbeddedCluster(tmp_path_factory.mktemp("fleet"), ("--simulate", str(SERVERS), *ports))
+    try:
+        site.start()
+        found = Fleet(site, kubectl)
+        assert eventually(lambda: len(found.items("hardware")) == SERVERS, timeout=WITHIN_S)
+        yield found
+    finally:
+        site.stop()
+
+
+def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> None:
+    assert eventually(lambda: all(_inventory(one) for one in fleet.items("hardware")), timeout=WITHIN_S)
+    assert {one["status"]["attributes"]["outOfBand"]["product"]["vendor"] for one in fleet.items("hardware")} == {
+        "Dell Inc.",
+        "HPE",
+        "Supermicro",
+        "Lenovo",
+    }
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("one", ENDPOINT, workers=1)})
+    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+    assert eventually(lambda: fleet.running(2), timeout=WITHIN_S), fleet.site.folder
+
+    kubeconfig = tmp_path / "one.kubeconfig"
+    secret = fleet.run("get", "secret", "one-kubeconfig", "-o", "jsonpath={.data.value}")
+    kubeconfig.write_bytes(base64.b64decode(secret))
+    nodes = {one["metadata"]["name"]: one for one in fleet.items("nodes", kubeconfig)}
+    taken = {name for name, state in fleet.states.items() if state.get("node")}
+    assert len(nodes) == 2
+    assert set(nodes) == taken
+    for name, node in nodes.items():
+        assert node["spec"]["providerID"] == f"tinkerbell://default/{name}"
+        assert node["status"]["nodeInfo"]["kubeletVersion"] == VERSION
+    racks = {one["metadata"]["name"]: one["metadata"]["labels"]["rack"] for one in fleet.items("hardware")}
+    assert len({racks[name] for name in nodes}) == 2
+
+    fleet.run("scale", "machinedeployment", "one", "--replicas", "3")
+    assert eventually(lambda: fleet.running(4), timeout=WITHIN_S)
+    fleet.run("scale", "machinedeployment", "one", "--replicas", "1")
+    assert eventually(lambda: fleet.running(2) and len(fleet.wiped()) == 2, timeout=WITHIN_S)
+
+    _simulation_dies(fleet)
+    # the cluster's API was in the process that died: it comes back with the server that it was on
+    assert eventually(
+        lambda: {one["metadata"]["name"] for one in fleet.items("nodes", kubeconfig)} == taken_now(fleet),
+        timeout=WITHIN_S,
+    )
+    assert fleet.running(2)
+
+    fleet.run("delete", "cluster", "one", "--wait=false")
+    assert eventually(lambda: len(fleet.wiped()) == SERVERS and not fleet.items("clusters"), timeout=WITHIN_S)
+    certificates = fleet.wiped()
+    for one in fleet.items("hardware"):
+        devices = [disk["device"] for disk in one["spec"]["disks"]]
+        certificate = certificates[one["metadata"]["name"]]
+        assert certificate["wiped"]
+        assert certificate["disks"] == devices
+        assert "userData" not in one["spec"]
+    for state in fleet.states.values():
+        assert not state.get("on")
+        assert not state.get("disks")
+        assert not state.get("node")
+
+
+def test_an_endpoint_that_is_not_on_this_machine_is_said_to_be_none(fleet: Fleet) -> None:
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("far", "192.0.2.77")})
+    assert eventually(lambda: fleet.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+
+    def told() -> bool:
+        return any(
+            "cannot be at 192.0.2.77" in (state.get("node") or {}).get("error", "") for state in fleet.states.values()
+        )
+
+    assert eventually(told, timeout=WITHIN_S)
+    fleet.run("delete", "cluster", "far", "--wait=false")
+    assert eventually(lambda: not fleet.items("clusters"), timeout=WITHIN_S)
+
+
+def taken_now(fleet: Fleet) -> set[str]:
+    return {name for name, state in fleet.states.items() if (state.get("node") or {}).get("joined")}
+
+
+def _inventory(hardware: Any) -> bool:
+    return "outOfBand" in hardware.get("status", {}).get("attributes", {})
+
+
+def _simulation_dies(fleet: Fleet) -> None:
+    log = (fleet.site.folder / "up.log").read_text().splitlines()
+    started = [json.loads(line) for line in log if '"process started"' in line and '"simulation"' in line]
+    os.kill(started[-1]["pid"], signal.SIGKILL)

@@ -1,0 +1,85 @@
+"""Manifests of clusters on simulated servers, as a person would write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMESPACE = "default"
+VERSION = "v1.34.2"
+_CAPI, _TINKERBELL = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
+_CONTROL_PLANE, _BOOTSTRAP = "controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"
+_REGISTRATION = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "provider-id", "value": "PROVIDER_ID"}]}}
+
+Document = dict[str, Any]
+
+
+def cluster(name: str, address: str, *, control_planes: int = 1, workers: int = 0) -> list[Document]:
+    """All objects of a cluster whose API is at an address of the loopback network."""
+    infrastructure = {"apiGroup": _TINKERBELL, "kind": "TinkerbellMachineTemplate", "name": name}
+    found = [
+        _object(
+            f"{_TINKERBELL}/v1beta1",
+            "TinkerbellCluster",
+            name,
+            {"controlPlaneEndpoint": {"host": address, "port": 6443}, "failureDomainLabel": "rack"},
+        ),
+        _object(
+            f"{_TINKERBELL}/v1beta1",
+            "TinkerbellMachineTemplate",
+            name,
+            {"template": {"spec": {"bootOptions": {"bootMode": "netboot"}}}},
+        ),
+        _object(
+            f"{_CONTROL_PLANE}/v1beta2",
+            "KubeadmControlPlane",
+            name,
+            {
+                "replicas": control_planes,
+                "version": VERSION,
+                "machineTemplate": {"spec": {"infrastructureRef": infrastructure}},
+                "kubeadmConfigSpec": {
+                    "clusterConfiguration": {"encryptionAlgorithm": "ECDSA-P256"},
+                    "initConfiguration": _REGISTRATION,
+                    "joinConfiguration": _REGISTRATION,
+                },
+            },
+        ),
+        _object(
+            f"{_CAPI}/v1beta2",
+            "Cluster",
+            name,
+            {
+                "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
+                "controlPlaneRef": {"apiGroup": _CONTROL_PLANE, "kind": "KubeadmControlPlane", "name": name},
+                "infrastructureRef": {"apiGroup": _TINKERBELL, "kind": "TinkerbellCluster", "name": name},
+            },
+        ),
+    ]
+    return [*found, *_workers(name, workers, infrastructure)] if workers else found
+
+
+def _workers(name: str, count: int, infrastructure: Document) -> list[Document]:
+    template = {
+        "clusterName": name,
+        "version": VERSION,
+        "bootstrap": {"configRef": {"apiGroup": _BOOTSTRAP, "kind": "KubeadmConfigTemplate", "name": name}},
+        "infrastructureRef": infrastructure,
+    }
+    return [
+        _object(
+            f"{_BOOTSTRAP}/v1beta2",
+            "KubeadmConfigTemplate",
+            name,
+            {"template": {"spec": {"joinConfiguration": _REGISTRATION}}},
+        ),
+        _object(
+            f"{_CAPI}/v1beta2",
+            "MachineDeployment",
+            name,
+            {"clusterName": name, "replicas": count, "selector": {}, "template": {"spec": template}},
+        ),
+    ]
+
+
+def _object(version: str, kind: str, name: str, spec: Document) -> Document:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
