@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+if TYPE_CHECKING:
+    from ironbell.image.kubernetes.node import Node
+
 DEFAULT_FILE = "~/.cache/ironbell/images/debian.raw.zst"
+NODE_FILE = "~/.cache/ironbell/images/debian-kubernetes-{release}.raw.zst"
 _SIZE = re.compile(r"(\d+)([MG])?(?:i?B)?")
 
 
@@ -30,7 +35,21 @@ def image() -> None:
 
 
 @image.command()
-@click.option("--output", default=DEFAULT_FILE, show_default=True, help="File to write; manifest and checksum beside.")
+@click.option(
+    "--output",
+    default="",
+    help=f"File to write; manifest and checksum beside. Default: {DEFAULT_FILE}, of a node {NODE_FILE}.",
+)
+@click.option("--kubernetes", default="", metavar="VERSION", help="Make it a Kubernetes node of this release.")
+@click.option(
+    "--source",
+    default="gomodules",
+    show_default=True,
+    metavar="gomodules|apt|DIR",
+    help="Where Kubernetes comes from: built from its Go modules; an apt repository and a registry; a folder.",
+)
+@click.option("--apt-repository", default="", metavar="ENTRY", help="With --source apt: the line for sources.list.")
+@click.option("--registry", default="", help="Prefix of the container images' names. Default: as kubeadm has it.")
 @click.option("--size", type=_Mebibytes(), default="0M", help="Size of the disk. Default: as small as it can be.")
 @click.option("--compress", type=click.Choice(["zst", "gz", "none"]), default="zst", show_default=True)
 @click.option(
@@ -56,19 +75,26 @@ def build(
     sources: Path | None,
     if_changed: bool,
     form: str,
+    kubernetes: str,
+    source: str,
+    apt_repository: str,
+    registry: str,
 ) -> None:
     """Build a bootable Debian disk with cloud-init, for BIOS and UEFI; needs root."""
     from ironbell.image.build import Options
     from ironbell.image.build import build as build_image
     from ironbell.image.debian import chosen_sources
 
+    node = _node(kubernetes, source=source, apt_repository=apt_repository, registry=registry)
+    default = DEFAULT_FILE if node is None else NODE_FILE.format(release=node.release)
     options = Options(
-        output=Path(output).expanduser().absolute(),
+        output=Path(output or default).expanduser().absolute(),
         size_mib=size,
         compression=compress,
         kernel=kernel,
         extra_packages=extra_package,
         only_if_changed=if_changed,
+        node=node,
     )
     origin = chosen_sources(sources, suite)
     made, was_built = build_image(options, origin, progress=lambda text: click.echo(text, err=True))
@@ -78,3 +104,28 @@ def build(
     artefact = made.artefacts[0]
     click.echo(f"{'built' if was_built else 'current'}: kernel {made.kernel}, disk {made.unpacked_bytes / 1e6:.0f} MB")
     click.echo(f"{options.output}  {artefact.size_bytes / 1e6:.1f} MB  sha256:{artefact.sha256}")
+
+
+def _node(kubernetes: str, *, source: str, apt_repository: str, registry: str) -> Node | None:
+    """What the options ask for; None without `--kubernetes`."""
+    from ironbell.image.debian import BuildError
+    from ironbell.image.kubernetes.node import Node
+    from ironbell.image.kubernetes.release import parse_release
+    from ironbell.image.kubernetes.source import Folder, GoModules, Packages, Source
+
+    if not kubernetes:
+        if apt_repository or registry:
+            raise BuildError("--apt-repository and --registry are for node images: give --kubernetes too")
+        return None
+    if (source == "apt") != bool(apt_repository):
+        raise BuildError("--source apt and --apt-repository belong together")
+    origin: Source
+    if source == "gomodules":
+        origin = GoModules(Path("~/.cache/ironbell/kubernetes").expanduser())
+    elif source == "apt":
+        origin = Packages(apt_repository)
+    else:
+        origin = Folder(Path(source).expanduser().absolute())
+        if not origin.path.is_dir():
+            raise BuildError(f"--source {source}: neither gomodules nor apt nor a folder")
+    return Node(parse_release(kubernetes), origin, registry)

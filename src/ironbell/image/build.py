@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbell.image import compress, contents, disk
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, Sources, Tree, bootstrap, require_root, require_tools, run
+from ironbell.image.kubernetes import node as nodes
 from ironbell.image.system import configure, make_loaders
 
 Progress = Callable[[str], None]
@@ -36,6 +37,8 @@ class Options:
     kernel: str = "cloud"
     extra_packages: tuple[str, ...] = ()
     only_if_changed: bool = False
+    node: nodes.Node | None = None
+    """What makes the machine a Kubernetes node; None for a plain system."""
 
 
 def manifest_path(output: Path) -> Path:
@@ -50,7 +53,11 @@ def inputs(options: Options, sources: Sources) -> str:
         str(options.size_mib), options.compression, options.kernel, *options.extra_packages, sources.suite,
         sources.text, *(manifests.digest_file(own / f"{name}.py") for name in ("contents", "disk", "system")),
     ]  # fmt: skip
-    return manifests.digest_inputs(words, folders=[own / "files"])
+    folders = [own / "files"]
+    if options.node is not None:
+        words += options.node.words()
+        folders.append(own / "kubernetes")
+    return manifests.digest_inputs(words, folders=folders)
 
 
 def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[manifests.Manifest, bool]:
@@ -83,14 +90,19 @@ def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[ma
 def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, progress: Progress) -> manifests.Manifest:
     tree, image = scratch / "tree", scratch / "disk.raw"
     progress(f"installing packages of {sources.suite}")
+    node = options.node
+    of_node = node.packages() if node is not None else ()
     request = Tree(
         target=tree,
         architecture="amd64",
-        packages=(contents.KERNEL_PACKAGES[options.kernel], *contents.PACKAGES, *options.extra_packages),
+        packages=(contents.KERNEL_PACKAGES[options.kernel], *contents.PACKAGES, *of_node, *options.extra_packages),
         variant="apt",
         options=_dpkg_options(),
     )
+    if node is not None:
+        sources = replace(sources, text="\n".join((sources.text, *node.source.apt_lines())))
     packages = bootstrap(request, sources)
+    images = nodes.install(node, tree, scratch=scratch, progress=progress) if node is not None else ()
     progress("configuring the system")
     kernel = configure(tree, is_virtual=options.kernel == "cloud", root_id=disk.layout(1, seed=digest).root_id)
     loaders = make_loaders(tree, scratch=scratch, root_id=disk.layout(1, seed=digest).root_id)
@@ -118,6 +130,8 @@ def _build(options: Options, sources: Sources, *, scratch: Path, digest: str, pr
         unpacked_bytes=shape.size,
         artefacts=[artefact],
         packages=manifests.package_entries(packages),
+        kubernetes=str(node.release) if node is not None else "",
+        container_images=list(images),
     )
     manifests.store(made, manifest_path(options.output))
     return made

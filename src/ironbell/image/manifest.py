@@ -49,6 +49,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     packages: list[PackageEntry]
     python: str = ""
     distributions: dict[str, str] = {}
+    kubernetes: str = ""
+    """The release, where the image is a node's."""
+    container_images: list[str] = []
 
 
 def package_entries(packages: Sequence[Package]) -> list[PackageEntry]:

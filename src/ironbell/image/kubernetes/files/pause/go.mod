@@ -1,0 +1,3 @@
+module ironbell.dev/pause
+
+go 1.21

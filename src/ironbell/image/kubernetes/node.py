@@ -1,0 +1,93 @@
+"""Turns a Debian tree into a Kubernetes node: programs, units, settings, images in containerd's store.
+
+What kubeadm does on the machine is left to kubeadm; nothing here is of a cluster. Add-ons find the CNI plugins where
+they expect them (/opt/cni/bin), and may put their own beside them.
+
+Failure modes: `BuildError` of the source, or an image that kubeadm asks for and the source did not bring.
+
+Source: kubernetes/release: cmd/krel/templates/latest/kubeadm (the kubelet's drop-in and its variables); containerd:
+docs/cri/config.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.image.debian import BuildError, run
+from ironbell.image.kubernetes.release import ContainerImage, Release, parse_images, pause
+from ironbell.image.kubernetes.source import Progress, Source
+
+PACKAGES = (
+    "conntrack", "containerd", "containernetworking-plugins", "ethtool", "ipset", "iptables", "keepalived", "mount",
+    "nftables", "openssl", "runc", "socat",
+)  # fmt: skip
+
+_FILES = Path(__file__).parent / "files"
+_PLUGINS, _PLUGINS_EXPECTED = "usr/lib/cni", "opt/cni/bin"
+# Enabled by its package; it is started by whoever gives it something to hold.
+_LEFT_OFF = ("keepalived.service", "cni-dhcp.service", "cni-dhcp.socket", "nftables.service")
+
+
+@dataclass(frozen=True)
+class Node:
+    """What to make a node of."""
+
+    release: Release
+    source: Source
+    registry: str = ""
+    """Prefix of the images' names instead of kubeadm's own."""
+
+    def words(self) -> list[str]:
+        """What shapes the result, for the digest of inputs."""
+        return [str(self.release), self.registry, *self.source.words()]
+
+    def packages(self) -> tuple[str, ...]:
+        """Debian packages beside those of every image."""
+        return (*PACKAGES, *self.source.packages(self.release))
+
+
+def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tuple[str, ...]:
+    """Make the tree a node; gives the references of the images in it.
+
+    Raises:
+        BuildError: see the module.
+    """
+    for name, program in node.source.programs(node.release, tree, progress).items():
+        shutil.copyfile(program, tree / "usr/bin" / name)
+        (tree / "usr/bin" / name).chmod(0o755)
+    shutil.copytree(_FILES / "overlay", tree, dirs_exist_ok=True)
+    images = wanted_images(node, tree)
+    (tree / "etc/containerd").mkdir(parents=True, exist_ok=True)
+    settings = (_FILES / "containerd.toml").read_text().replace("{pause}", pause(images).reference)
+    (tree / "etc/containerd/config.toml").write_text(settings)
+    _link_plugins(tree)
+    run(["systemctl", f"--root={tree}", "--quiet", "enable", "containerd.service", "kubelet.service"])
+    run(["systemctl", f"--root={tree}", "--quiet", "disable", *_LEFT_OFF])
+    present = node.source.store_images(images, node.release, tree, scratch, progress)
+    missing = [image.reference for image in images if image.reference not in present]
+    if missing:
+        raise BuildError(f"kubeadm {node.release} asks for images that the source did not bring: {', '.join(missing)}")
+    return present
+
+
+def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
+    """The images that this release's kubeadm asks for.
+
+    Raises:
+        BuildError: kubeadm does not run, or is of another release.
+    """
+    command = ["chroot", str(tree), "kubeadm"]
+    said = run([*command, "version", "-o", "short"]).strip()
+    if said != str(node.release):
+        raise BuildError(f"kubeadm in the image is {said}, not {node.release}")
+    repository = [f"--image-repository={node.registry}"] if node.registry else []
+    return parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
+
+
+def _link_plugins(tree: Path) -> None:
+    folder = tree / _PLUGINS_EXPECTED
+    folder.mkdir(parents=True, exist_ok=True)
+    for plugin in sorted((tree / _PLUGINS).iterdir()):
+        (folder / plugin.name).symlink_to(f"/{_PLUGINS}/{plugin.name}")

@@ -1,0 +1,97 @@
+"""A release of Kubernetes, what a node of it needs, and how container images are named. Pure.
+
+Source: kubernetes/kubernetes: cmd/kubeadm/app/images (the list), build/lib/release.sh (what upstream puts where).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ironbell.image.debian import BuildError
+
+PROGRAMS = ("kubeadm", "kubelet", "kubectl")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)((?:-[0-9A-Za-z.-]+)?)")
+_ETCD_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)(?:-\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release, such as v1.36.3."""
+
+    major: int
+    minor: int
+    patch: int
+    suffix: str = ""
+
+    def __str__(self) -> str:
+        return f"v{self.major}.{self.minor}.{self.patch}{self.suffix}"
+
+    @property
+    def library_version(self) -> str:
+        """The version of the modules that are cut out of the same sources: v0.36.3."""
+        return f"v0.{self.minor}.{self.patch}{self.suffix}"
+
+
+def parse_release(text: str) -> Release:
+    """Read `1.36.3` or `v1.36.3`.
+
+    Raises:
+        BuildError: it is no whole version: an image is of one release, not of the newest one of today.
+    """
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        raise BuildError(f"--kubernetes {text}: write a whole version, such as v1.36.3")
+    return Release(int(match[1]), int(match[2]), int(match[3]), match[4])
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerImage:
+    """A reference as kubeadm asks for it, and its two telling parts."""
+
+    reference: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, such as `coredns`."""
+        return self.reference.rpartition(":")[0].rpartition("/")[2]
+
+    @property
+    def tag(self) -> str:
+        return self.reference.rpartition(":")[2]
+
+
+def parse_images(listing: str) -> tuple[ContainerImage, ...]:
+    """What `kubeadm config images list` printed.
+
+    Raises:
+        BuildError: it named none, or not the pause image that every pod begins with.
+    """
+    found = tuple(ContainerImage(line.strip()) for line in listing.splitlines() if ":" in line)
+    pause(found)
+    return found
+
+
+def pause(images: Iterable[ContainerImage]) -> ContainerImage:
+    """The image that holds a pod's namespaces.
+
+    Raises:
+        BuildError: there is none.
+    """
+    for image in images:
+        if image.name == "pause":
+            return image
+    raise BuildError("kubeadm named no pause image: it is of another version, or did not answer")
+
+
+def etcd_version(tag: str) -> str:
+    """The version of etcd in an image's tag; what follows the last dash counts builds of the image.
+
+    Raises:
+        BuildError: the tag is none.
+    """
+    match = _ETCD_VERSION.fullmatch(tag)
+    if match is None:
+        raise BuildError(f"kubeadm asks for etcd {tag}, which is no version")
+    return f"v{match[1]}"

@@ -1,0 +1,91 @@
+"""Puts container images into containerd's store inside a file tree, by the containerd of that tree.
+
+containerd runs for a moment, without its CRI plugin, in mount and process namespaces of its own: nothing of it reaches
+the host, and the namespaces take it away with them. The images are unpacked at once, so that a node's first pod does
+not wait for that.
+
+Failure modes: `BuildError` with the end of what containerd said.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbell.image.debian import run
+
+NAMESPACE = "k8s.io"
+_SCRATCH = "var/tmp/ironbell-store"
+_SCRIPT = """\
+set -e
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /tmp
+cat >/run/config.toml <<EOF
+version = 2
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+  address = "/run/containerd.sock"
+EOF
+containerd --config /run/config.toml >/run/log 2>&1 &
+daemon=$!
+tries=0
+until ctr -a /run/containerd.sock version >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    if [ "$tries" -gt 300 ] || ! kill -0 "$daemon" 2>/dev/null; then
+        tail -n 10 /run/log >&2
+        exit 1
+    fi
+    sleep 0.1
+done
+"""
+_FINISH = """
+kill "$daemon"
+wait "$daemon" || true
+"""
+
+
+def import_archives(tree: Path, archives: Sequence[Path]) -> tuple[str, ...]:
+    """Import OCI or docker archives; gives the references that the store has afterwards.
+
+    Raises:
+        BuildError: an archive is none, or containerd does not run here.
+    """
+    scratch = tree / _SCRATCH
+    scratch.mkdir(parents=True)
+    try:
+        names = [f"{number}.tar" for number in range(len(archives))]
+        for name, archive in zip(names, archives, strict=True):
+            shutil.copyfile(archive, scratch / name)
+        return _inside(tree, *(_ctr(f"images import /{_SCRATCH}/{name}") for name in names))
+    finally:
+        shutil.rmtree(scratch)
+
+
+def pull(tree: Path, references: Sequence[str]) -> tuple[str, ...]:
+    """Pull images from their registries; gives the references that the store has afterwards.
+
+    Raises:
+        BuildError: a registry does not answer, or has no such image.
+    """
+    resolver = tree / "etc/resolv.conf"
+    resolver.unlink(missing_ok=True)
+    shutil.copyfile("/etc/resolv.conf", resolver)
+    try:
+        return _inside(tree, *(_ctr(f"images pull --platform linux/amd64 {reference}") for reference in references))
+    finally:
+        resolver.unlink()
+
+
+def _inside(tree: Path, *commands: str) -> tuple[str, ...]:
+    script = "\n".join((_SCRIPT, *(f"{command} >/dev/null" for command in commands), _ctr("images list -q"), _FINISH))
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    listed = run([*namespaces, "chroot", str(tree), "/bin/sh", "-c", script])
+    return tuple(
+        line for line in listed.splitlines() if ":" in line and "@" not in line and not line.startswith("sha256")
+    )
+
+
+def _ctr(words: str) -> str:
+    return f"ctr -a /run/containerd.sock -n {NAMESPACE} {words}"
