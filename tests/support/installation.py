@@ -27,6 +27,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
+from ironbell.lab.description import read
 from ironbell.lab.manifests import manifests as lab_manifests
 
 KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
@@ -94,6 +95,11 @@ class Installation:
     def disk(self) -> Path:
         """The machine's first disk, as a file."""
         return Path(self.site.lab.machine(NODE).console).with_name("disk0.raw")
+
+    @property
+    def serials(self) -> list[str]:
+        """Serial numbers of the machine's disks."""
+        return [disk.serial for disk in read(self.site.data_dir / "lab.yaml").machine(NODE).disks]
 
     @property
     def console(self) -> str:
@@ -167,13 +173,15 @@ class Installation:
 
 @asynccontextmanager
 async def installation(
-    folder: Path, artefacts: Artefacts, *, firmware: str, memory_mib: int = 1536
+    folder: Path, artefacts: Artefacts, *, firmware: str, memory_mib: int = 1536, disks: int = 1
 ) -> AsyncIterator[Installation]:
     """A site with one powered-off machine; nothing is applied yet."""
     demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib)
+    lab_file = demo.write_lab_file()
+    lab_file.write_text(demo.lab_file + "  - size: 4GiB\n" * (disks - 1))
     served = {"images": artefacts.image.parent}
     async with (
-        running_site(folder, demo.write_lab_file(), osie=artefacts.osie, artefacts=served) as site,
+        running_site(folder, lab_file, osie=artefacts.osie, artefacts=served) as site,
         HttpApi(from_kubeconfig(site.kubeconfig)) as api,
         asyncio.TaskGroup() as group,
     ):

@@ -10,23 +10,34 @@ Source: tinkerbell/tinkerbell: pkg/backend/kube (indexes and filter semantics).
 from __future__ import annotations
 
 import ipaddress
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 
 ObjectKey = tuple[str, str]
 
+MACHINE_UUID: Final = "ironbell.dev/machine-uuid"
+"""On Hardware: the machine's SMBIOS UUID; agents refuse to touch another machine's disks."""
+DISK_SERIAL: Final = "ironbell.dev/disk-serial"
+"""On Hardware: serial numbers of the disks that may be written, separated by commas."""
+ERROR: Final = "ironbell.dev/error"
+"""On Hardware and Templates whose state is `Error`: what is wrong."""
+
 
 class Attribute(Enum):
-    """What a machine can be looked up by."""
+    """What a machine can be looked up by; the last two only show that two Hardware mean one machine or disk."""
 
     MAC = "MAC address"
     IP = "IP address"
     AGENT_ID = "agent id"
     INSTANCE_ID = "instance id"
+    MACHINE_UUID = "machine UUID"
+    DISK_SERIAL = "disk serial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +58,9 @@ class Ambiguous:
 
     @property
     def message(self) -> str:
-        claimed = ", ".join(self.names)
-        return f"{self.attribute.value} {self.value} is claimed by several Hardware ({claimed}); none of them is served"
+        claimed = f"{self.attribute.value} {self.value} is claimed by several Hardware ({', '.join(self.names)})"
+        only_told = self.attribute in (Attribute.MACHINE_UUID, Attribute.DISK_SERIAL)
+        return f"{claimed}; none of them {'gets an action' if only_told else 'is served'}"
 
 
 Lookup = Match | Ambiguous | None
@@ -60,6 +72,21 @@ def normal_mac(text: str) -> str:
     if len(digits) != 12 or any(digit not in "0123456789abcdef" for digit in digits):
         return ""
     return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
+
+
+def normal_uuid(text: str) -> str:
+    """A UUID in one spelling for both byte orders that firmware writes it in; other texts in lower case."""
+    try:
+        value = uuid.UUID(text.strip())
+    except ValueError:
+        return text.strip().lower()
+    return min(str(value), str(uuid.UUID(bytes_le=value.bytes)))
+
+
+def named_serials(hardware: Hardware) -> list[str]:
+    """Serial numbers of its disks as the annotation names them, in lower case."""
+    text = hardware.metadata.annotations.get(DISK_SERIAL, "")
+    return sorted({part.strip().lower() for part in text.split(",") if part.strip()})
 
 
 def normal_ip(text: str) -> str:
@@ -170,3 +197,8 @@ def _entries(hardware: Hardware) -> Iterable[tuple[Attribute, str, Interface | N
     instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
     if instance is not None and instance.id:
         yield Attribute.INSTANCE_ID, instance.id, None
+    for value in hardware.metadata.annotations.get(MACHINE_UUID, "").split(","):
+        if identity := normal_uuid(value):
+            yield Attribute.MACHINE_UUID, identity, None
+    for serial in named_serials(hardware):
+        yield Attribute.DISK_SERIAL, serial, None

@@ -20,11 +20,12 @@ from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
+from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
 from ironbell.controllers.capt.made import (
     agent_id,
@@ -141,6 +142,8 @@ def _wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decisio
         message = f"the wipe was not done within {limit} s (workflow {workflow.status.state or 'new'})"
         return _certify(progress, observed, hardware, policy, False, message, hold=True)
     message = f"the disks are being wiped ({policy}): workflow is {workflow.status.state or 'new'}"
+    if hardware.status.state == HardwareState.ERROR:
+        message += f"; nothing is done while {hardware.metadata.annotations.get(ERROR) or 'its status.state is Error'}"
     if hardware.spec.bmc_ref is None:
         message += f"; it has no BMC: boot it over the network, or set the annotation {WIPE}=none"
     return progress.waits("Wiping", message, after_s=left)

@@ -17,6 +17,7 @@ from ironbell.api.capt.tinkerbellmachine import HardwareAffinity, HardwareRequir
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.base.labels import LabelSelector, SelectorError
 from ironbell.contract.capabilities import capabilities
+from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD, claim_of
 from ironbell.contract.selectors import compiled
 from ironbell.controllers.capt.requirements import lacks
@@ -102,7 +103,7 @@ def unusable(hardware: Hardware) -> list[str]:
     """What makes it impossible to install this server at all, each naming its field."""
     found = []
     if hardware.status.state == HardwareState.ERROR:
-        found.append("its status.state is Error: see its annotations")
+        found.append(f"its status.state is Error: {hardware.metadata.annotations.get(ERROR) or 'see its annotations'}")
     first = hardware.spec.interfaces[0] if hardware.spec.interfaces else None
     if first is None:
         found.append("spec.interfaces is empty")

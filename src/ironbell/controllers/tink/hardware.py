@@ -1,7 +1,8 @@
 """The controller of Hardware: finds what would keep a machine from being served, and says so on it.
 
-Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.directory); addresses that do not
-parse are never handed out. Each Hardware is compared only with those that share a value with it, by index.
+Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.directory), and those with one
+machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is compared
+only with those that share a value with it, by index.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that upstream never sets).
 """
@@ -16,8 +17,15 @@ from typing import Any, Final
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.api.tinkerbell.interface import Dhcp
-from ironbell.contract.directory import HardwareDirectory, normal_ip, normal_mac
-from ironbell.controllers.tink.names import ANNOTATION_ERROR
+from ironbell.contract.directory import (
+    ERROR,
+    MACHINE_UUID,
+    HardwareDirectory,
+    named_serials,
+    normal_ip,
+    normal_mac,
+    normal_uuid,
+)
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status
@@ -36,6 +44,9 @@ def claims(hardware: Hardware) -> list[str]:
             found.append(f"ip/{normal_ip(interface.dhcp.ip.address) if interface.dhcp.ip else ''}")
     instance = hardware.spec.metadata.instance if hardware.spec.metadata else None
     found += [f"bmc/{value}" for value in bmc_keys(hardware)]
+    annotations = hardware.metadata.annotations
+    found += [f"uuid/{normal_uuid(value)}" for value in annotations.get(MACHINE_UUID, "").split(",")]
+    found += [f"serial/{value}" for value in named_serials(hardware)]
     found += [f"agent/{hardware.spec.agent_id}", f"instance/{instance.id if instance else ''}"]
     return sorted({claim for claim in found if not claim.endswith("/")})
 
@@ -85,10 +96,10 @@ class HardwareReconciler:
         hardware = observed.hardware
         problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
         state = HardwareState.ERROR if problem else HardwareState.READY
-        known = hardware.metadata.annotations.get(ANNOTATION_ERROR, "")
+        known = hardware.metadata.annotations.get(ERROR, "")
         if (hardware.status.state, known) == (state, problem):
             return DONE
-        annotation = {"metadata": {"annotations": {ANNOTATION_ERROR: problem or None}}}
+        annotation = {"metadata": {"annotations": {ERROR: problem or None}}}
         reason = "HardwareConflict" if observed.conflicts else "HardwareInvalid"
         return do(
             patch(HARDWARE, hardware, annotation, locked=True) if known != problem else None,

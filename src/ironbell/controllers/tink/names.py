@@ -26,9 +26,6 @@ ANNOTATION_HISTORY: Final = "ironbell.dev/history"
 ANNOTATION_LOG_PREFIX: Final = "ironbell.dev/log."
 """On a Workflow, before an action's id: end of the action's log as JSON; the workflow service writes it."""
 
-ANNOTATION_ERROR: Final = "ironbell.dev/error"
-"""On Template and Hardware in state Error: what is wrong."""
-
 
 class Reason(StrEnum):
     """Reasons of the condition `Succeeded` and of the events of a Workflow."""
@@ -44,6 +41,7 @@ class Reason(StrEnum):
     NO_BMC = "NoBMC"
     BMC_SHARED = "BMCShared"
     AGENT_NOT_SEEN = "AgentNotSeen"
+    HARDWARE_ERROR = "HardwareError"
     ACTIONS_RUNNING = "ActionsRunning"
     FINISHING = "Finishing"
     COMPLETE = "Complete"

@@ -14,14 +14,16 @@ Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/reconciler.go (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 
+from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.contract.directory import ERROR
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import ANNOTATION_AGENT_TIMEOUT, CONDITION_SUCCEEDED, Reason
 from ironbell.controllers.tink.observed import Observed
@@ -63,7 +65,7 @@ class Deadline:
 def pending(observed: Observed, now: datetime) -> Decision:
     """Wait for the agent, for as long as an annotation says, else for ever."""
     workflow = observed.workflow
-    situation = _situation(workflow, workflow.status)
+    situation = _in_doubt(observed) or _situation(workflow, workflow.status)
     status = _seen(workflow.status, situation, now)
     return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
 
@@ -85,6 +87,18 @@ def agent_timeout_s(workflow: Workflow) -> float | None:
     text = workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT, "")
     seconds = float(text) if text.isdecimal() else 0.0
     return min(seconds, LONGEST_S) if seconds > 0 else None
+
+
+def _in_doubt(observed: Observed) -> Situation | None:
+    """What keeps the workflow service from giving any action of a Workflow whose agent has not begun."""
+    hardware = observed.hardware
+    if hardware is None or hardware.status.state != HardwareState.ERROR:
+        return None
+    why = hardware.metadata.annotations.get(ERROR) or "its status.state is Error"
+    waiting = _not_seen(observed.workflow, observed.workflow.status)
+    message = f"Hardware {hardware.metadata.name}: {why}"
+    verdict = f"{waiting.verdict}: {message}"
+    return replace(waiting, reason=Reason.HARDWARE_ERROR, message=message, verdict=verdict)
 
 
 def _situation(workflow: Workflow, status: WorkflowStatus) -> Situation:

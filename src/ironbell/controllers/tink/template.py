@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError
-from ironbell.controllers.tink.names import ANNOTATION_ERROR
+from ironbell.contract.directory import ERROR
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
@@ -84,10 +84,10 @@ def askers(parse: Callable[[str], None], *, timeout_s: float = PARSE_TIMEOUT_S) 
 
 def _told(template: Template, problem: str, need: Need[str]) -> Decision:
     state = TemplateState.ERROR if problem else TemplateState.READY
-    known = template.metadata.annotations.get(ANNOTATION_ERROR, "")
+    known = template.metadata.annotations.get(ERROR, "")
     if (template.status.state, known) == (state, problem):
         return do(needs=[need])
-    annotation = {"metadata": {"annotations": {ANNOTATION_ERROR: problem or None}}}
+    annotation = {"metadata": {"annotations": {ERROR: problem or None}}}
     return do(
         patch(TEMPLATE, template, annotation, locked=True) if known != problem else None,
         patch_status(TEMPLATE, template, {"state": state}) if template.status.state != state else None,

@@ -10,7 +10,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory, Match
 
-_IDENTITY = {Attribute.MAC, Attribute.AGENT_ID}
+_IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}
 
 
 def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -> str | None:

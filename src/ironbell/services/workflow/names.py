@@ -24,9 +24,3 @@ LOG_PREFIX: Final = "ironbell.dev/log."
 
 MACHINE_REPORT: Final = "ironbell.dev/machine-report"
 """On a Workflow: what its machine said outside of any action, such as a crash, as JSON."""
-
-MACHINE_UUID: Final = "ironbell.dev/machine-uuid"
-"""On Hardware: the machine's SMBIOS UUID; agents refuse to touch another machine's disks."""
-
-DISK_SERIAL: Final = "ironbell.dev/disk-serial"
-"""On Hardware: serial numbers of the disks that may be written, separated by commas."""

@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
 from ironbell.codec.proto import workflow_pb2
 from ironbell.contract import boot_token
-from ironbell.services.workflow import names
+from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
 
 _UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
 _MAC_VARIABLE = "IRONBELL_MACHINE_MAC"
@@ -27,8 +27,8 @@ def expectations(hardware: Hardware) -> dict[str, str]:
     annotations = hardware.metadata.annotations
     found = {
         _MAC_VARIABLE: ",".join(macs),
-        _UUID_VARIABLE: annotations.get(names.MACHINE_UUID, ""),
-        _SERIAL_VARIABLE: annotations.get(names.DISK_SERIAL, ""),
+        _UUID_VARIABLE: annotations.get(MACHINE_UUID, ""),
+        _SERIAL_VARIABLE: annotations.get(DISK_SERIAL, ""),
     }
     return {key: value for key, value in found.items() if value}
 

@@ -69,7 +69,8 @@ def test_a_selector_that_is_none_is_an_error() -> None:
         ({"spec": {"interfaces": [{"dhcp": {"ip": {"address": "x"}}}]}}, "'x' is no IP address"),
         ({"spec": {"disks": []}}, "spec.disks[0].device is empty"),
         ({"spec": {"metadata": None}}, "spec.metadata.instance.id is empty"),
-        ({"status": {"state": "Error"}}, "status.state is Error"),
+        ({"status": {"state": "Error"}}, "status.state is Error: see its annotations"),
+        ({"status": {"state": "Error"}, "annotations": {"ironbell.dev/error": "two of them"}}, "is Error: two of them"),
     ],
 )
 def test_what_rules_a_server_out_is_said(changes: dict[str, Any], says: str) -> None:

@@ -45,12 +45,17 @@ def test_two_hardware_with_one_bmc_name_each_other() -> None:
         ({"interfaces": [dhcp()]}, {"interfaces": [dhcp("02:00:00:00:00:09")]}, "IP address 10.0.0.1"),
         ({"agentID": "x"}, {"agentID": "x"}, "agent id x"),
         ({"metadata": {"instance": {"id": "i"}}}, {"metadata": {"instance": {"id": "i"}}}, "instance id i"),
+        ({"machine-uuid": "AB"}, {"machine-uuid": "ab"}, "machine UUID ab"),
+        ({"disk-serial": "S1,S2"}, {"disk-serial": "s2"}, "disk serial s2"),
     ],
 )
 def test_two_hardware_with_one_value_name_each_other(first: Any, second: Any, what: str) -> None:
     world = World()
-    for name, spec in (("a", first), ("b", second)):
-        world.add(HARDWARE, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+    for name, values in (("a", first), ("b", second)):
+        annotations = {f"ironbell.dev/{key}": value for key, value in values.items() if "-" in key}
+        spec = {} if annotations else values
+        meta = {"name": name, "namespace": "default", "annotations": annotations}
+        world.add(HARDWARE, {"metadata": meta, "spec": spec})
     end = crash_check(HardwareReconciler(), world)
     for hardware in end.list(HARDWARE):
         assert hardware.status.state == "Error"

@@ -79,6 +79,22 @@ def test_a_boot_whose_token_is_revoked_fails_the_workflow(scene: Any, is_running
     assert scene.pxe() == [False, False]
 
 
+def test_a_wait_for_the_agent_says_what_is_wrong_with_the_hardware(scene: Any) -> None:
+    started(scene)
+
+    def hardware() -> Any:
+        return scene.world.require(HARDWARE, "default", "m1")
+
+    twins = "disk serial s1 is claimed by several Hardware (default/m1, default/twin)"
+    scene.world.change(HARDWARE, hardware(), {"metadata": {"annotations": {"ironbell.dev/error": twins}}})
+    scene.world.set_status(HARDWARE, hardware(), {"state": "Error"})
+    scene.settle()
+    assert (scene.condition().reason, scene.condition().message) == ("HardwareError", f"Hardware m1: {twins}")
+    scene.world.set_status(HARDWARE, hardware(), {"state": "Ready"})
+    scene.settle()
+    assert scene.condition().reason == "AgentNotSeen"
+
+
 def test_the_whole_way_survives_a_crash_anywhere(scene: Any) -> None:
     scene.template()
     scene.hardware()

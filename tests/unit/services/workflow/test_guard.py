@@ -67,6 +67,23 @@ def test_a_shared_address_says_nothing_of_the_machine():
     assert found(a_hardware("m1", MAC, ip="10.0.0.1"), a_hardware("m2", "52:54:00:00:00:02", ip="10.0.0.1")) is None
 
 
+def test_two_hardware_that_mean_one_machine_or_one_disk_are_both_held_back():
+    uuid, swapped = "00112233-4455-6677-8899-aabbccddeeff", "33221100-5544-7766-8899-AABBCCDDEEFF"
+    for name, mine, theirs in (
+        ("machine-uuid", uuid, swapped),
+        ("disk-serial", "S1,S2", " s2 , S3"),
+        ("disk-serial", "S1", "s1"),
+    ):
+        first = a_hardware("m1", MAC, **{f"ironbell.dev/{name}": mine})
+        other = {f"ironbell.dev/{name}": theirs}
+        for of, agent_id in (("m1", MAC), ("m2", "52:54:00:00:00:02")):
+            why = found(first, a_hardware("m2", "52:54:00:00:00:02", **other), of=of, agent_id=agent_id)
+            assert why is not None
+            assert name.split("-")[1] in why.lower()
+            assert "ns/m1, ns/m2" in why
+    assert found(first, a_hardware("m2", "52:54:00:00:00:02", **{"ironbell.dev/disk-serial": "S9"})) is None
+
+
 def test_without_its_hardware_nobody_knows_which_machine_is_meant():
     why = found(a_hardware("m2", "52:54:00:00:00:02"))
     assert why is not None
