@@ -21,6 +21,7 @@ MODULES: Mapping[str, str] = {
     "cexec": "cexec",
     "image2disk": "image2disk",
     "kexec": "kexec",
+    "network": "network",
     "oci2disk": "oci2disk",
     "poweroff": "poweroff",
     "reboot": "reboot",

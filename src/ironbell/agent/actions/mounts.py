@@ -129,3 +129,27 @@ def make_folders(root: Path, folder: str, *, mode: int, owner: tuple[int, int]) 
         os.chown(path, *owner)
         path.chmod(mode)
     return place
+
+
+def write_file(
+    root: Path, path: str, contents: bytes, *, mode: int, folder_mode: int, owner: tuple[int, int] = (0, 0)
+) -> None:
+    """Put one file into the mounted system; it appears whole or not at all.
+
+    Raises:
+        ActionError: the path is a folder, or leads through something that is none.
+    """
+    # A link at the end of the path is followed too; its target's folder may be missing as well.
+    target = inside(root, path)
+    if target.is_dir():
+        raise ActionError(f"{path} is a folder on the disk")
+    make_folders(root, "/" + str(target.parent.relative_to(root)), mode=folder_mode, owner=owner)
+    temporary = target.with_name(f".{target.name[:200]}.ironbell")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchown(descriptor, *owner)
+        os.fchmod(descriptor, mode)
+        file.write(contents)
+        file.flush()
+        os.fsync(descriptor)
+    temporary.replace(target)

@@ -29,6 +29,23 @@ class Root:
     fs_type: str
 
 
+def chosen(context: Context, default: str = "") -> tuple[Device, str]:
+    """The file system that DEST_DISK means: that partition, or with `DEST_PARTITION=root` the root on that disk.
+
+    Raises:
+        ActionError: there is none, or FS_TYPE is missing.
+    """
+    device = devices.resolve(context, context.required("DEST_DISK"))
+    partition = context.text("DEST_PARTITION", default)
+    if not partition or (default and context.text("FS_TYPE")):
+        return device, context.required("FS_TYPE")
+    if partition != "root":
+        raise ActionError(f"DEST_PARTITION is {partition!r}; write root, or name the partition in DEST_DISK")
+    root = find_root(context, device)
+    context.say(f"the operating system of {device} is on {root.device.path} ({root.fs_type})")
+    return root.device, root.fs_type
+
+
 def find_root(context: Context, disk: Device) -> Root:
     """The one file system on the disk that holds an operating system's root.
 

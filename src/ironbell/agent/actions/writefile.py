@@ -11,13 +11,9 @@ Source: tinkerbell/actions: writefile.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from ironbell.agent.actions import devices, mounts
+from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.devices import Device
-from ironbell.agent.actions.rootfs import find_root
+from ironbell.agent.actions.rootfs import chosen
 
 
 def run(context: Context) -> None:
@@ -30,29 +26,10 @@ def run(context: Context) -> None:
     contents = context.environment["CONTENTS"].encode("utf-8", "surrogateescape")
     owner = (_id(context, "UID"), _id(context, "GID"))
     mode, folder_mode = context.octal("MODE"), context.octal("DIRMODE")
-    device = devices.resolve(context, context.required("DEST_DISK"))
-    device, fs_type = _target(context, device)
+    device, fs_type = chosen(context)
     with mounts.mounted(device, fs_type) as root:
-        # A link at the end of the path is followed too; its target's folder may be missing as well.
-        target = mounts.inside(root, path)
-        if target.is_dir():
-            raise ActionError(f"{path} is a folder on {device}")
-        parent = "/" + str(target.parent.relative_to(root))
-        mounts.make_folders(root, parent, mode=folder_mode, owner=owner)
-        _replace(target, contents, mode=mode, owner=owner)
+        mounts.write_file(root, path, contents, mode=mode, folder_mode=folder_mode, owner=owner)
     context.say(f"wrote {len(contents)} bytes to {path} on {device}")
-
-
-def _target(context: Context, device: Device) -> tuple[Device, str]:
-    """The file system to write into."""
-    partition = context.text("DEST_PARTITION", "")
-    if not partition:
-        return device, context.required("FS_TYPE")
-    if partition != "root":
-        raise ActionError(f"DEST_PARTITION is {partition!r}; write root, or name the partition in DEST_DISK")
-    root = find_root(context, device)
-    context.say(f"the operating system of {device} is on {root.device.path} ({root.fs_type})")
-    return root.device, root.fs_type
 
 
 def _id(context: Context, name: str) -> int:
@@ -60,15 +37,3 @@ def _id(context: Context, name: str) -> int:
     if not value.isdecimal() or int(value) >= 1 << 32:
         raise ActionError(f"{name} is {value!r}; write a number", exit_status=10)
     return int(value)
-
-
-def _replace(target: Path, contents: bytes, *, mode: int, owner: tuple[int, int]) -> None:
-    temporary = target.with_name(f".{target.name[:200]}.ironbell")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchown(descriptor, *owner)
-        os.fchmod(descriptor, mode)
-        file.write(contents)
-        file.flush()
-        os.fsync(descriptor)
-    temporary.replace(target)

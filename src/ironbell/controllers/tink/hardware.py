@@ -117,13 +117,20 @@ def problems(hardware: Hardware) -> list[str]:
             continue
         found += _dhcp_problems(interface.dhcp, f"spec.interfaces[{number}].dhcp")
         mac = normal_mac(interface.dhcp.mac)
-        if mac and mac in seen:
+        if mac and mac in seen and not _is_another(interface.dhcp, hardware.spec.interfaces[seen[mac]].dhcp):
             found.append(f"spec.interfaces[{number}].dhcp.mac {mac} is also that of spec.interfaces[{seen[mac]}]")
         seen.setdefault(mac, number)
     reference = hardware.spec.bmc_ref
     if reference is not None and reference.kind not in ("", "Machine"):
         found.append(f"spec.bmcRef.kind is {reference.kind!r}; it must be Machine, of bmc.tinkerbell.org")
     return found
+
+
+def _is_another(dhcp: Dhcp, first: Dhcp | None) -> bool:
+    """Whether an entry is a further VLAN, or address of the other family, of a card; DHCP knows the first only."""
+    if first is None or dhcp.ip is None or first.ip is None:
+        return False
+    return dhcp.vlan_id != first.vlan_id or (":" in dhcp.ip.address) != (":" in first.ip.address)
 
 
 def _dhcp_problems(dhcp: Dhcp, path: str) -> Iterator[str]:

@@ -114,3 +114,10 @@ def test_one_mac_on_two_interfaces_and_a_wrong_bmc_kind_are_named() -> None:
     twice, kind = problems(hardware)
     assert "spec.interfaces[1].dhcp.mac" in twice
     assert "spec.bmcRef.kind" in kind
+
+
+def test_a_card_may_have_several_vlans_and_an_address_of_each_family() -> None:
+    entries = [dhcp(), dhcp(address="10.0.0.2"), dhcp(address="2001:db8::2")]
+    entries[1]["dhcp"]["vlan_id"] = "42"
+    entries[2]["dhcp"]["ip"]["netmask"] = "ffff:ffff:ffff:ffff::"
+    assert problems(add(World(), "a", *entries)) == []

@@ -1,0 +1,119 @@
+"""network: give the system on a disk the static network that its Hardware describes.
+
+`INTERFACES` is the Hardware's `spec.interfaces` as JSON (`{{ .hardware.spec.interfaces | toJson | quote }}`),
+`DEST_DISK` the disk; the file system on it that holds an operating system is found, unless `FS_TYPE` says that
+DEST_DISK is that partition. `BONDING_MODE` (a number or a name; empty or 0 is none) makes one bond of all cards,
+`BONDS` (`[{"name": "bond0", "mode": "802.3ad", "members": [MAC, ...]}]`) says it card by card. `FORMAT` is `netplan`,
+`networkd` or `auto`: what the system has.
+
+What else would ask for an address there is taken out: other files of netplan, ifupdown's interfaces, cloud-init's
+network. Where nothing else resolves names, /etc/resolv.conf lists every name server.
+
+Source: systemd.network(5); netplan(5); interfaces(5); resolv.conf(5); cloud-init: network configuration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+from ironbell.agent.actions import mounts
+from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.network_plan import Network, netplan, networkd, parse
+from ironbell.agent.actions.rootfs import chosen
+from ironbell.codec import goyaml
+
+_NETWORKD: Final = ("usr/lib/systemd/systemd-networkd", "lib/systemd/systemd-networkd")
+_RESOLVED: Final = ("usr/lib/systemd/systemd-resolved", "lib/systemd/systemd-resolved")
+_NETPLAN: Final = ("usr/sbin/netplan", "usr/bin/netplan")
+_UNITS: Final = "/etc/systemd/system"
+_WANTED: Final = (
+    ("dbus-org.freedesktop.network1.service", "systemd-networkd.service"),
+    ("multi-user.target.wants/systemd-networkd.service", "systemd-networkd.service"),
+    ("sockets.target.wants/systemd-networkd.socket", "systemd-networkd.socket"),
+    ("network-online.target.wants/systemd-networkd-wait-online.service", "systemd-networkd-wait-online.service"),
+)
+_LOOPBACK: Final = "# the network is systemd-networkd's\nauto lo\niface lo inet loopback\n"
+_MOST_NAME_SERVERS: Final = 3
+"""What the C library reads."""
+
+
+def run(context: Context) -> None:
+    """Write the files."""
+    network = parse(context.required("INTERFACES"), context.text("BONDS"), context.text("BONDING_MODE"))
+    device, fs_type = chosen(context, default="root")
+    with mounts.mounted(device, fs_type) as root:
+        form = _form(context, root)
+        (_write_netplan if form == "netplan" else _write_networkd)(context, root, network)
+        _quieten(context, root)
+        if not _has(root, _RESOLVED):
+            _write_resolver(context, root, network)
+    addresses = ", ".join(address for link in network.links for address in link.addresses)
+    context.say(f"{device} has a static network by {form}: {addresses}")
+
+
+def _form(context: Context, root: Path) -> str:
+    form = context.text("FORMAT", "auto").lower()
+    if form not in {"auto", "netplan", "networkd"}:
+        raise ActionError(f"FORMAT is {form!r}; write auto, netplan or networkd", exit_status=10)
+    if form != "auto":
+        return form
+    if _has(root, _NETPLAN):
+        return "netplan"
+    if _has(root, _NETWORKD):
+        return "networkd"
+    raise ActionError("the system on the disk has neither netplan nor systemd-networkd; add one, or set FORMAT")
+
+
+def _has(root: Path, names: tuple[str, ...]) -> bool:
+    return any(mounts.inside(root, name).exists() for name in names)
+
+
+def _write_netplan(context: Context, root: Path, network: Network) -> None:
+    for other in sorted(mounts.inside(root, "/etc/netplan").glob("*.yaml")):
+        context.say(f"/etc/netplan/{other.name} is taken out")
+        other.unlink()
+    _put(root, "/etc/netplan/60-ironbell.yaml", goyaml.dump(netplan(network)), mode=0o600)
+
+
+def _write_networkd(context: Context, root: Path, network: Network) -> None:
+    folder = mounts.inside(root, "/etc/systemd/network")
+    for earlier in folder.glob("05-ironbell-*"):
+        earlier.unlink()
+    for name, text in networkd(network).items():
+        _put(root, f"/etc/systemd/network/{name}", text)
+    for link, unit in _WANTED:
+        place = mounts.inside(root, f"{_UNITS}/{Path(link).parent}") / Path(link).name
+        mounts.make_folders(root, f"{_UNITS}/{Path(link).parent}", mode=0o755, owner=(0, 0))
+        with contextlib.suppress(FileExistsError):
+            place.symlink_to(f"/lib/systemd/system/{unit}")
+    context.say(
+        f"systemd-networkd has {len(network.cards)} cards, {len(network.bonds)} bonds, {len(network.vlans)} VLANs"
+    )
+
+
+def _quieten(context: Context, root: Path) -> None:
+    """Take out what else would configure a card."""
+    if mounts.inside(root, "/etc/network/interfaces").is_file():
+        context.say("/etc/network/interfaces keeps the loopback only")
+        _put(root, "/etc/network/interfaces", _LOOPBACK)
+    if mounts.inside(root, "/etc/cloud").is_dir():
+        _put(root, "/etc/cloud/cloud.cfg.d/99-ironbell-network.cfg", "network: {config: disabled}\n")
+
+
+def _write_resolver(context: Context, root: Path, network: Network) -> None:
+    if not network.name_servers:
+        return
+    if len(network.name_servers) > _MOST_NAME_SERVERS:
+        context.say(f"programs ask the first {_MOST_NAME_SERVERS} of {len(network.name_servers)} name servers only")
+    lines = [f"nameserver {server}" for server in network.name_servers]
+    lines += [f"search {' '.join(network.search)}"] if network.search else []
+    place = mounts.inside(root, "/etc") / "resolv.conf"
+    if place.is_symlink():
+        place.unlink()
+    _put(root, "/etc/resolv.conf", "\n".join(lines) + "\n")
+
+
+def _put(root: Path, path: str, text: str, *, mode: int = 0o644) -> None:
+    mounts.write_file(root, path, text.encode(), mode=mode, folder_mode=0o755)
