@@ -163,7 +163,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "templateRef": wipe_name(obj),
             "hardwareRef": hardware.metadata.name,
             "hardwareMap": {"device_1": agent_id(hardware)},
-            "bootOptions": boot_options(obj, hardware, for_wipe=True),
+            "bootOptions": boot_options(obj, hardware),
         }
         write = create(WORKFLOW, {"metadata": made, "spec": spec})
     return progress.waits("Wiping", f"the wipe ({policy}) is being begun", write)
