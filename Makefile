@@ -11,7 +11,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 # a checkout that was copied or moved needs its environment anew: paths of the old place are in it
 SETUP_STAMP := $(VENV)/.ironbell-setup-$(firstword $(shell echo '$(CURDIR)' | cksum))
 
-.PHONY: help setup packages lint test unit integration compat conformance real e2e demo demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e demo demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ integration: setup packages ## Real sockets, SQLite, kubectl, peers
 
 compat: setup ## Upstream schemas, manifests and clients
 	$(PYTEST) -q tests/compat
+
+acceptance: setup packages ## What the first seed promises, claim by claim (docs/reference/claims.md)
+	$(PYTEST) -q tests/acceptance
 
 conformance: setup ## One suite against the embedded API and a real kube-apiserver
 	$(PYTEST) -q tests/conformance

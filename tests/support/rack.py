@@ -151,31 +151,25 @@ class Server:
 
     async def _carry_out(self, workflow: Workflow) -> bool:
         """What the workflow service writes as actions begin and end; whether one failed."""
-        fails = self.rack.failing.get(self.name, 0) > 0
+        fails = self.rack.failing.get(self.name, 0) > 0 and not workflow.metadata.name.endswith("-wipe")
         total = sum(len(task.actions) for task in workflow.status.tasks)
-        for number in range(total + 1):
+        last = 1 if fails else total
+        for number in range(last + 1):
             await asyncio.sleep(ACTION_S)
-            now, state = rfc3339(self.rack.site.clock.now()), "RUNNING"
+            now, state = rfc3339(self.rack.site.clock.now()), "POST" if number == total else "RUNNING"
             tasks: list[Any] = to_builtin(list(workflow.status.tasks))
             actions = [action for task in tasks for action in task["actions"]]
-            for place, action in enumerate(actions):
-                if place < number:
-                    action |= {"state": "SUCCESS", "executionStart": now, "executionStop": now}
-                elif place == number:
-                    action |= {"state": "RUNNING", "executionStart": now}
-            last = actions[min(number, total - 1)]
-            if number == total:
-                state = "POST"
-            if fails and number == total:
+            for action in actions[:number]:
+                action |= {"state": "SUCCESS", "executionStart": now, "executionStop": now}
+            action = actions[min(number, total - 1)]
+            if number < total:
+                action |= {"state": "RUNNING", "executionStart": now}
+            if fails and number == last:
                 self.rack.failing[self.name] -= 1
                 state = "FAILED"
-                last |= {"state": "FAILED", "message": "exit status 1: no space left on device"}
-            current = {
-                "taskID": tasks[0]["id"],
-                "actionID": last["id"],
-                "state": last["state"],
-                "actionName": last["name"],
-            }
+                action |= {"state": state, "executionStop": now, "message": "exit status 1: no space left on device"}
+            current = {"taskID": tasks[0]["id"], "actionID": action["id"], "state": action["state"]}
+            current["actionName"] = action["name"]
             status = {"state": state, "tasks": tasks, "currentState": current}
             with suppress(ApiError):
                 await self.rack.site.client.merge_patch(
@@ -242,13 +236,9 @@ class Rack:
         """A server that is off, its Hardware and its BMC."""
         made = to_builtin(server(name))
         address = f"192.0.2.{number}"
-        interface = {
-            "dhcp": {
-                "mac": f"02:00:00:00:01:{number:02x}",
-                "ip": {"address": address, "netmask": "255.255.255.0"},
-                "uefi": True,
-            }
-        }
+        ip = {"address": address, "netmask": "255.255.255.0", "gateway": "192.0.2.254"}
+        dhcp = {"mac": f"02:00:00:00:01:{number:02x}", "ip": ip, "uefi": True, "name_servers": ["192.0.2.253"]}
+        interface = {"dhcp": dhcp}
         spec = {**made["spec"], "interfaces": [interface]}
         if bmc:
             spec["bmcRef"] = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": name}

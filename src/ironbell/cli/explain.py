@@ -125,15 +125,12 @@ def _conditions(obj: Object) -> list[str]:
     return lines
 
 
-_TOLD = (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled"), ("ironbell.dev/hold", "held"))
-
-
 def _annotations(obj: Object) -> list[str]:
     found = obj["metadata"].get("annotations", {})
     lines = []
     if "ironbell.dev/progress" in found:
         lines.append(_progress(found["ironbell.dev/progress"]))
-    for name, label in _TOLD:
+    for name, label in (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled")):
         if name in found:
             lines.append(f"{label}: {found[name]}")
     if ANNOTATION_PAUSED_BY in found:

@@ -35,7 +35,6 @@ class MachineState(msgspec.Struct, frozen=True, kw_only=True):
     password_file: str
     console: str
     disk_serial: str
-    kind: str = "qemu"
 
     @property
     def bmc_url(self) -> str:

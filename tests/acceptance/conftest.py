@@ -1,0 +1,49 @@
+"""What the acceptance tests look at: a life on virtual time, and a site whose servers are reached over sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.embeddedcluster import EmbeddedCluster
+from support.fleetclusters import cluster
+from support.kubeapi import eventually
+from support.kubectl import NoKubectl, find_kubectl
+from support.realcluster import free_ports
+from support.seedstory import Story, live
+from support.seedwire import WITHIN_S, Wire
+
+
+@pytest.fixture(scope="session")
+def story() -> Story:
+    """The whole life, once."""
+    return live()
+
+
+@pytest.fixture(scope="session")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    """A cluster of one machine that was applied with kubectl, and runs."""
+    try:
+        kubectl = find_kubectl()
+    except NoKubectl as reason:
+        pytest.skip(str(reason))
+    http, grpc = free_ports(2)
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    site = EmbeddedCluster(tmp_path_factory.mktemp("seed"), ("--simulate", "2", *ports))
+    try:
+        site.start()
+        found = Wire(kubectl, site.kubeconfig, http)
+        assert eventually(lambda: len(found.items("hardware")) == 2, timeout=WITHIN_S)
+        manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster("seed", "127.99.8.1")})
+        assert eventually(lambda: found.run("apply", "-f", "-", text=manifest), timeout=WITHIN_S)
+
+        def runs() -> bool:
+            machines = found.items("machines.cluster.x-k8s.io")
+            return [one.get("status", {}).get("phase") for one in machines] == ["Running"]
+
+        assert eventually(runs, timeout=WITHIN_S), (site.folder / "up.log").read_text()[-3000:]
+        yield found
+    finally:
+        site.stop()
