@@ -45,12 +45,32 @@ async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_pro
         kill(WIRE, tmp_path)
         kill(CORE, tmp_path)
         await machine.until(lambda: machine.is_ready, within_s=INSTALL_S + FINISH_S, what="TinkerbellMachine ready")
+        assert any(text.endswith(" %") for text in machine.said), "how far the image is"
         await check_installed(seen, machine)
         await machine.kubectl.ok("delete", "machine.cluster.x-k8s.io", MACHINE, "--wait=false")
         await machine.until(lambda: seen.state(f"{MACHINE}-wipe") == "RUNNING", within_s=WIPE_S, what="wiping")
         kill(CORE, tmp_path)
         await machine.until(lambda: machine.is_gone, within_s=WIPE_S, what="the machine's end")
         await check_given_back(seen, machine)
+
+
+async def test_machine_made_of_namespaces_is_installed_and_given_back_wiped(
+    tmp_path: Path, artefacts: Artefacts, kubectl_binary: Path
+) -> None:
+    """The same agent, image, systemd and cloud-init, without emulation; only the firmware is a stand-in."""
+    async with (
+        installation(tmp_path, artefacts, firmware="uefi", kind="namespace") as seen,
+        capt_machine(seen, kubectl_binary, tmp_path) as machine,
+    ):
+        await machine.apply(*seen.objects())
+        await machine.apply(*documents(f"{seen.base_url}/images/{seen.image.name}", USER_DATA))
+        await machine.until(lambda: machine.is_ready, within_s=INSTALL_S, what="TinkerbellMachine ready")
+        assert seen.site.lab.machine(NODE).kind == "namespace"
+        await check_installed(seen, machine)
+        await machine.kubectl.ok("delete", "machine.cluster.x-k8s.io", MACHINE, "--wait=false")
+        await machine.until(lambda: machine.is_gone, within_s=WIPE_S, what="the machine's end")
+        await check_given_back(seen, machine)
+        assert not Path("/run/netns", f"{Path(seen.site.lab.network_namespace).name}-0").exists(), "its network"
 
 
 async def check_installed(seen: Installation, machine: CaptMachine) -> None:
@@ -64,7 +84,6 @@ async def check_installed(seen: Installation, machine: CaptMachine) -> None:
     assert owner["status"]["addresses"][0]["address"] == seen.site.lab.machine(NODE).address
     told = [text for text in machine.said if text.startswith("action ")]
     assert any(text.startswith(f"action 1 of 4: {STREAM}") for text in told), machine.said
-    assert any(text.endswith(" %") for text in told), "how far the image is"
     hardware = await machine.get("hardware", NODE)
     assert hardware["metadata"]["annotations"]["ironbell.dev/claimed-by"].startswith(
         f"TinkerbellMachine default/{MACHINE}"
@@ -84,7 +103,8 @@ async def check_given_back(seen: Installation, machine: CaptMachine) -> None:
     assert certificate["disks"] == ["/dev/vda"]
     left = {"ironbell.dev/claimed-by", "ironbell.dev/hold", "v1alpha1.tinkerbell.org/provisioned"} & set(annotations)
     assert not left
-    assert not hardware["metadata"].get("labels")
+    # what the inventory tells stays
+    assert not [name for name in hardware["metadata"].get("labels", {}) if not name.startswith("ironbell.dev/")]
     assert not hardware["metadata"].get("finalizers")
     assert "userData" not in hardware["spec"]
     assert not hardware["spec"]["interfaces"][0]["netboot"]["allowPXE"]

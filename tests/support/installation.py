@@ -173,10 +173,16 @@ class Installation:
 
 @asynccontextmanager
 async def installation(
-    folder: Path, artefacts: Artefacts, *, firmware: str, memory_mib: int = 1536, disks: int = 1
+    folder: Path,
+    artefacts: Artefacts,
+    *,
+    firmware: str,
+    memory_mib: int = 1536,
+    disks: int = 1,
+    kind: str = "qemu",
 ) -> AsyncIterator[Installation]:
     """A site with one powered-off machine; nothing is applied yet."""
-    demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib)
+    demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib, kind=kind)
     lab_file = demo.write_lab_file()
     lab_file.write_text(demo.lab_file + "  - size: 4GiB\n" * (disks - 1))
     served = {"images": artefacts.image.parent}

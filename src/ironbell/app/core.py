@@ -22,6 +22,7 @@ from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditLog
 from ironbell.apiserver.http.serve import ListenError, Running, serve
+from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.store import guards
 from ironbell.apiserver.store.keys import KeyFile
@@ -31,6 +32,7 @@ from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.privileges import named_account
+from ironbell.app.restored import hold_what_was_restored
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
@@ -86,6 +88,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         cluster_kinds.join(server)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
+        await hold_what_was_restored(folder, server.client(ADMIN))
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)

@@ -19,6 +19,7 @@ from ironbell.apiserver.store.keys import KeyFile, Keyring
 from ironbell.app.archive import Manifest, extract, reading
 from ironbell.app.backup import Stage
 from ironbell.app.data_folder import CREDENTIALS, DATABASE, KEY_FILE, locked
+from ironbell.app.restored import NOTE, write_note
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 
@@ -44,6 +45,8 @@ class RestoreOptions:
     """Where the site's keys are, if not in the data folder."""
     overwrite: bool = False
     revision_step: int = REVISION_STEP
+    trusts_records: bool = False
+    """Nothing was claimed, installed or given back since the backup: hold no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,10 @@ def _restore(options: RestoreOptions, work: Path, lock: int, *, clock: Clock, st
     for name in CREDENTIALS:
         if (work / name).exists():
             (work / name).rename(folder / name)
+    if options.trusts_records:
+        (folder / NOTE).unlink(missing_ok=True)
+    else:
+        write_note(folder, manifest.created, clock)
     guards.mark_made(lock)
     (work / DATABASE).rename(folder / DATABASE)
     _sync(folder)

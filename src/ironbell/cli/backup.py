@@ -86,14 +86,27 @@ def backup(
     show_default=True,
     help="How much later resourceVersions go on, so that clients list anew.",
 )
+@click.option(
+    "--trust-records",
+    is_flag=True,
+    help="Hold no server: nothing was claimed, installed or given back since FILE was made.",
+)
 @_KEY_FILE
 @_OUTPUT
 def restore(
-    file: Path, *, data_dir: Path, force: bool, bump_revision: int, encryption_key_file: Path | None, output: str
+    file: Path,
+    *,
+    data_dir: Path,
+    force: bool,
+    bump_revision: int,
+    trust_records: bool,
+    encryption_key_file: Path | None,
+    output: str,
 ) -> None:
     """Bring a site back from FILE. The site must not run.
 
-    FILE is checked before anything is changed.
+    FILE is checked before anything is changed. Every server is held afterwards until its record is confirmed, by its
+    Node or by `ironbell hardware confirm`.
     """
     from ironbell.app.restore import RestoreOptions, restore_backup
     from ironbell.base.clock import SystemClock
@@ -105,6 +118,7 @@ def restore(
         key_file=encryption_key_file,
         overwrite=force,
         revision_step=bump_revision,
+        trusts_records=trust_records,
     )
     with stages() as stage:
         done = restore_backup(options, clock=SystemClock(), stage=stage)

@@ -125,12 +125,15 @@ def _conditions(obj: Object) -> list[str]:
     return lines
 
 
+_TOLD = (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled"), ("ironbell.dev/hold", "held"))
+
+
 def _annotations(obj: Object) -> list[str]:
     found = obj["metadata"].get("annotations", {})
     lines = []
     if "ironbell.dev/progress" in found:
         lines.append(_progress(found["ironbell.dev/progress"]))
-    for name, label in (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled")):
+    for name, label in _TOLD:
         if name in found:
             lines.append(f"{label}: {found[name]}")
     if ANNOTATION_PAUSED_BY in found:

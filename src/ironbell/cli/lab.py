@@ -19,6 +19,7 @@ network:
   subnet: 192.168.77.0/24
 machines:
 - name: node-1
+  kind: qemu          # or namespace: no emulation, for where there is no KVM
   firmware: uefi      # or bios
   memory: 1536        # MiB
   cpus: 2
@@ -58,7 +59,7 @@ def list_machines(data_dir: Path, output: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(state), indent=2).decode())
         return
     rows = [["NAME", "KIND", "FIRMWARE", "POWER", "MAC", "ADDRESS", "BMC"]]
-    rows += [[m.name, "qemu", m.firmware, m.power, m.mac, m.address, m.bmc_url] for m in state.machines]
+    rows += [[m.name, m.kind, m.firmware, m.power, m.mac, m.address, m.bmc_url] for m in state.machines]
     click.echo(aligned(rows), nl=False)
 
 

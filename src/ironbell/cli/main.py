@@ -33,6 +33,7 @@ COMMANDS = {
     "ipxe": ("ironbell.cli.ipxe", "ipxe", "iPXE binaries with our script inside."),
     "backup": ("ironbell.cli.backup", "backup", "Write all objects of a site to a file."),
     "restore": ("ironbell.cli.backup", "restore", "Bring a site back from a backup."),
+    "hardware": ("ironbell.cli.hardware", "hardware", "Confirm what a restore says of servers."),
     "storage": ("ironbell.cli.storage", "storage", "The database of a site."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.contract.directory import normal_mac
+from ironbell.contract.restored import why_held
 
 DISABLED_ANNOTATION = "tinkerbell.org/disabled"
 DEFAULT_ARCH = "x86_64"
@@ -160,6 +161,8 @@ def _refusal(hardware: Hardware, interface: Interface) -> str:
     if DISABLED_ANNOTATION in hardware.metadata.annotations:
         why = hardware.metadata.annotations[DISABLED_ANNOTATION]
         return f"the Hardware is disabled by annotation {DISABLED_ANNOTATION}{': ' + why if why else ''}"
+    if (held := why_held(hardware)) is not None:
+        return held
     if interface.netboot is None or not interface.netboot.allow_pxe:
         return "netboot.allowPXE is not true"
     return ""

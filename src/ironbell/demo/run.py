@@ -47,12 +47,14 @@ class Demo:
     data_dir: Path
     timeout_s: float = 1800.0
     memory_mib: int = 1536
+    kind: str = "qemu"
+    """Of machine, as a lab file names it."""
 
     @property
     def lab_file(self) -> str:
         return (
-            f"name: demo\nmachines:\n- name: {NODE}\n  firmware: {self.firmware}\n  memory: {self.memory_mib}\n"
-            "  cpus: 2\n  disks:\n  - size: 4GiB\n"
+            f"name: demo\nmachines:\n- name: {NODE}\n  kind: {self.kind}\n  firmware: {self.firmware}\n"
+            f"  memory: {self.memory_mib}\n  cpus: 2\n  disks:\n  - size: 4GiB\n"
         )
 
     def write_lab_file(self) -> Path:

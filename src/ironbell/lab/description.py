@@ -5,6 +5,7 @@
       subnet: 192.168.77.0/24        # ours is the first address
     machines:
     - name: node-1
+      kind: qemu                     # or namespace
       firmware: uefi                 # or bios
       memory: 1536                   # MiB
       cpus: 2
@@ -65,6 +66,8 @@ class MachineDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """One virtual machine."""
 
     name: str
+    kind: Literal["qemu", "namespace"] = "qemu"
+    """`namespace`: made of Linux namespaces, for machines that shall be fast where there is no KVM."""
     firmware: Literal["uefi", "bios"] = "uefi"
     memory: int = 1536
     """MiB."""

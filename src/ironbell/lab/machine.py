@@ -1,34 +1,25 @@
-"""A virtual machine as its BMC sees it: power, boot order, and a QEMU process that is really started and stopped.
+"""A virtual machine as its BMC sees it: power and boot order, and what every kind of machine has in common.
 
-Power changes are carried out one at a time. The process dies with the lab, however that ends.
+Power changes are carried out one at a time. What runs a machine dies with the lab, however that ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import shutil
-from asyncio.subprocess import Process
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-import structlog
-
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.lab.description import MachineDescription
 from ironbell.lab.files import LabFolder
 from ironbell.lab.network import LabNetwork
-from ironbell.lab.qemu import Boot, command, uefi_firmware
-from ironbell.lab.qmp import Monitor
-
-_log = structlog.get_logger()
+from ironbell.lab.qemu import Boot
 
 CONSOLE_LIMIT = 16 << 20
-START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 10.0
-ERROR_TEXT = 500
 
 
 class PowerState(Enum):
@@ -47,7 +38,7 @@ class Target(Enum):
 
 
 class MachineStartError(IronbellError):
-    """QEMU did not start."""
+    """It cannot be started here."""
 
     reason = "MachineStartFailed"
     retry = Retry.BACKOFF
@@ -76,8 +67,8 @@ OnChange = Callable[["VirtualMachine"], Awaitable[None]]
 
 
 @dataclass
-class VirtualMachine:
-    """One machine. `on_change` is told after each change of power."""
+class VirtualMachine(ABC):
+    """One machine, whatever it is made of. `on_change` is told after each change of power."""
 
     description: MachineDescription
     folder: LabFolder
@@ -86,15 +77,21 @@ class VirtualMachine:
     has_kvm: bool = False
     override: BootOverride = field(default_factory=BootOverride)
     starts: int = 0
-    _process: Process | None = None
-    _monitor: Monitor | None = None
-    _life: asyncio.Task[None] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
+    @abstractmethod
     def power(self) -> PowerState:
-        alive = self._process is not None and self._process.returncode is None
-        return PowerState.ON if alive else PowerState.OFF
+        """Whether it is on."""
+
+    @abstractmethod
+    async def _start(self) -> None: ...
+
+    @abstractmethod
+    async def _stop(self) -> None: ...
+
+    @abstractmethod
+    async def _press(self) -> None: ...
 
     async def prepare(self) -> None:
         """Make the machine's folder and disks, if they are not there."""
@@ -105,7 +102,7 @@ class VirtualMachine:
         """Power on; nothing when it is on.
 
         Raises:
-            MachineStartError: QEMU is missing or refuses.
+            MachineStartError: it cannot be started here.
         """
         async with self._lock:
             if self.power is PowerState.OFF:
@@ -124,89 +121,13 @@ class VirtualMachine:
 
     async def shut_down(self) -> None:
         """Press the power button: the operating system may do as it likes."""
-        if self._monitor is not None:
-            await self._monitor.send("system_powerdown")
-
-    async def _start(self) -> None:
-        name = self.description.name
-        await asyncio.to_thread(self._trim_console)
-        uefi = uefi_firmware()[0] if self.description.firmware == "uefi" else None
-        words = command(
-            self.description,
-            self.folder,
-            tap=self.network.tap(name),
-            boot=self.override.take(),
-            has_kvm=self.has_kvm,
-            uefi_code=uefi,
-        )
-        self.folder.monitor(name).unlink(missing_ok=True)
-        process = await asyncio.create_subprocess_exec(
-            "setpriv", "--pdeathsig", "KILL", *self.network.command(*words),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-        self._monitor = await self._connect(process)
-        self._process = process
-        self.starts += 1
-        self._life = asyncio.create_task(self._live(process, self._monitor), name=f"machine {name}")
-        _log.info("machine powered on", machine=name, pid=process.pid, start=self.starts)
-        await self.on_change(self)
-
-    async def _connect(self, process: Process) -> Monitor:
-        """Wait until QEMU answers, or has ended."""
-        try:
-            async with asyncio.timeout(START_TIMEOUT_S):
-                while process.returncode is None:
-                    with contextlib.suppress(OSError, EOFError):
-                        return await Monitor.connect(self.folder.monitor(self.description.name))
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            process.kill()
-        assert process.stderr is not None  # noqa: S101
-        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip()
-        raise MachineStartError(f"machine {self.description.name} did not start: {said or 'no answer from QEMU'}")
-
-    async def _live(self, process: Process, monitor: Monitor) -> None:
-        """Follow a running machine to its end; a guest's own reset starts it again."""
-        await monitor.follow()
-        monitor.close()
-        await process.wait()
-        name = self.description.name
-        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip() if process.stderr else ""
-        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed", said=said)
-        if monitor.shutdown_reason == "guest-reset":
-            async with self._lock:
-                if self._process is process:
-                    await self._restart()
-        else:
-            await self.on_change(self)
-
-    async def _restart(self) -> None:
-        try:
-            await self._start()
-        except MachineStartError as error:
-            _log.error("machine did not come back after its reset", machine=self.description.name, why=str(error))
-            await self.on_change(self)
-
-    async def _stop(self) -> None:
-        process, self._process, self._monitor = self._process, None, None
-        if process is None:
-            return
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        async with asyncio.timeout(STOP_TIMEOUT_S):
-            await process.wait()
-            if self._life is not None and self._life is not asyncio.current_task():
-                await self._life
+        await self._press()
 
     def _make_files(self) -> None:
         name = self.description.name
         self.folder.machine(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         for number, disk in enumerate(self.description.disks):
             _make_sparse(self.folder.disk(name, number), disk.bytes)
-        if self.description.firmware == "uefi" and not self.folder.variables(name).exists():
-            shutil.copyfile(uefi_firmware()[1], self.folder.variables(name))
         self.folder.console(name).touch()
 
     def _trim_console(self) -> None:

@@ -46,7 +46,32 @@ class LabNetwork:
 
     def tap(self, name: str) -> str:
         """The tap of a machine; interface names have at most 15 characters."""
-        return f"tap{[machine.name for machine in self.lab.machines].index(name)}"
+        return f"tap{self._place(name)}"
+
+    def _place(self, name: str) -> int:
+        return [machine.name for machine in self.lab.machines].index(name)
+
+    def machine_path(self, name: str) -> Path:
+        """How other processes enter the network of a machine that is made of namespaces."""
+        return self.path.with_name(f"{self.namespace}-{self._place(name)}")
+
+    def connect(self, name: str) -> None:
+        """Give such a machine a network of its own, with one card whose other end is on the bridge.
+
+        Raises:
+            LabNetworkError: no privilege, or no `ip` command.
+        """
+        self.disconnect(name)
+        inside, ours, mac = self.machine_path(name).name, f"card{self._place(name)}", self.lab.machine(name).mac
+        _ip("netns", "add", inside)
+        self._inside("link", "add", ours, "type", "veth", "peer", "name", "eth0", "address", mac, "netns", inside)
+        self._inside("link", "set", ours, "master", BRIDGE, "up")
+        _ip("-n", inside, "link", "set", "lo", "up")
+        _ip("-n", inside, "link", "set", "eth0", "up")
+
+    def disconnect(self, name: str) -> None:
+        """Take the machine's network away with all processes in it."""
+        _remove(self.machine_path(name).name)
 
     def command(self, *words: str) -> list[str]:
         """A command to run inside."""
@@ -68,22 +93,30 @@ class LabNetwork:
         self._inside("address", "add", f"{self.lab.network.gateway}/{prefix}", "dev", BRIDGE)
         self._inside("link", "set", BRIDGE, "up")
         for machine in self.lab.machines:
+            if machine.kind != "qemu":
+                continue
             tap = self.tap(machine.name)
             self._inside("tuntap", "add", "dev", tap, "mode", "tap")
             self._inside("link", "set", tap, "master", BRIDGE, "up")
 
     def remove(self) -> None:
         """Remove it with all processes in it, if it is there."""
-        if not self.path.exists():
-            return
-        found = _run("ip", "netns", "pids", self.namespace)
-        for pid in found.stdout.split():
-            if int(pid) != os.getpid():
-                _kill(int(pid))
-        _run("ip", "netns", "delete", self.namespace)
+        for path in sorted(self.path.parent.glob(f"{self.namespace}*")):
+            _remove(path.name)
 
     def _inside(self, *words: str) -> None:
         _ip("-n", self.namespace, *words)
+
+
+def _remove(namespace: str) -> None:
+    """Remove a namespace with all processes in it, if it is there."""
+    if not (Path("/run/netns") / namespace).exists():
+        return
+    found = _run("ip", "netns", "pids", namespace)
+    for pid in found.stdout.split():
+        if int(pid) != os.getpid():
+            _kill(int(pid))
+    _run("ip", "netns", "delete", namespace)
 
 
 def _ip(*words: str) -> None:

@@ -26,7 +26,10 @@ from ironbell.lab.control import serve_control
 from ironbell.lab.description import LabDescription, MachineDescription, read
 from ironbell.lab.files import LabFolder
 from ironbell.lab.machine import VirtualMachine
+from ironbell.lab.namespace.host import node_host
+from ironbell.lab.namespace.machine import NamespaceMachine
 from ironbell.lab.network import BRIDGE, LabNetwork
+from ironbell.lab.qemu_machine import QemuMachine
 from ironbell.lab.redfish import VirtualBmc
 from ironbell.lab.state import LabState, MachineState, write_state
 
@@ -55,6 +58,8 @@ async def run_lab(lab: LabDescription, folder: LabFolder, network: LabNetwork) -
     running = _Lab(lab, folder, network)
     try:
         async with AsyncExitStack() as stack:
+            if any(machine.kind == "namespace" for machine in lab.machines):
+                stack.enter_context(node_host())
             for description in lab.machines:
                 await running.add(description, stack)
             await running.changed()
@@ -79,7 +84,8 @@ class _Lab:
 
     async def add(self, description: MachineDescription, stack: AsyncExitStack) -> None:
         """Make a machine and open its BMC."""
-        machine = VirtualMachine(description, self._folder, self._network, self._machine_changed, has_kvm=self._has_kvm)
+        kind = NamespaceMachine if description.kind == "namespace" else QemuMachine
+        machine = kind(description, self._folder, self._network, self._machine_changed, has_kvm=self._has_kvm)
         await machine.prepare()
         bmc = VirtualBmc(machine, description.bmc.user, _password(self._folder, description))
         runner = web.AppRunner(bmc.application(), access_log=None, shutdown_timeout=1.0)
@@ -139,6 +145,7 @@ class _Lab:
             password_file=str(self._folder.password(description.name)),
             console=str(self._folder.console(description.name)),
             disk_serial=",".join(disk.serial for disk in description.disks),
+            kind=description.kind,
         )
 
 

@@ -35,6 +35,7 @@ class MachineState(msgspec.Struct, frozen=True, kw_only=True):
     password_file: str
     console: str
     disk_serial: str
+    kind: str = "qemu"
 
     @property
     def bmc_url(self) -> str:

@@ -54,6 +54,12 @@ def test_disabled_annotation_wins_over_allow_pxe() -> None:
     assert "bad memory" in plan.reason
 
 
+def test_a_record_from_a_backup_boots_the_disk_until_it_is_confirmed() -> None:
+    plan = plan_for(Netboot(allow_pxe=True), annotations={"ironbell.dev/restored": "{}"})
+    assert not plan.allowed
+    assert "not confirmed" in plan.reason
+
+
 def test_kernel_arguments_are_upstreams_in_upstreams_order() -> None:
     plan = plan_for(Netboot(allow_pxe=True, osie=Osie(kernel_params=["last=1"])), vlan="100", agent_id="agent-1")
     assert isinstance(plan.target, InMemoryOs)

@@ -29,25 +29,25 @@ class Discovered:
 
     def __init__(self, api: HttpApi) -> None:
         self._api = api
-        self._versions: dict[str, str] = {}
+        self._versions: dict[str, tuple[str, ...]] = {}
         self._resources: dict[tuple[str, str], dict[str, Collection]] = {}
 
     async def collection(self, group: str, kind: str, version: str = "") -> Collection:
-        """Where objects of a kind are; without a version in the one that the API prefers.
+        """Where objects of a kind are; without a version in the one that the API prefers, or another.
 
         Raises:
             NoSuchKindError: the API does not have it.
         """
         if not version and group not in self._versions:
-            self._versions[group] = await self._preferred(group)
-        version = version or self._versions[group]
-        if version and (group, version) not in self._resources:
-            self._resources[group, version] = await self._listed(group, version)
-        found = self._resources.get((group, version), {}).get(kind)
-        if found is None:
-            where = f"{group}/{version}" if version else group
-            raise NoSuchKindError(f"the API has no kind {kind} of {where}; is its provider installed?")
-        return found
+            self._versions[group] = await self._of_group(group)
+        # a group's kinds need not all be in the version that it prefers
+        for one in (version,) if version else self._versions[group]:
+            if (group, one) not in self._resources:
+                self._resources[group, one] = await self._listed(group, one)
+            if kind in self._resources[group, one]:
+                return self._resources[group, one][kind]
+        where = f"{group}/{version}" if version else group
+        raise NoSuchKindError(f"the API has no kind {kind} of {where}; is its provider installed?")
 
     async def find(self, group: str, kind: str, namespace: str, name: str) -> Object | None:
         """One object; None if there is none, or no such kind."""
@@ -62,14 +62,17 @@ class Discovered:
         page = await self._api.list(where, namespace, ListOptions(Selector(labels=labels)))
         return [_decoded(item) for item in page.items]
 
-    async def _preferred(self, group: str) -> str:
+    async def _of_group(self, group: str) -> tuple[str, ...]:
+        """The versions of a group, the preferred one first."""
         if not group:
-            return "v1"
+            return ("v1",)
         try:
             found = _decoded(await self._api.raw("GET", f"/apis/{group}"))
         except NotFound:
-            return ""
-        return str(found["preferredVersion"]["version"])
+            return ()
+        preferred = str(found["preferredVersion"]["version"])
+        others = (str(one["version"]) for one in found["versions"])
+        return (preferred, *(one for one in others if one != preferred))
 
     async def _listed(self, group: str, version: str) -> dict[str, Collection]:
         try:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ironbell.api.client import Api
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
+from ironbell.controllers.capt.confirming import askers
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
@@ -72,7 +73,8 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
 BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},
 ]
-"""PolicyRules of the identity that bootstrap data is read under."""
+"""PolicyRules of the identity that bootstrap data is read under, and the kubeconfig of a cluster whose Node is asked
+for after a restore."""
 
 
 def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | None]) -> list[Controller]:
@@ -87,6 +89,11 @@ def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | No
     machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME)
     return [
         Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
-        Controller(machine, performers=performers(bootstrap_data), api=api_of(MACHINE_NAME)),
+        Controller(
+            machine,
+            performers=performers(bootstrap_data),
+            askers=askers(bootstrap_data),
+            api=api_of(MACHINE_NAME),
+        ),
         Controller(TinkerbellRemediationReconciler(), workers=2, api=api_of(REMEDIATION_NAME)),
     ]

@@ -27,6 +27,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
+from ironbell.contract.restored import why_held
 from ironbell.controllers.capt.made import (
     agent_id,
     boot_options,
@@ -85,6 +86,8 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
         return progress.waits("CleaningUp", "what a remediation made goes", *_gone([cycle]))
     if hardware is None:
         return _let_go(progress, observed)
+    if (unsure := why_held(hardware)) is not None:
+        return progress.waits("HardwareNotConfirmed", unsure)
     held = hardware.metadata.annotations.get(HELD)
     certificate = _certificate(obj, hardware)
     if held is not None and certificate is None:
@@ -160,7 +163,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "templateRef": wipe_name(obj),
             "hardwareRef": hardware.metadata.name,
             "hardwareMap": {"device_1": agent_id(hardware)},
-            "bootOptions": boot_options(obj, hardware, for_wipe=True),
+            "bootOptions": boot_options(obj, hardware),
         }
         write = create(WORKFLOW, {"metadata": made, "spec": spec})
     return progress.waits("Wiping", f"the wipe ({policy}) is being begun", write)

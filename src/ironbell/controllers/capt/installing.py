@@ -112,13 +112,18 @@ def withdraw(hardware: Hardware) -> Action | None:
     return patch(HARDWARE, hardware, body, locked=True)
 
 
+def _begun(workflow: Workflow) -> str:
+    said = next((one.message for one in workflow.status.conditions if one.type == "Succeeded"), "")
+    return f"workflow is {workflow.status.state or 'new'}" + (f": {said}" if said else "")
+
+
 def how_far(workflow: Workflow) -> str:
     """Action n of m, with its name."""
     actions = [action for task in workflow.status.tasks for action in task.actions]
     done = sum(1 for action in actions if action.state == WorkflowState.SUCCESS)
     current = workflow.status.current_state
     if not actions or current is None or not current.action_name:
-        return f"workflow is {workflow.status.state or 'new'}"
+        return _begun(workflow)
     share = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
     return f"action {min(done + 1, len(actions))} of {len(actions)}: {current.action_name}{share}"
 

@@ -6,7 +6,7 @@ Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/{tinkerbe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,8 @@ from ironbell.base.clock import rfc3339_micro
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import HELD, claim_of, release, take
 from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.restored import Restored, restored, why_held
+from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.installing import install, withdraw
@@ -193,6 +195,9 @@ class TinkerbellMachineReconciler:
         named = _named(obj, hardware)
         if named is not None:
             return progress.goes_on(named)
+        found = restored(hardware)
+        if found is not None:
+            return _restored(progress, observed, machine, hardware, found)
         if HELD in hardware.metadata.annotations:
             message = f"Hardware {hardware.metadata.name} is held: {hardware.metadata.annotations[HELD]}"
             return _keeps(progress, message) if obj.status.ready else progress.waits("HardwareHeld", message)
@@ -201,6 +206,25 @@ class TinkerbellMachineReconciler:
             progress.state = State.RUNNING
             return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
         return install(progress, observed, machine, hardware, self.site)
+
+
+def _restored(
+    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, found: Restored
+) -> Decision:
+    """Nothing is done to the server before it is known that the machine still has it."""
+    obj, asked = observed.obj, confirming.question(machine)
+    message = why_held(hardware) or ""
+    if not obj.status.ready:
+        return progress.waits("HardwareNotConfirmed", message)
+    progress.note(READY, True, "Ready", message)
+    if asked is None:
+        return progress.goes_on()
+    node = observed.node.value if observed.node is not None and observed.node.error is None else None
+    if confirming.still_runs(node, machine, hardware, found):
+        said = f"{hardware.metadata.name} is as in the backup: Node {asked.name} still runs on it"
+        event = emit(TINKERBELL_MACHINE, obj, reason="HardwareConfirmed", message=said)
+        return progress.goes_on(confirming.confirmed(hardware), event)
+    return replace(progress.goes_on(), needs=(confirming.need(asked),))
 
 
 def _keeps(progress: Progress, message: str) -> Decision:

@@ -70,17 +70,17 @@ def why_job_failed(job: Job) -> str:
     return next((one.message for one in job.status.conditions if one.type == JobConditionType.FAILED), "")
 
 
-def boot_options(obj: TinkerbellMachine, hardware: Hardware, *, for_wipe: bool = False) -> dict[str, Any]:
-    """The boot options of a Workflow. A wipe boots as the installation did, or over the network where that named no
-    way: the server runs, and has to be brought into the in-memory OS.
+def boot_options(obj: TinkerbellMachine, hardware: Hardware) -> dict[str, Any]:
+    """The boot options of a Workflow. A server with a BMC boots over the network where the machine names no way, as the
+    provider's quick start promises; upstream's code waits there until somebody switches it on.
 
     Raises:
         UnusableError: the boot mode lacks something.
     """
     options = obj.spec.boot_options
-    mode = options.boot_mode or (BootMode.NETBOOT if for_wipe else "")
+    mode = options.boot_mode or BootMode.NETBOOT
     found: dict[str, Any] = {"toggleAllowNetboot": True}
-    if hardware.spec.bmc_ref is None or not mode:
+    if hardware.spec.bmc_ref is None:
         return found
     found["bootMode"] = str(mode)
     if mode in _ISO:

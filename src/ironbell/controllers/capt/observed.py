@@ -23,11 +23,14 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import Claimant, claim_of
+from ironbell.contract.restored import restored
+from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.kube import finalizers
-from ironbell.kube.decision import Key
+from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.workload.questions import NodeView
 
 
 def asks_for(obj: TinkerbellMachine) -> str:
@@ -91,6 +94,8 @@ class Observed:
     power_off: Job | None = None
     power_cycle: Job | None = None
     """Of a remediation."""
+    node: Fact[NodeView | None] | None = None
+    """What its cluster says of its Node, while the record of its server is not confirmed."""
 
     @property
     def claimant(self) -> Claimant:
@@ -135,7 +140,13 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         wipe_workflow=cache.get(WORKFLOW, place, wipe),
         power_off=cache.get(JOB, place, power_off_name(obj)),
         power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
+        node=_node(cache, machine, hardware),
     )
+
+
+def _node(cache: Cache, machine: Machine | None, hardware: Hardware | None) -> Fact[NodeView | None] | None:
+    asked = confirming.question(machine) if hardware is not None and restored(hardware) is not None else None
+    return cache.fact(asked) if asked is not None else None
 
 
 def wipe_name(obj: TinkerbellMachine) -> str:

@@ -16,8 +16,9 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.template import TEMPLATE
-from ironbell.api.tinkerbell.workflow import WORKFLOW, WorkflowState
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowState
 from ironbell.contract.boot_token import revocation
+from ironbell.contract.restored import why_held
 from ironbell.controllers.tink import finishing, observed, running, starting, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason
@@ -67,6 +68,8 @@ class WorkflowReconciler:
         if ANNOTATION_DISABLED in workflow.metadata.annotations:
             why = workflow.metadata.annotations[ANNOTATION_DISABLED]
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
+        if observed.hardware is not None and (held := why_held(observed.hardware)) is not None:
+            return _held_back(workflow, held, now)
         if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
             status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)
             return statuses.changed(workflow, status)
@@ -75,6 +78,13 @@ class WorkflowReconciler:
             message = f"status.state {workflow.status.state!r} is none that this controller knows"
             return statuses.changed(workflow, statuses.waits(workflow.status, Reason.UNKNOWN_STATE, message, now=now))
         return handler(observed, now)
+
+
+def _held_back(workflow: Workflow, why: str, now: datetime) -> Decision:
+    """Leave machine and BMC alone: the record is of before, and nobody knows yet what happened since."""
+    if workflow.status.state in states.TERMINAL:
+        return wait(Reason.NOT_CONFIRMED, why)
+    return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, why, now=now))
 
 
 def _revoked(observed: Observed) -> str:

@@ -25,6 +25,7 @@ from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, 
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.restored import why_held
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
 from ironbell.services.metadata.storage import storage_document
@@ -70,9 +71,9 @@ class MetadataHttp:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(text=f"no metadata at {path}\n")
         is_user_data = path.strip("/") == "user-data"
-        if is_user_data and hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+        if is_user_data and (why := _withheld(hardware)):
             _served.labels("ec2", "withdrawn").inc()
-            raise web.HTTPNotFound(text="the user data was withdrawn: the machine has joined its cluster\n")
+            raise web.HTTPNotFound(text=f"{why}\n")
         self._served(hardware, "ec2", is_user_data)
         return web.Response(text=text)
 
@@ -82,7 +83,7 @@ class MetadataHttp:
         if name not in nocloud.FILES:
             raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
         hardware = self._hardware(request, "nocloud")
-        text = nocloud.document(hardware, name)
+        text = nocloud.document(hardware, name) if name != "user-data" or not _withheld(hardware) else ""
         if not text and name == "network-config":
             raise web.HTTPNotFound(text="the Hardware gives no static network\n")
         self._served(hardware, "nocloud", name == "user-data")
@@ -142,6 +143,13 @@ class MetadataHttp:
         if user_data:
             meta = hardware.metadata
             self.observer(BootEvent(BootStage.METADATA, meta.namespace, meta.name, f"user data read ({frontend})"))
+
+
+def _withheld(hardware: Hardware) -> str:
+    """Why the user data is told to nobody; empty if it is."""
+    if hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+        return "the user data was withdrawn: the machine has joined its cluster"
+    return why_held(hardware) or ""
 
 
 async def _body(request: web.Request) -> bytes:

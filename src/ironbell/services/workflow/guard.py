@@ -9,6 +9,7 @@ from __future__ import annotations
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory, Match
+from ironbell.contract.restored import why_held
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}
 
@@ -26,11 +27,15 @@ def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -
         return f"Hardware {name} of the Workflow does not exist, so nobody knows which machine is meant"
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
+    if (held := why_held(hardware)) is not None:
+        return held
     own = machine_of(workflow, agent_id, directory)
     if own != name and (another := directory.get(workflow.metadata.namespace, own)) is not None:
         hardware, name = another, own
         if ANNOTATION_DISABLED in hardware.metadata.annotations:
             return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
+        if (held := why_held(hardware)) is not None:
+            return held
     conflicts = (conflict for conflict in directory.conflicts_of(hardware) if conflict.attribute in _IDENTITY)
     return next((conflict.message for conflict in conflicts), None)
 

@@ -150,6 +150,14 @@ def test_a_machine_gets_a_server_and_is_installed() -> None:
     assert "oci2disk" in world.require(TEMPLATE, "default", "m").spec.data
 
 
+def test_a_server_with_a_bmc_is_netbooted_where_no_boot_mode_is_given() -> None:
+    world = scene(Engine())
+    add_machine(world, bootOptions={})
+    world.settle(MACHINES)
+    workflow = world.require(WORKFLOW, "default", "m")
+    assert to_builtin(workflow.spec.boot_options) == {"toggleAllowNetboot": True, "bootMode": "netboot"}
+
+
 def test_it_may_be_killed_anywhere_while_it_is_installed() -> None:
     world = scene(Engine(), servers=2)
     add_machine(world)

@@ -140,3 +140,9 @@ def test_the_second_machine_is_left_alone_when_it_is_disabled():
     directory.upsert(a_hardware("m2", OTHER, **{"tinkerbell.org/disabled": "in repair"}))
     assert "Hardware m2 is disabled" in (objection(of_agents(MAC, OTHER), OTHER, directory) or "")
     assert objection(of_agents(MAC, OTHER), MAC, directory) is None
+
+
+def test_a_hardware_that_was_restored_and_not_confirmed_gets_no_action():
+    why = found(a_hardware("m1", MAC, **{"ironbell.dev/restored": "{}"}))
+    assert why is not None
+    assert "not confirmed" in why

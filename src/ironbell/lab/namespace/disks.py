@@ -1,0 +1,106 @@
+"""A machine's disk files as block devices, and where on them an operating system is.
+
+A loop device is asked for automatic clearing while this process holds it open, so that it goes when the lab goes,
+however that ends, and not before the last mount of it.
+
+Source: losetup(8), partx(8); Linux: Documentation/ABI/stable/sysfs-block.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbell.base.errors import IronbellError, Retry
+
+_SYS_BLOCK = Path("/sys/class/block")
+_EXT_MAGIC_AT, _EXT_MAGIC = 0x438, b"\x53\xef"
+_COMMAND_TIMEOUT_S = 60
+
+
+class DiskError(IronbellError):
+    """A disk file cannot be made a block device."""
+
+    reason = "LabDiskFailed"
+    retry = Retry.BACKOFF
+
+
+@dataclass
+class LoopDisk:
+    """One disk file under a loop device."""
+
+    device: Path
+    _held: int
+
+    @classmethod
+    def open(cls, file: Path) -> LoopDisk:
+        """Attach a file; its partitions become known.
+
+        Raises:
+            DiskError: no loop device is to be had.
+        """
+        device = Path(_run("losetup", "--find", "--show", "--partscan", str(file)).strip())
+        held = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+        _run("losetup", "--detach", str(device))
+        made = cls(device, held)
+        made.read_partitions()
+        return made
+
+    def read_partitions(self) -> None:
+        """Tell the kernel of the partitions: one that is built without the table's format cannot read it by itself."""
+        subprocess.run(
+            ["partx", "--update", str(self.device)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S
+        )
+
+    def partitions(self) -> list[Path]:
+        """The partitions' devices."""
+        folder = _SYS_BLOCK / self.device.name
+        names = sorted(path.parent.name for path in folder.glob("*/partition"))
+        return [self.device.with_name(name) for name in names]
+
+    def close(self) -> None:
+        """Give the device back; it goes once nothing of it is mounted."""
+        subprocess.run(
+            ["partx", "--delete", str(self.device)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S
+        )
+        os.close(self._held)
+
+    def root(self) -> Path | None:
+        """The partition with an operating system that can be started, or None: the largest with Linux's file system."""
+        found = [path for path in self.partitions() if _is_linux(path)]
+        return max(found, key=_size) if found else None
+
+
+def grow(disk: LoopDisk, root: Path) -> None:
+    """Let the last partition and its file system take what the disk has left.
+
+    An installed system does this at its first boot; one that is started as a container leaves its disks alone.
+    """
+    number = (_SYS_BLOCK / root.name / "partition").read_text().strip()
+    if disk.partitions()[-1] == root:
+        subprocess.run(
+            ["sfdisk", "--quiet", "--no-reread", "--force", "-N", number, str(disk.device)],
+            input=", +\n", text=True, capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S,
+        )  # fmt: skip
+        disk.read_partitions()
+    subprocess.run(["e2fsck", "-fp", str(root)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
+    subprocess.run(["resize2fs", str(root)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
+
+
+def _is_linux(device: Path) -> bool:
+    with device.open("rb") as stream:
+        stream.seek(_EXT_MAGIC_AT)
+        return stream.read(len(_EXT_MAGIC)) == _EXT_MAGIC
+
+
+def _size(device: Path) -> int:
+    return int((_SYS_BLOCK / device.name / "size").read_text())
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_COMMAND_TIMEOUT_S)
+    if done.returncode != 0:
+        raise DiskError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,178 @@
+"""A stand-in for firmware and iPXE: DHCP, TFTP, DHCP again, the script, kernel and initramfs.
+
+Runs in the machine's own network namespace. Failure modes: `FirmwareError` with the step that failed.
+
+Source: PXE specification 2.1; RFC 2131, 4578 (options), 1350 (TFTP); ipxe.org/howto/dhcpd.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
+from ironbell.codec.dhcp.addresses import server_identifier
+from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
+from ironbell.codec.tftp import Download, Retransmission
+from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
+
+Say = Callable[[str], None]
+
+_DISCOVER_S = (1.0, 2.0, 4.0, 8.0)
+_HTTP_S = 30.0
+_HTTP_TRIES = 6
+_HTTP_PAUSE_S = 1.0
+_SCRIPTS = 4
+_ARCHITECTURES = {
+    "uefi": (b"\0\7", b"PXEClient:Arch:00007:UNDI:003016"),
+    "bios": (b"\0\0", b"PXEClient:Arch:00000:UNDI:002001"),
+}
+_WANTED = bytes((Option.SUBNET_MASK, Option.ROUTERS, Option.SERVER_IDENTIFIER, 66, 67))
+
+
+class FirmwareError(Exception):
+    """This attempt to boot over the network is over."""
+
+
+def network_boot(*, mac: str, uuid: str, firmware: str, interface: str, target: Path, say: Say) -> InMemory | None:
+    """Boot over the network: what to start, with its initramfs downloaded to `target`; None for the disk.
+
+    Raises:
+        FirmwareError: a step failed; the next boot device's turn.
+    """
+    kind, vendor = _ARCHITECTURES[firmware]
+    options = {60: vendor, 93: kind, 94: b"\1\3\20", 97: b"\0" + bytes.fromhex(uuid.replace("-", ""))}
+    try:
+        return _boot(mac, options, interface, target, say)
+    except (OSError, ValueError, urllib.error.URLError, http.client.HTTPException) as error:
+        raise FirmwareError(str(error)) from error
+    finally:
+        subprocess.run(["ip", "address", "flush", "dev", interface, "scope", "global"], check=False)
+
+
+def _boot(mac: str, options: dict[int, bytes], interface: str, target: Path, say: Say) -> InMemory | None:
+    rom = _lease(mac, interface, options)
+    _configure(interface, rom)
+    name = rom.file.decode() or rom.options.get(67, b"").decode()
+    if not name:
+        raise FirmwareError("the DHCP server names no boot file: this machine may not boot over the network")
+    say(f"PXE: {rom.yiaddr} from {rom.siaddr}, boot file {name}")
+    if not name.startswith("http"):
+        say(f"PXE: {len(_tftp(str(rom.siaddr), name))} bytes by TFTP")
+    ipxe = _lease(mac, interface, options | {77: b"iPXE"})
+    url = ipxe.file.decode() or ipxe.options.get(67, b"").decode()
+    for _ in range(_SCRIPTS):
+        say(f"iPXE: {url}")
+        found = outcome(_get(url).decode(), {"mac": mac, "net0/mac": mac, "buildarch": "x86_64", "platform": "efi"})
+        if isinstance(found, Disk):
+            say("iPXE: the script hands over to the disk")
+            return None
+        if isinstance(found, InMemory):
+            say(f"iPXE: {found.kernel} (this kernel stands in for it)")
+            _get(found.kernel)
+            target.write_bytes(_get(found.initrd))
+            return found
+        assert isinstance(found, Chain)  # noqa: S101 - the three outcomes
+        url = found.url
+    raise FirmwareError(f"more than {_SCRIPTS} scripts chain to each other")
+
+
+def _message(mac: str, kind: MessageType, options: dict[int, bytes], *, xid: int = 0) -> Packet:
+    return Packet(
+        op=Op.REQUEST,
+        xid=xid or int(time.monotonic_ns() & 0xFFFFFFFF),
+        flags=BROADCAST_FLAG,
+        chaddr=bytes.fromhex(mac.replace(":", "")),
+        options={int(Option.MESSAGE_TYPE): bytes((kind,)), int(Option.PARAMETER_LIST): _WANTED, **options},
+    )
+
+
+def _lease(mac: str, interface: str, options: dict[int, bytes]) -> Packet:
+    """DISCOVER to ACK."""
+    with _dhcp_socket(interface) as sock:
+        for wait_s in _DISCOVER_S:
+            offer = _ask(sock, _message(mac, MessageType.DISCOVER, options), wait_s)
+            if offer is None:
+                continue
+            chosen = {54: (server_identifier(offer) or offer.siaddr).packed, 50: offer.yiaddr.packed}
+            ack = _ask(sock, _message(mac, MessageType.REQUEST, options | chosen, xid=offer.xid), wait_s)
+            if ack is not None and ack.message_type == MessageType.ACK:
+                return ack
+    raise FirmwareError("no DHCP server answered")
+
+
+def _dhcp_socket(interface: str) -> socket.socket:
+    """Bound to this interface alone, which is inside the machine's namespace."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+    sock.bind(("", 68))
+    return sock
+
+
+def _ask(sock: socket.socket, packet: Packet, wait_s: float) -> Packet | None:
+    sock.sendto(encode(packet), ("255.255.255.255", 67))
+    deadline = time.monotonic() + wait_s
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            answer = decode(sock.recv(4096))
+        except (TimeoutError, DecodeError):
+            continue
+        if answer.op == Op.REPLY and answer.xid == packet.xid:
+            return answer
+    return None
+
+
+def _configure(interface: str, ack: Packet) -> None:
+    mask = bytes(ack.options[int(Option.SUBNET_MASK)])
+    prefix = sum(byte.bit_count() for byte in mask)
+    subprocess.run(["ip", "address", "replace", f"{ack.yiaddr}/{prefix}", "dev", interface], check=True)
+    routers = bytes(ack.options.get(int(Option.ROUTERS), b""))[:4]
+    if routers:
+        subprocess.run(["ip", "route", "replace", "default", "via", socket.inet_ntoa(routers)], check=False)
+
+
+def _tftp(server: str, name: str) -> bytes:
+    patience = Retransmission(first_s=0.5, tries=6)
+    download = Download(name, (server, 69), options={"blksize": "1408", "tsize": "0"}, retransmission=patience)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        download.start(time.monotonic())
+        while not download.is_over:
+            for data, to in download.outgoing():
+                sock.sendto(data, to)
+            sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
+            try:
+                data, source = sock.recvfrom(2048)
+            except TimeoutError:
+                download.on_timeout(time.monotonic())
+                continue
+            download.receive(data, source, time.monotonic())
+        for data, to in download.outgoing():
+            sock.sendto(data, to)
+    if download.content is None:
+        raise FirmwareError(f"TFTP {name}: {download.failure}")
+    return download.content
+
+
+def _get(url: str) -> bytes:
+    """A file, tried again as iPXE's scripts do."""
+    if not re.match(r"https?://", url):
+        raise FirmwareError(f"{url!r} is no address that this firmware can fetch")
+    for left in reversed(range(_HTTP_TRIES)):
+        try:
+            with urllib.request.urlopen(url, timeout=_HTTP_S) as answer:  # noqa: S310 - the scheme is checked above
+                return bytes(answer.read())
+        except (OSError, http.client.HTTPException):
+            if not left:
+                raise
+            time.sleep(_HTTP_PAUSE_S)
+    raise FirmwareError(f"{url} was not tried")

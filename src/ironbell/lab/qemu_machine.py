@@ -1,0 +1,117 @@
+"""A machine that QEMU runs: a process that is really started and stopped, and followed by its monitor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from asyncio.subprocess import Process
+from dataclasses import dataclass
+
+import structlog
+
+from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, PowerState, VirtualMachine
+from ironbell.lab.qemu import command, uefi_firmware
+from ironbell.lab.qmp import Monitor
+
+_log = structlog.get_logger()
+
+START_TIMEOUT_S = 20.0
+ERROR_TEXT = 500
+
+
+@dataclass
+class QemuMachine(VirtualMachine):
+    """One machine. A guest's own reset starts it again, by the boot order that holds then."""
+
+    _process: Process | None = None
+    _monitor: Monitor | None = None
+    _life: asyncio.Task[None] | None = None
+
+    @property
+    def power(self) -> PowerState:
+        alive = self._process is not None and self._process.returncode is None
+        return PowerState.ON if alive else PowerState.OFF
+
+    def _make_files(self) -> None:
+        super()._make_files()
+        variables = self.folder.variables(self.description.name)
+        if self.description.firmware == "uefi" and not variables.exists():
+            shutil.copyfile(uefi_firmware()[1], variables)
+
+    async def _start(self) -> None:
+        name = self.description.name
+        await asyncio.to_thread(self._trim_console)
+        uefi = uefi_firmware()[0] if self.description.firmware == "uefi" else None
+        words = command(
+            self.description,
+            self.folder,
+            tap=self.network.tap(name),
+            boot=self.override.take(),
+            has_kvm=self.has_kvm,
+            uefi_code=uefi,
+        )
+        self.folder.monitor(name).unlink(missing_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            "setpriv", "--pdeathsig", "KILL", *self.network.command(*words),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        self._monitor = await self._connect(process)
+        self._process = process
+        self.starts += 1
+        self._life = asyncio.create_task(self._live(process, self._monitor), name=f"machine {name}")
+        _log.info("machine powered on", machine=name, pid=process.pid, start=self.starts)
+        await self.on_change(self)
+
+    async def _connect(self, process: Process) -> Monitor:
+        """Wait until QEMU answers, or has ended."""
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                while process.returncode is None:
+                    with contextlib.suppress(OSError, EOFError):
+                        return await Monitor.connect(self.folder.monitor(self.description.name))
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            process.kill()
+        assert process.stderr is not None  # noqa: S101
+        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip()
+        raise MachineStartError(f"machine {self.description.name} did not start: {said or 'no answer from QEMU'}")
+
+    async def _live(self, process: Process, monitor: Monitor) -> None:
+        """Follow a running machine to its end; a guest's own reset starts it again."""
+        await monitor.follow()
+        monitor.close()
+        await process.wait()
+        name = self.description.name
+        said = (await process.stderr.read(ERROR_TEXT)).decode(errors="replace").strip() if process.stderr else ""
+        _log.info("machine stopped", machine=name, reason=monitor.shutdown_reason or "killed", said=said)
+        if monitor.shutdown_reason == "guest-reset":
+            async with self._lock:
+                if self._process is process:
+                    await self._restart()
+        else:
+            await self.on_change(self)
+
+    async def _restart(self) -> None:
+        try:
+            await self._start()
+        except MachineStartError as error:
+            _log.error("machine did not come back after its reset", machine=self.description.name, why=str(error))
+            await self.on_change(self)
+
+    async def _stop(self) -> None:
+        process, self._process, self._monitor = self._process, None, None
+        if process is None:
+            return
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        async with asyncio.timeout(STOP_TIMEOUT_S):
+            await process.wait()
+            if self._life is not None and self._life is not asyncio.current_task():
+                await self._life
+
+    async def _press(self) -> None:
+        if self._monitor is not None:
+            await self._monitor.send("system_powerdown")
