@@ -5,7 +5,6 @@ Rules are written for the stored version; a write in an older version is brought
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +17,7 @@ from ironbell.apiserver.fielderrors import FieldError
 from ironbell.apiserver.resources import Convert, ResourceInfo
 from ironbell.apiserver.warnings import warn
 from ironbell.app.cluster_lookups import Lookups
+from ironbell.base.loading import load
 from ironbell.contract.admission import Admission
 from ironbell.contract.admission_lookups import InformedAdmission, Verdict
 
@@ -132,7 +132,7 @@ class ClusterAdmission:
         """The kind's rules, if this write is subject to them."""
         if request.subresource not in _SUBRESOURCES:
             return None
-        found = await asyncio.to_thread(admissions) if not admissions.cache_info().currsize else admissions()
+        found = await load(admissions) if not admissions.cache_info().currsize else admissions()
         written = request.new or request.old or {}
         return found.get(_name(request.info)) if written.get("kind") == request.info.kind else None
 

@@ -6,7 +6,6 @@ component that is left out are left alone: who takes its place brings definition
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
 from ironbell.app.cluster_lookups import Lookups
+from ironbell.base.loading import load
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _CAPT = frozenset(
@@ -80,7 +80,7 @@ class ClusterKinds:
         """Define the kinds, and list who looks after them in the inventory of providers."""
         from ironbell.app.cluster_inventory import list_providers
 
-        await server.define(await asyncio.to_thread(_documents, self._others, self._without))
+        await server.define(await load(lambda: _documents(self._others, self._without)))
         await list_providers(server.client(SYSTEM), self._without)
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:

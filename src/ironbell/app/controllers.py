@@ -25,6 +25,7 @@ from ironbell.app.provider_roles import give_provider_roles
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
+from ironbell.base.loading import load
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capt import controllers as capt
@@ -136,7 +137,7 @@ async def _controllers(
     metadata_url: str,
 ) -> AsyncIterator[None]:
     """Add the controllers to the manager; what they hold open is closed when the block is left."""
-    engine = await asyncio.to_thread(TemplateEngine)
+    engine = await load(TemplateEngine)
 
     def api_of(controller: str) -> Api:
         return server.client(identity(controller))

@@ -38,6 +38,7 @@ from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SteadyClock, SystemClock
 from ironbell.base.collector import freeze_gc, tune_gc
+from ironbell.base.loading import load
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
@@ -94,7 +95,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
         report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
         await cluster_kinds.define(server)
-        run_controllers = await asyncio.to_thread(_controllers)
+        run_controllers = await load(_controllers)
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")
             try:

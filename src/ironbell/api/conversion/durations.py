@@ -19,6 +19,8 @@ def to_seconds(value: Any) -> int:
     Raises:
         ConversionError: it is no duration.
     """
+    # The package as a whole first: another thread may be loading it from its other end.
+    import ironbell.codec.gotemplate  # noqa: F401
     from ironbell.codec.gotemplate.gotime import parse_duration
     from ironbell.codec.gotemplate.timelayout import TimeError
 
