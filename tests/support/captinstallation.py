@@ -25,9 +25,17 @@ _CHUNK = 8 << 20
 
 
 def documents(
-    image_url: str, user_data: str, *, machine: dict[str, Any] | None = None, annotations: dict[str, str] | None = None
+    image_url: str,
+    user_data: str,
+    *,
+    cluster: dict[str, Any] | None = None,
+    machine: dict[str, Any] | None = None,
+    annotations: dict[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Cluster, TinkerbellCluster, bootstrap Secret, TinkerbellMachine and Machine; `machine` goes into the spec."""
+    """Cluster, TinkerbellCluster, bootstrap Secret, TinkerbellMachine and Machine.
+
+    `cluster` and `machine` go into the specs of the provider's two; `annotations` are the TinkerbellMachine's.
+    """
 
     def document(group: str, version: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
         meta = {"name": name, "namespace": "default"}
@@ -37,8 +45,8 @@ def documents(
         return {"apiGroup": _INFRASTRUCTURE, "kind": kind, "name": name}
 
     endpoint = {"host": "192.168.77.5", "port": 6443}
-    infrastructure = {"controlPlaneEndpoint": endpoint, "imageLookupFormat": image_url}
-    cluster = {"infrastructureRef": reference("TinkerbellCluster", CLUSTER), "controlPlaneEndpoint": endpoint}
+    infrastructure = {"controlPlaneEndpoint": endpoint, "imageLookupFormat": image_url, **(cluster or {})}
+    of_cluster = {"infrastructureRef": reference("TinkerbellCluster", CLUSTER), "controlPlaneEndpoint": endpoint}
     data = {"name": f"{MACHINE}-bootstrap", "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": data, "stringData": {"value": user_data}}
     spec = {"bootOptions": {"bootMode": "netboot"}, **(machine or {})}
@@ -52,7 +60,7 @@ def documents(
     }
     return [
         document(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, infrastructure),
-        document(_CORE, "v1beta2", "Cluster", CLUSTER, cluster),
+        document(_CORE, "v1beta2", "Cluster", CLUSTER, of_cluster),
         secret,
         of_machine,
         document(_CORE, "v1beta2", "Machine", MACHINE, owner),

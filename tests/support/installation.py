@@ -179,13 +179,14 @@ async def installation(
     firmware: str,
     memory_mib: int = 1536,
     disks: int = 1,
+    packages: Path | None = None,
     kind: str = "qemu",
 ) -> AsyncIterator[Installation]:
-    """A site with one powered-off machine; nothing is applied yet."""
+    """A site with one powered-off machine; nothing is applied yet. `packages` is a folder to serve under that name."""
     demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib, kind=kind)
     lab_file = demo.write_lab_file()
     lab_file.write_text(demo.lab_file + "  - size: 4GiB\n" * (disks - 1))
-    served = {"images": artefacts.image.parent}
+    served = {"images": artefacts.image.parent} | ({"packages": packages} if packages is not None else {})
     async with (
         running_site(folder, lab_file, osie=artefacts.osie, artefacts=served) as site,
         HttpApi(from_kubeconfig(site.kubeconfig)) as api,

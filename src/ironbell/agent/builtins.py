@@ -19,6 +19,7 @@ from ironbell.base.errors import IronbellError, Retry
 MODULES: Mapping[str, str] = {
     "archive2disk": "archive2disk",
     "cexec": "cexec",
+    "grub2disk": "grub2disk",
     "image2disk": "image2disk",
     "kexec": "kexec",
     "network": "network",

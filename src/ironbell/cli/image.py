@@ -1,4 +1,4 @@
-"""`ironbell image`: build a disk image of an operating system."""
+"""`ironbell image`: build a disk image of an operating system, or a root archive."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ironbell.image.kubernetes.node import Node
 
 DEFAULT_FILE = "~/.cache/ironbell/images/debian.raw.zst"
+ARCHIVE_FILE = "~/.cache/ironbell/images/debian-root.tar.zst"
 NODE_FILE = "~/.cache/ironbell/images/debian-kubernetes-{release}.raw.zst"
 _SIZE = re.compile(r"(\d+)([MG])?(?:i?B)?")
 
@@ -129,3 +130,42 @@ def _node(kubernetes: str, *, source: str, apt_repository: str, registry: str) -
         if not origin.path.is_dir():
             raise BuildError(f"--source {source}: neither gomodules nor apt nor a folder")
     return Node(parse_release(kubernetes), origin, registry)
+
+
+@image.command()
+@click.option("--output", default=ARCHIVE_FILE, show_default=True, help="File to write; manifest and checksum beside.")
+@click.option("--compress", type=click.Choice(["zst", "gz", "none"]), default="zst", show_default=True)
+@click.option(
+    "--kernel",
+    type=click.Choice(["cloud", "server"]),
+    default="cloud",
+    show_default=True,
+    help="cloud: virtual machines; server: drivers for hardware.",
+)
+@click.option("--extra-package", multiple=True, help="Debian package to add, such as openssh-server.")
+@click.option("--suite", default="", help="Debian release; needs --sources. Default: the host's.")
+@click.option("--sources", type=click.Path(path_type=Path), help="apt sources to build from. Default: the host's.")
+@click.option("--if-changed", is_flag=True, help="Do nothing when the earlier build has the same inputs.")
+def archive(
+    output: str,
+    *,
+    compress: str,
+    kernel: str,
+    extra_package: tuple[str, ...],
+    suite: str,
+    sources: Path | None,
+    if_changed: bool,
+) -> None:
+    """Build a plain Debian as a tar archive, for templates that partition disks themselves; needs root."""
+    from ironbell.image.archive import Options
+    from ironbell.image.archive import build as build_archive
+    from ironbell.image.debian import chosen_sources
+
+    options = Options(Path(output).expanduser().absolute(), compress, kernel, extra_package, if_changed)
+    origin = chosen_sources(sources, suite)
+    made, was_built = build_archive(options, origin, progress=lambda text: click.echo(text, err=True))
+    artefact = made.artefacts[0]
+    click.echo(
+        f"{'built' if was_built else 'current'}: kernel {made.kernel}, {made.unpacked_bytes / 1e6:.0f} MB unpacked"
+    )
+    click.echo(f"{options.output}  {artefact.size_bytes / 1e6:.1f} MB  sha256:{artefact.sha256}")

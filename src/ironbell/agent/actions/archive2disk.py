@@ -1,8 +1,9 @@
 """archive2disk: unpack a tar archive from HTTP(S) onto a file system.
 
 `ARCHIVE_URL`, `ARCHIVE_TYPE` (`tar`, `targz`; compression is recognised by the content), `DEST_DISK`, `FS_TYPE`,
-`DEST_PATH`; `TARFILE_CHECKSUM` (`sha256:…` or `sha512:…` of the decompressed tar) is required unless
-`INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true`; `HTTP_CLIENT_TIMEOUT_MINUTES` (5) limits how long nothing may arrive.
+`DEST_PATH`; `TARFILE_CHECKSUM` (`sha256:…` or `sha512:…` of the decompressed tar) or `ARCHIVE_CHECKSUM` (of the file as
+it lies on the server; ours) is required unless `INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true`;
+`HTTP_CLIENT_TIMEOUT_MINUTES` (5) limits how long nothing may arrive.
 
 Ownership by number, modes, times, extended attributes, hard links and device nodes are restored. A folder that
 exists, or a link to one, is kept and filled; another file is replaced. Everything happens in a process whose root is
@@ -35,11 +36,11 @@ def run(context: Context) -> None:
     """Unpack the archive."""
     if (kind := context.required("ARCHIVE_TYPE").lower()) not in _TYPES:
         raise ActionError(f"ARCHIVE_TYPE is {kind!r}; write tar or targz", exit_status=10)
-    expected = checksum.expected(context, "TARFILE_CHECKSUM")
-    if expected is None and not context.flag("INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION"):
+    expected, served = checksum.expected(context, "TARFILE_CHECKSUM"), checksum.expected(context, "ARCHIVE_CHECKSUM")
+    if expected is None and served is None and not context.flag("INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION"):
         raise ActionError(
-            "TARFILE_CHECKSUM is not set; give sha256:… of the decompressed tar, or set "
-            "INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true",
+            "TARFILE_CHECKSUM is not set; give sha256:… of the decompressed tar, or ARCHIVE_CHECKSUM of the file, or "
+            "set INSECURE_NO_TARFILE_CHECKSUM_VERIFICATION=true",
             exit_status=20,
         )
     device = devices.resolve(context, context.required("DEST_DISK"))
@@ -48,15 +49,17 @@ def run(context: Context) -> None:
     download = Download(context.required("ARCHIVE_URL"), say=context.say, patience=Patience(total_s=silent_s))
     download.open()
     with contextlib.closing(download), mounts.mounted(device, context.required("FS_TYPE")) as root:
-        tar = _tar(download)
+        chunks = download.chunks()
+        tar = _tar(served.over(chunks) if served else chunks)
         count = _unpack(context, download, expected.over(tar) if expected else tar, root=root, target=target)
         if expected:
             expected.verify("the archive")
+        if served:
+            served.verify("the downloaded file")
     context.say(f"unpacked {devices.size_text(count)} into {target} on {device}")
 
 
-def _tar(download: Download) -> Iterator[bytes]:
-    chunks = download.chunks()
+def _tar(chunks: Iterator[bytes]) -> Iterator[bytes]:
     head = b""
     for chunk in chunks:
         head += chunk

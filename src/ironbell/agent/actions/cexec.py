@@ -43,19 +43,26 @@ def run(context: Context) -> None:
         root = stack.enter_context(mounts.mounted(device, context.required("FS_TYPE")))
         changes_root = bool(context.text("CHROOT"))
         if changes_root:
-            stack.enter_context(_bound(root))
+            stack.enter_context(bound(root))
             if lends_resolver:
                 stack.enter_context(_resolver_lent(root))
         for arguments in lines:
-            _run(arguments, root=root if changes_root else None, environment=_passed_on(context.environment))
+            run_command(arguments, root=root if changes_root else None, environment=passed_on(context.environment))
     context.say(f"ran {len(lines)} command(s) on {device}")
 
 
-def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The action's variables without those that are the agent's own."""
     return {key: value for key, value in environment.items() if not key.startswith(("IRONBELL_", "PYTHON"))}
 
 
-def _run(arguments: list[str], *, root: Path | None, environment: dict[str, str]) -> None:
+def run_command(arguments: list[str], *, root: Path | None, environment: dict[str, str]) -> None:
+    """Run a program, inside the mounted system where one is given.
+
+    Raises:
+        ActionError: it failed, or is none.
+    """
+
     def enter() -> None:
         kernel.die_with_parent()
         if root is not None:
@@ -80,7 +87,7 @@ def _run(arguments: list[str], *, root: Path | None, environment: dict[str, str]
 
 
 @contextlib.contextmanager
-def _bound(root: Path) -> Iterator[None]:
+def bound(root: Path) -> Iterator[None]:
     """The kernel's file systems inside the mounted system."""
     done: list[str] = []
     try:

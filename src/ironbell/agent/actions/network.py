@@ -3,8 +3,8 @@
 `INTERFACES` is the Hardware's `spec.interfaces` as JSON (`{{ .hardware.spec.interfaces | toJson | quote }}`),
 `DEST_DISK` the disk; the file system on it that holds an operating system is found, unless `FS_TYPE` says that
 DEST_DISK is that partition. `BONDING_MODE` (a number or a name; empty or 0 is none) makes one bond of all cards,
-`BONDS` (`[{"name": "bond0", "mode": "802.3ad", "members": [MAC, ...]}]`) says it card by card. `FORMAT` is `netplan`,
-`networkd` or `auto`: what the system has.
+`BONDS` (`[{"name": "bond0", "mode": "802.3ad", "members": [MAC, ...]}]`; templates keep it in the Hardware's annotation
+`ironbell.dev/bonds`) says it card by card. `FORMAT` is `netplan`, `networkd` or `auto`: what the system has.
 
 What else would ask for an address there is taken out: other files of netplan, ifupdown's interfaces, cloud-init's
 network. Where nothing else resolves names, /etc/resolv.conf lists every name server.

@@ -20,6 +20,8 @@ import msgspec
 from ironbell.agent.actions.context import ActionError
 
 MODES: Final = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
+BONDS: Final = "ironbell.dev/bonds"
+"""Annotation of Hardware in which templates keep bonds, as JSON; ours do."""
 _METRIC: Final = 100
 _DEFAULT_ROUTES: Final = {"0.0.0.0/0", "::/0"}
 
@@ -121,7 +123,7 @@ def parse(interfaces: str, bonds: str, bonding_mode: str) -> Network:
         given = msgspec.json.decode(interfaces, type=list[Interface])
         requests = msgspec.json.decode(bonds, type=list[BondRequest]) if bonds.strip() else []
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ActionError(f"INTERFACES or BONDS cannot be read: {error}", exit_status=10) from error
+        raise ActionError(f"INTERFACES, or BONDS (annotation {BONDS}), cannot be read: {error}", exit_status=10) from error
     mode = bonding_mode.strip()
     if mode and mode != "0" and not requests:
         requests = [BondRequest(mode=mode)]

@@ -1,0 +1,96 @@
+"""grub2disk: make the system on a disk start by itself, by its own GRUB.
+
+`GRUB_INSTALL_PATH` is the partition of the system's root, `FS_TYPE` its file system, `GRUB_DISK` the disk.
+`EFI_PARTITION` names the EFI system partition, else it is found on the disk by its type; `KERNEL_ARGUMENTS` go onto the
+kernel's command line; both are ours. What is installed is what the system has the files for: for UEFI the loader at
+the path that firmware tries on any disk, so that no variable of the firmware is needed; for BIOS the disk's first
+sector. Then the boot menu is made by the system's own program.
+
+Source: tinkerbell/actions: grub2disk; GRUB manual, section 4; grub-install(8), grub-mkconfig(8), blkid(8).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from ironbell.agent.actions import devices, kernel, mounts
+from ironbell.agent.actions.cexec import bound, passed_on, run_command
+from ironbell.agent.actions.context import ActionError, Context
+from ironbell.agent.actions.devices import Device
+
+_ESP: Final = {"c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"}
+_EFI_TARGETS: Final = ("x86_64-efi", "arm64-efi")
+_BIOS_TARGET: Final = "i386-pc"
+_EFI_FOLDER: Final = "/boot/efi"
+_SETTINGS: Final = "/etc/default/grub.d/ironbell.cfg"
+_PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def run(context: Context) -> None:
+    """Install the boot loaders."""
+    device = devices.resolve(context, context.required("GRUB_INSTALL_PATH"))
+    disk = devices.resolve(context, context.required("GRUB_DISK"))
+    environment = passed_on(context.environment) | {"PATH": _PATH, "LC_ALL": "C"}
+    esp = _efi_partition(context, disk)
+    with mounts.mounted(device, context.required("FS_TYPE")) as root:
+        efi = [name for name in _EFI_TARGETS if _modules(root, name).is_dir()] if esp is not None else []
+        bios = _modules(root, _BIOS_TARGET).is_dir()
+        if not efi and not bios:
+            raise ActionError(
+                f"the system on {device} has no GRUB for this disk: add grub-efi-amd64-bin (and an EFI system "
+                "partition) or grub-pc-bin to it"
+            )
+        settings = "GRUB_DISABLE_OS_PROBER=true\nGRUB_TIMEOUT=1\nGRUB_RECORDFAIL_TIMEOUT=1\n"
+        settings += f'GRUB_CMDLINE_LINUX="{_arguments(context)}"\n'
+        mounts.write_file(root, _SETTINGS, settings.encode(), mode=0o644, folder_mode=0o755)
+        with bound(root), _efi_mounted(root, esp if efi else None):
+            for target in efi:
+                words = ["grub-install", f"--target={target}", f"--efi-directory={_EFI_FOLDER}", "--removable"]
+                run_command([*words, "--no-nvram"], root=root, environment=environment)
+            if bios:
+                words = ["grub-install", f"--target={_BIOS_TARGET}", disk.path]
+                run_command(words, root=root, environment=environment)
+            menu = ["grub-mkconfig", "-o", "/boot/grub/grub.cfg"]
+            run_command(menu, root=root, environment=environment)
+    context.say(f"{disk} starts by GRUB ({', '.join([*efi, *([_BIOS_TARGET] if bios else [])])})")
+
+
+def _modules(root: Path, target: str) -> Path:
+    return mounts.inside(root, f"/usr/lib/grub/{target}")
+
+
+def _arguments(context: Context) -> str:
+    text = context.text("KERNEL_ARGUMENTS")
+    if any(character in text for character in '"\\`$\n'):
+        raise ActionError("KERNEL_ARGUMENTS must not hold quotes, backslashes, $ or several lines", exit_status=10)
+    return text
+
+
+def _efi_partition(context: Context, disk: Device) -> Device | None:
+    """The one that is named, or the one on the disk whose type says so; None if there is none."""
+    if name := context.text("EFI_PARTITION"):
+        return devices.resolve(context, name)
+    found = [name for name in devices.partitions(disk.kernel_name) if _type(f"/dev/{name}") in _ESP]
+    return devices.resolve(context, f"/dev/{found[0]}") if found else None
+
+
+def _type(path: str) -> str:
+    words = ["blkid", "--probe", "--output", "value", "--match-tag", "PART_ENTRY_TYPE", path]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip().lower()
+
+
+@contextlib.contextmanager
+def _efi_mounted(root: Path, esp: Device | None) -> Iterator[None]:
+    if esp is None:
+        yield
+        return
+    point = mounts.make_folders(root, _EFI_FOLDER, mode=0o755, owner=(0, 0))
+    mounts.mount(esp, "vfat", str(point))
+    try:
+        yield
+    finally:
+        kernel.unmount(str(point), detach=True)
