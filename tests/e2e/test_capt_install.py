@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -42,6 +43,7 @@ async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_pro
         await seen.until(lambda: "BootScriptServed" in seen.reasons(), within_s=BOOT_S, what="boot script")
         kill(WIRE, tmp_path)
         await seen.until(lambda: seen.action_state(MACHINE, STREAM) == "RUNNING", within_s=INSTALL_S, what="writing")
+        await check_told_as_it_goes(machine)
         kill(WIRE, tmp_path)
         kill(CORE, tmp_path)
         await machine.until(lambda: machine.is_ready, within_s=INSTALL_S + FINISH_S, what="TinkerbellMachine ready")
@@ -71,6 +73,16 @@ async def test_machine_made_of_namespaces_is_installed_and_given_back_wiped(
         await machine.until(lambda: machine.is_gone, within_s=WIPE_S, what="the machine's end")
         await check_given_back(seen, machine)
         assert not Path("/run/netns", f"{Path(seen.site.lab.network_namespace).name}-0").exists(), "its network"
+
+
+async def check_told_as_it_goes(machine: CaptMachine) -> None:
+    """Which action is at work, to whoever looks at the TinkerbellMachine or at the Machine."""
+    told = f"action 1 of 4: {STREAM}"
+    async with asyncio.timeout(INSTALL_S):
+        while told not in await machine.kubectl.ok("get", "tinkerbellmachine", MACHINE):
+            await asyncio.sleep(0.5)
+        while told not in json.dumps((await machine.get("machine.cluster.x-k8s.io", MACHINE))["status"]["conditions"]):
+            await asyncio.sleep(0.5)
 
 
 async def check_installed(seen: Installation, machine: CaptMachine) -> None:

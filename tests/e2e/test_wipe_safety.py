@@ -124,8 +124,9 @@ async def disks_are_swapped(seen: Installation, machine: CaptMachine) -> None:
     """/dev/vda is another disk than the Hardware's: a Machine is tried as often as allowed, then given up, visibly."""
     await annotate(machine, disk_serial=seen.serials[1])
     image = f"{seen.base_url}/images/{seen.image.name}"
-    # the machine is in the in-memory OS already
-    spec = {"bootOptions": {}}
+    # the machine is in the in-memory OS already: each attempt would boot it anew for nothing
+    boot = {"bootMode": "customboot", "custombootConfig": {"preparingActions": [{"powerAction": "on"}]}}
+    spec = {"bootOptions": boot}
     annotations = {"ironbell.dev/install-attempts": "2"}
     await machine.apply(*documents(image, "#cloud-config\n", machine=spec, annotations=annotations))
     refused = (
@@ -137,6 +138,7 @@ async def disks_are_swapped(seen: Installation, machine: CaptMachine) -> None:
     assert refused in machine.said[-1]
     shown = await machine.kubectl.ok("get", "tinkerbellmachine", MACHINE)
     assert "Failed" in shown
+    assert refused in shown
     await machine.kubectl.ok(
         "wait", "machine.cluster.x-k8s.io", MACHINE, "--for=condition=InfrastructureReady=False", "--timeout=30s"
     )

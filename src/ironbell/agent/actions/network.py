@@ -18,11 +18,12 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.network_plan import Network, netplan, networkd, parse
 from ironbell.agent.actions.rootfs import chosen
-from ironbell.codec import goyaml
 
 _NETWORKD: Final = ("usr/lib/systemd/systemd-networkd", "lib/systemd/systemd-networkd")
 _RESOLVED: Final = ("usr/lib/systemd/systemd-resolved", "lib/systemd/systemd-resolved")
@@ -74,7 +75,9 @@ def _write_netplan(context: Context, root: Path, network: Network) -> None:
     for other in sorted(mounts.inside(root, "/etc/netplan").glob("*.yaml")):
         context.say(f"/etc/netplan/{other.name} is taken out")
         other.unlink()
-    _put(root, "/etc/netplan/60-ironbell.yaml", goyaml.dump(netplan(network)), mode=0o600)
+    # JSON is YAML, and the in-memory OS has no writer of the latter
+    text = msgspec.json.format(msgspec.json.encode(netplan(network)), indent=2).decode()
+    _put(root, "/etc/netplan/60-ironbell.yaml", text + "\n", mode=0o600)
 
 
 def _write_networkd(context: Context, root: Path, network: Network) -> None:

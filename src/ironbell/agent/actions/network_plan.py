@@ -123,7 +123,8 @@ def parse(interfaces: str, bonds: str, bonding_mode: str) -> Network:
         given = msgspec.json.decode(interfaces, type=list[Interface])
         requests = msgspec.json.decode(bonds, type=list[BondRequest]) if bonds.strip() else []
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ActionError(f"INTERFACES, or BONDS (annotation {BONDS}), cannot be read: {error}", exit_status=10) from error
+        what = f"INTERFACES, or BONDS (annotation {BONDS}),"
+        raise ActionError(f"{what} cannot be read: {error}", exit_status=10) from error
     mode = bonding_mode.strip()
     if mode and mode != "0" and not requests:
         requests = [BondRequest(mode=mode)]

@@ -145,6 +145,7 @@ TINKERBELL_MACHINE: Kind[TinkerbellMachine] = Kind(
         Column("Ready", ".status.ready"),
         Column("InstanceID", ".spec.providerID"),
         Column("Machine", '.metadata.ownerReferences[?(@.kind=="Machine")].name'),
+        Column("Message", '.status.conditions[?(@.type=="Ready")].message'),
     ),
     has_status=True,
     crd_labels=CRD_LABELS,
