@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -98,9 +99,9 @@ class Cloud:
             found = SimCluster(key, self._endpoint(key), clock=self._clock, randomness=self._randomness)
             self.clusters[key] = found
             found.watchers.extend(self._cluster_watchers)
-            self._spawn(key, collect_pods(found))
+            self._spawn(key, partial(collect_pods, found))
             if self._serve is not None:
-                self._spawn(key, self._serve(found))
+                self._spawn(key, partial(self._serve, found))
         return found
 
     async def set_down(self, key: Key, down: bool) -> None:
@@ -163,7 +164,7 @@ class Cloud:
         await host.stop()
         self.hosts.pop(uid, None)
         if host.state.node:
-            self._spawn(host.plan.cluster, host.silence())
+            self._spawn(host.plan.cluster, host.silence)
         self._tell(uid)
 
     def named(self, key: Key) -> Host | None:
@@ -178,7 +179,7 @@ class Cloud:
         host.die()
         await host.stop()
         if host.state.node:
-            self._spawn(host.plan.cluster, host.silence())
+            self._spawn(host.plan.cluster, host.silence)
 
     async def forget(self, uid: str) -> None:
         """A host's disk is erased; the last host of a cluster takes that with it. Cancellation point."""
@@ -195,23 +196,22 @@ class Cloud:
         host = self.hosts.get(uid)
         if host is None or not host.state.dead or not host.state.joined:
             return
-        self._spawn(host.plan.cluster, host.revive())
+        self._spawn(host.plan.cluster, host.revive)
 
     def etcd_connect(self, cluster: Key, node: str) -> EtcdAccess:
         """An `EtcdConnect`: through the API server, as a port-forward is."""
         return EtcdAccess(self, cluster, node)
 
-    def _spawn(self, cluster: Key, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, cluster: Key, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Something that goes on in a cluster as long as that is there."""
 
         async def guarded() -> None:
             try:
-                await work
+                await work()
             except IronbellError as error:
                 log.info("simulation of a cluster ended something", cluster="/".join(cluster), cause=error.message)
 
         if cluster not in self.clusters:
-            work.close()
             return
         tasks = self._tasks.setdefault(cluster, set())
         task = asyncio.create_task(guarded(), name=f"simulated cluster {cluster[0]}/{cluster[1]}")
