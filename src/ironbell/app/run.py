@@ -12,15 +12,17 @@ import gc
 import os
 import signal
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
 import structlog
 import uvloop
 
+from ironbell.api.client import Api
 from ironbell.app.child import leaves, raise_file_limit
-from ironbell.app.components import Role
+from ironbell.app.components import CAPT, Role
+from ironbell.app.external_tinkerbell import external_tinkerbell, with_servers_of
 from ironbell.app.health import ApiReachable, serving_health
 from ironbell.app.run_controllers import Controllers, make_controllers
 from ironbell.app.run_options import RunOptions
@@ -99,8 +101,8 @@ def _failed(errors: Sequence[BaseException]) -> int:
 
 async def _main(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> None:
     told = _signals()
-    async with HttpApi(connection) as api:
-        parts = _parts(options, api, sockets)
+    async with HttpApi(connection) as api, _servers_elsewhere(options) as there:
+        parts = _parts(options, api, there, sockets)
         checks = {"api": ApiReachable(api)} | {part.name: part.check for part in parts}
         async with serving_health(options.health_address, checks) as port:
             if port:
@@ -114,12 +116,18 @@ async def _main(options: RunOptions, connection: Connection, sockets: WireSocket
                 freezing.cancel()
 
 
-def _parts(options: RunOptions, api: HttpApi, sockets: WireSockets | None) -> list[Part]:
+def _servers_elsewhere(options: RunOptions) -> AbstractAsyncContextManager[Api | None]:
+    if options.external_kubeconfig is None or CAPT not in options.components:
+        return nullcontext()
+    return external_tinkerbell(options.external_kubeconfig)
+
+
+def _parts(options: RunOptions, api: HttpApi, there: Api | None, sockets: WireSockets | None) -> list[Part]:
     clock, randomness = SteadyClock(), SystemRandomness()
     parts: list[Part] = [
         make_controllers(
             component,
-            api,
+            with_servers_of(api, there) if component is CAPT else api,
             namespace=options.namespace,
             election=options.election,
             workers=options.workers,

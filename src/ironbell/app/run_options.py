@@ -76,6 +76,8 @@ class RunOptions:
     """What `cluster-api` hands from Machines to Nodes besides the usual."""
     metadata_url: str = ""
     """Where machines that `capt` installs reach the metadata service."""
+    external_kubeconfig: Path | None = None
+    """How `capt` reaches the cluster that keeps the servers, if the file is there."""
 
 
 def checked_token_ttl(seconds: float) -> float:

@@ -78,6 +78,14 @@ class _Listing(click.Command):
     help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
 )
 @click.option(
+    "--external-kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="EXTERNAL_KUBECONFIG",
+    default="/var/run/secrets/external-tinkerbell/kubeconfig",
+    show_default=True,
+    help="capt: how to reach another cluster that keeps Hardware, Templates, Workflows and BMC Jobs, if it is there.",
+)
+@click.option(
     "--identity",
     type=click.Choice(["compat", "strict"]),
     default="compat",
@@ -165,6 +173,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         webhook_hosts=given["webhook_hosts"],
         wire=_wire(servers, given) if servers else None,
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
+        external_kubeconfig=given["external_kubeconfig"],
         metadata_url=metadata_base(given["metadata_url"].rstrip("/"), Identity(given["identity"])),
     )
 

@@ -9,8 +9,10 @@ Source: kubernetes.io: concepts/security/pod-security-standards (restricted, and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
-from ironbell.app.components import Role
+from ironbell.app.components import CAPT, Role
+from ironbell.app.external_tinkerbell import KUBECONFIG, SECRET
 from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
@@ -52,6 +54,9 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
         "containers": [_container(unit, options, serves=serves)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
+    if CAPT in unit.components:
+        optional = {"secretName": SECRET, "optional": True}
+        pod["volumes"].append({"name": "external-tinkerbell", "secret": optional})
     if serves:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         pod["volumes"].append({"name": "data", "emptyDir": {}})
@@ -64,7 +69,10 @@ def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
     # on the node's network the port would be everybody's, machines included
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
     more = ["--user=nobody"] if serves else webhook_arguments(unit, options)
-    mounts = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
+    mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
+    if CAPT in unit.components:
+        folder = str(Path(KUBECONFIG).parent)
+        mounts.append({"name": "external-tinkerbell", "mountPath": folder, "readOnly": True})
     return {
         "name": "ironbell",
         "image": options.image,
