@@ -35,7 +35,7 @@ async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_pro
 ) -> None:
     """core and wire die while the image is written, wire once more at boot, core while the disk is wiped."""
     async with (
-        installation(tmp_path, artefacts, firmware="uefi") as seen,
+        installation(tmp_path, artefacts, firmware="uefi", options=("--identity", "strict")) as seen,
         capt_machine(seen, kubectl_binary, tmp_path) as machine,
     ):
         await machine.apply(*seen.objects())

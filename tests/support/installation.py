@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -181,6 +181,7 @@ async def installation(
     disks: int = 1,
     packages: Path | None = None,
     kind: str = "qemu",
+    options: Sequence[str] = (),
 ) -> AsyncIterator[Installation]:
     """A site with one powered-off machine; nothing is applied yet. `packages` is a folder to serve under that name."""
     demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib, kind=kind)
@@ -188,7 +189,7 @@ async def installation(
     lab_file.write_text(demo.lab_file + "  - size: 4GiB\n" * (disks - 1))
     served = {"images": artefacts.image.parent} | ({"packages": packages} if packages is not None else {})
     async with (
-        running_site(folder, lab_file, osie=artefacts.osie, artefacts=served) as site,
+        running_site(folder, lab_file, osie=artefacts.osie, artefacts=served, options=options) as site,
         HttpApi(from_kubeconfig(site.kubeconfig)) as api,
         asyncio.TaskGroup() as group,
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,16 +37,16 @@ class RunningSite:
 
 @asynccontextmanager
 async def running_site(
-    data_dir: Path, lab_file: Path, *, osie: Path, artefacts: dict[str, Path]
+    data_dir: Path, lab_file: Path, *, osie: Path, artefacts: dict[str, Path], options: Sequence[str] = ()
 ) -> AsyncIterator[RunningSite]:
-    """Start a site and end it with the block.
+    """Start a site and end it with the block; `options` are more of `ironbell up`.
 
     Raises:
         DemoError: it did not start; the message has the end of its log.
     """
     log = data_dir / "up.log"
     command = [sys.executable, "-m", "ironbell.cli.main", "up", "--data-dir", str(data_dir), "--lab", str(lab_file)]
-    command += ["--osie-dir", str(osie)]
+    command += ["--osie-dir", str(osie), *options]
     for name, folder in artefacts.items():
         command += ["--artefacts", f"{name}={folder}"]
     with log.open("wb") as stderr:
