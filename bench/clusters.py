@@ -205,24 +205,24 @@ class Bench:
         try:
             async with HttpApi(from_kubeconfig([site.kubeconfig])) as api:
                 await _defined(api)
-                return await self._measure(api, case, _processes(site))
+                return await self._measure(api, case, processes_of(site))
         finally:
             await asyncio.to_thread(site.stop)
 
     async def _measure(self, api: HttpApi, case: Case, processes: list[Process]) -> Figures:
         before = int((await api.list(MACHINE.collection, NAMESPACE)).resource_version)
-        late_before = await _lateness(api)
+        late_before = await lateness(api)
         for process in processes:
             process.cpu_before_s = process.cpu_s()
         started = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            done = group.create_task(_all_running(api, case.machines, str(before), self._timeout_s))
+            done = group.create_task(all_running(api, case.machines, str(before), self._timeout_s))
             slots = asyncio.Semaphore(AT_ONCE)
             for number in range(case.clusters):
                 group.create_task(_apply(api, slots, f"c{number}", case))
         seconds = done.result() - started
         after = int((await api.list(MACHINE.collection, NAMESPACE)).resource_version)
-        late = await _lateness(api)
+        late = await lateness(api)
         return Figures(
             case,
             seconds,
@@ -239,7 +239,7 @@ async def _apply(api: HttpApi, slots: asyncio.Semaphore, name: str, case: Case) 
             await api.create(where, NAMESPACE, msgspec.json.encode(body))
 
 
-async def _lateness(api: HttpApi) -> dict[float, float]:
+async def lateness(api: HttpApi) -> dict[float, float]:
     """How often the loop of `core` was late by at most so many seconds, since it began."""
     found = _BUCKET.findall(await api.raw("GET", "/metrics", accept="text/plain"))
     return {float(bound): float(count) for bound, count in found}
@@ -270,7 +270,7 @@ async def _defined(api: HttpApi) -> None:
                     await asyncio.sleep(0.1)
 
 
-async def _all_running(api: HttpApi, wanted: int, since: str, timeout_s: float) -> float:
+async def all_running(api: HttpApi, wanted: int, since: str, timeout_s: float) -> float:
     """When the last Machine ran, in the time of `perf_counter`."""
     running: set[str] = set()
     shown = time.perf_counter()
@@ -289,7 +289,7 @@ async def _all_running(api: HttpApi, wanted: int, since: str, timeout_s: float) 
     raise SystemExit("the watch ended early")
 
 
-def _processes(site: EmbeddedCluster) -> list[Process]:
+def processes_of(site: EmbeddedCluster) -> list[Process]:
     assert site._process is not None
     found = []
     children = Path(f"/proc/{site._process.pid}/task/{site._process.pid}/children").read_text().split()
@@ -301,7 +301,7 @@ def _processes(site: EmbeddedCluster) -> list[Process]:
 
 
 @contextmanager
-def _folder(given: Path | None) -> Iterator[Path]:
+def folder_of(given: Path | None) -> Iterator[Path]:
     if given is not None:
         yield given
         return
@@ -328,7 +328,7 @@ def main() -> None:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}, {commit.strip()}", flush=True)
     figures = []
-    with _folder(options.folder) as folder:
+    with folder_of(options.folder) as folder:
         bench = Bench(folder, options.timeout)
         for case in cases:
             figures.append(asyncio.run(bench.run(case)))
