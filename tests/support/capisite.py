@@ -21,11 +21,12 @@ from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.kubeadm.controllers import bootstrap_controllers, control_plane_controllers
 from ironbell.kube.controller import Controller
 from ironbell.lab.sim.kinds import definitions
-from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
+from ironbell.lab.sim.replay import BuildControllers, ReplaySite, Surroundings, open_site
 from ironbell.lab.sim.virtualtime import VirtualClock
 
 NAMESPACE = "default"
-_CONTENTS: list[tuple[Row, ...]] = []
+_CONTENTS: dict[int, tuple[Row, ...]] = {}
+"""By the number of further kinds."""
 _ARGS = [{"name": "eviction-hard", "value": "nodefs.available<0%"}]
 JOIN = {"joinConfiguration": {"nodeRegistration": {"kubeletExtraArgs": _ARGS}}}
 
@@ -51,22 +52,28 @@ def kinds() -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def site(seed: int = 1, **more: Any) -> AsyncIterator[ReplaySite]:
+async def site(
+    seed: int = 1,
+    *,
+    build: BuildControllers = controllers,
+    more_kinds: Sequence[Mapping[str, Any]] = (),
+    **more: Any,
+) -> AsyncIterator[ReplaySite]:
     """A site with all of them, and the admission of `core`. What the definitions make of an empty API is kept from one
     site to the next."""
-    if not _CONTENTS:
-        _CONTENTS.append(await _contents())
+    if len(more_kinds) not in _CONTENTS:
+        _CONTENTS[len(more_kinds)] = await _contents(more_kinds)
     admission = ClusterKinds()
     more |= {"conversions": admission.conversions, "prepare": admission.join}
     async with open_site(
-        seed, controllers, kinds=(), compile_rule=compile_rule, contents=_CONTENTS[0], **more
+        seed, build, kinds=(), compile_rule=compile_rule, contents=_CONTENTS[len(more_kinds)], **more
     ) as opened:
         yield opened
 
 
-async def _contents() -> tuple[Row, ...]:
+async def _contents(more_kinds: Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
     clock = VirtualClock(asyncio.get_running_loop())
-    documents = [*kinds(), *definitions()]
+    documents = [*kinds(), *definitions(), *more_kinds]
     async with ApiServer.open(
         None, clock=clock, randomness=SeededRandomness(0), definitions=documents, compile_rule=compile_rule
     ) as server:

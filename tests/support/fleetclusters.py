@@ -13,15 +13,18 @@ _REGISTRATION = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "provider-id
 Document = dict[str, Any]
 
 
-def cluster(name: str, address: str, *, control_planes: int = 1, workers: int = 0) -> list[Document]:
-    """All objects of a cluster whose API is at an address of the loopback network."""
+def cluster(
+    name: str, address: str, *, control_planes: int = 1, workers: int = 0, spread: bool = True
+) -> list[Document]:
+    """All objects of a cluster whose API is at an address of the loopback network; `spread` over racks."""
+    endpoint: Document = {"controlPlaneEndpoint": {"host": address, "port": 6443}}
     infrastructure = {"apiGroup": _TINKERBELL, "kind": "TinkerbellMachineTemplate", "name": name}
     found = [
         _object(
             f"{_TINKERBELL}/v1beta1",
             "TinkerbellCluster",
             name,
-            {"controlPlaneEndpoint": {"host": address, "port": 6443}, "failureDomainLabel": "rack"},
+            endpoint | ({"failureDomainLabel": "rack"} if spread else {}),
         ),
         _object(
             f"{_TINKERBELL}/v1beta1",
@@ -78,6 +81,29 @@ def _workers(name: str, count: int, infrastructure: Document) -> list[Document]:
             name,
             {"clusterName": name, "replicas": count, "selector": {}, "template": {"spec": template}},
         ),
+    ]
+
+
+def health_checks(name: str) -> list[Document]:
+    """What has Machines of a cluster replaced that do not become nodes within an hour, or are none any more."""
+    checks = {
+        "nodeStartupTimeoutSeconds": 3600,
+        "unhealthyNodeConditions": [
+            {"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")
+        ],
+    }
+    chosen = {
+        "workers": {"matchLabels": {"cluster.x-k8s.io/deployment-name": name}},
+        "control-plane": {"matchExpressions": [{"key": "cluster.x-k8s.io/control-plane", "operator": "Exists"}]},
+    }
+    return [
+        _object(
+            f"{_CAPI}/v1beta2",
+            "MachineHealthCheck",
+            f"{name}-{suffix}",
+            {"clusterName": name, "selector": selector, "checks": checks},
+        )
+        for suffix, selector in chosen.items()
     ]
 
 

@@ -23,6 +23,7 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
+from ironbell.kube.decision import Key
 from ironbell.lab.fleet import actions
 from ironbell.lab.fleet.catalogue import Server
 from ironbell.lab.fleet.faults import Faults, strikes
@@ -33,6 +34,7 @@ from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import AgentStart, Runs, ServerState, Store
 from ironbell.lab.fleet.system import InstalledSystem
 from ironbell.lab.sim.cloud import Cloud
+from ironbell.lab.sim.cluster import Endpoint
 
 RETRY_S: Final = 5.0
 _GRPC_PORT: Final = 42113
@@ -56,6 +58,8 @@ class Surroundings:
     randomness: Randomness
     can_listen: Callable[[str], bool] = lambda _host: True
     """Whether the API of a cluster can be at an address."""
+    cluster_at: Callable[[Endpoint], Key] = lambda endpoint: ("", str(endpoint))
+    """What the cloud calls the cluster whose API is there."""
 
 
 class SimServer:

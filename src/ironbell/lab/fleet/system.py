@@ -110,7 +110,7 @@ class InstalledSystem:
         return HostPlan(
             uid=server.uuid,
             key=("", node.hostname or server.name),
-            cluster=("", str(endpoint)),
+            cluster=around.cluster_at(endpoint),
             secret=("", ""),
             version=installed.version_of(contents, run),
             control_plane=run.is_control_plane,
