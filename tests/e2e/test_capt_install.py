@@ -113,6 +113,8 @@ async def check_given_back(seen: Installation, machine: CaptMachine) -> None:
     assert certificate["wiped"] is True, certificate
     assert certificate["machine"] == f"default/{MACHINE}"
     assert certificate["disks"] == ["/dev/vda"]
+    if seen.site.lab.machine(NODE).kind == "qemu":
+        assert f"serial {seen.serials[0]}) by discard" in certificate["message"]
     left = {"ironbell.dev/claimed-by", "ironbell.dev/hold", "v1alpha1.tinkerbell.org/provisioned"} & set(annotations)
     assert not left
     # what the inventory tells stays

@@ -95,6 +95,7 @@ class _Heard:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.failure = ""
+        self.results: list[str] = []
         self.last_line = ""
         self.after: notes.AfterNote | None = None
 
@@ -108,6 +109,8 @@ class _Heard:
                 self._listener.progress(note)
             case notes.FailureNote():
                 self.failure = note.message
+            case notes.ResultNote():
+                self.results.append(note.message)
             case notes.AfterNote():
                 self.after = note
 
@@ -138,7 +141,8 @@ async def execute(job: Job, listener: Listener) -> Outcome:
 
 def _outcome(status: int, heard: _Heard) -> Outcome:
     if status == 0:
-        return Outcome(Ending.SUCCESS, "action completed", exit_code=0, after=heard.after)
+        message = "; ".join(heard.results) or "action completed"
+        return Outcome(Ending.SUCCESS, message, exit_code=0, after=heard.after)
     if heard.failure:
         return Outcome(Ending.FAILED, heard.failure, exit_code=status)
     ending = f"ended by signal {-status}" if status < 0 else f"failed with status {status}"

@@ -29,6 +29,12 @@ class FailureNote(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
     message: str
 
 
+class ResultNote(msgspec.Struct, frozen=True, kw_only=True, tag="result"):
+    """What the action did, where that is worth keeping, such as what was erased and how; several are one text."""
+
+    message: str
+
+
 class Power(StrEnum):
     """How the machine leaves the in-memory OS."""
 
@@ -44,7 +50,7 @@ class AfterNote(msgspec.Struct, frozen=True, kw_only=True, tag="after"):
     delay_s: float = 0.0
 
 
-Note = ProgressNote | FailureNote | AfterNote
+Note = ProgressNote | FailureNote | ResultNote | AfterNote
 
 _DECODER: msgspec.json.Decoder[Note] = msgspec.json.Decoder(Note)
 

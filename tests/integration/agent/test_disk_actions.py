@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ironbell.agent.notes import Power
+from ironbell.agent.notes import Power, ResultNote
 
 pytestmark = pytest.mark.root
 MIB = 1 << 20
@@ -309,6 +309,9 @@ class TestWipe:
         assert data[-MIB:] == bytes(MIB)
         if method == "zero":
             assert not any(data)
+        (told,) = [note.message for note in result.notes if isinstance(note, ResultNote)]
+        assert told.startswith(f"wiped {ext4} (25.2 MB")
+        assert ("zeros everywhere" if method == "zero" else "at the ends") in told
 
     def test_partitions_own_signatures_are_gone_too(self, loop_disk, run_action):
         disk = loop_disk(64)

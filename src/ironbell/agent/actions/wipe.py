@@ -8,7 +8,10 @@
   their signatures.
 - `zero`: every byte reads as zero afterwards; by an offload of the device where it has one.
 - `discard`: the whole device is discarded; fails where the device cannot.
-- `secure`: secure discard, including copies that the device made; fails where the device cannot.
+- `secure`: by the device itself, including copies that it made: NVMe format or sanitize, ATA security erase, else
+  secure discard; fails where the device cannot.
+
+What was done to which disk, by its serial number, is the action's result.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from __future__ import annotations
 import errno
 import os
 
-from ironbell.agent.actions import devices, kernel
+from ironbell.agent import machine
+from ironbell.agent.actions import devices, kernel, secure
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.devices import Device
 from ironbell.agent.actions.meter import Meter
+from ironbell.agent.notes import ResultNote
 
 METHODS = ("quick", "zero", "discard", "secure")
 
@@ -56,14 +61,10 @@ def _chosen(context: Context) -> list[Device]:
 def wipe(context: Context, device: Device, *, method: str) -> None:
     """Wipe one disk, and let the kernel forget its partitions."""
     edges = _edges(device)
+    erased = secure.erase(context, device) if method == "secure" and not device.is_file else ""
     descriptor = devices.open_exclusively(device)
     try:
-        if method == "zero":
-            _zero(context, device, descriptor)
-        elif method != "quick":
-            _discard_strictly(device, descriptor, secure=method == "secure")
-        else:
-            _discard_if_possible(context, device, descriptor)
+        how = erased or _by_kernel(context, device, descriptor, method=method)
         if method != "zero":
             for start, end in edges:
                 _write_zeros(descriptor, start=start, end=end)
@@ -72,7 +73,23 @@ def wipe(context: Context, device: Device, *, method: str) -> None:
         os.close(descriptor)
     if not devices.reread_partitions(device):
         context.say(f"the kernel did not read the partition table of {device} again; a reboot will")
-    context.say(f"wiped {device} ({devices.size_text(device.size)}) by method {method}")
+    serial = "" if device.is_file else machine.disk_serial(devices.whole_disk(device.kernel_name))
+    named = f", serial {serial}" if serial else ""
+    done = f"wiped {device} ({devices.size_text(device.size)}{named}) by {how}"
+    context.say(done)
+    context.note(ResultNote(message=done))
+
+
+def _by_kernel(context: Context, device: Device, descriptor: int, *, method: str) -> str:
+    """Erase by what every block device may have; what was done."""
+    if method == "zero":
+        _zero(context, device, descriptor)
+        return "zeros everywhere"
+    if method != "quick":
+        _discard_strictly(device, descriptor, secure=method == "secure")
+        return "secure discard" if method == "secure" else "discard"
+    discarded = _discard_if_possible(context, device, descriptor)
+    return "discard, and zeros at the ends" if discarded else "zeros at the ends only"
 
 
 def _edges(device: Device) -> list[tuple[int, int]]:
@@ -105,7 +122,7 @@ def _zero(context: Context, device: Device, descriptor: int) -> None:
     meter.finish(device.size)
 
 
-def _discard_if_possible(context: Context, device: Device, descriptor: int) -> None:
+def _discard_if_possible(context: Context, device: Device, descriptor: int) -> bool:
     try:
         if device.is_file:
             kernel.punch_hole(descriptor, start=0, length=device.size)
@@ -113,6 +130,8 @@ def _discard_if_possible(context: Context, device: Device, descriptor: int) -> N
             kernel.discard(descriptor, start=0, length=device.size)
     except OSError:
         context.say(f"{device} cannot discard; only signatures are erased (WIPE_METHOD=zero erases everything)")
+        return False
+    return True
 
 
 def _discard_strictly(device: Device, descriptor: int, *, secure: bool) -> None:
