@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.capt import TINKERBELL_CLUSTER
+from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
@@ -59,6 +60,12 @@ def _interested(hardware: Hardware, cache: Cache) -> Iterable[Key]:
             yield obj.key
 
 
+def _place(hardware: Hardware | None) -> dict[str, str]:
+    """Labels that may say where a server is: who takes one changes only whose it is."""
+    labels = hardware.metadata.labels if hardware is not None else {}
+    return {name: value for name, value in labels.items() if name not in (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE)}
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A TinkerbellCluster, its Cluster, and the domains of the servers."""
@@ -78,7 +85,7 @@ class TinkerbellClusterReconciler:
         Watch(
             HARDWARE,
             _interested,
-            relevant=lambda old, new: (old.metadata.labels if old else {}) != (new.metadata.labels if new else {}),
+            relevant=lambda old, new: _place(old) != _place(new),
             delay_s=1.0,
         ),
     )

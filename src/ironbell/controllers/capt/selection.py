@@ -81,7 +81,8 @@ def verdict(wished: Wish, hardware: Hardware) -> Verdict:
         has = labels.get(wished.failure_domain_label)
         where = f"in failure domain {has!r}" if has else f"without label {wished.failure_domain_label}"
         problems.append(f"it is {where}, not in {wished.failure_domain!r}")
-    problems += lacks(wished.requirements, capabilities(hardware))
+    if wished.requirements is not None:
+        problems += lacks(wished.requirements, capabilities(hardware))
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
     return Verdict(hardware, tuple(problems), score)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ironbell.api.capt import TINKERBELL_CLUSTER
+from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.tinkerbell.hardware import HARDWARE
@@ -37,6 +38,19 @@ def scene(
 def settled(world: World) -> TinkerbellCluster:
     world.settle(CLUSTERS)
     return world.require(TINKERBELL_CLUSTER, *KEY)
+
+
+def test_who_takes_a_server_wakes_no_cluster() -> None:
+    """Or a thousand claims would each look at a thousand clusters."""
+    (watch,) = [one for one in CLUSTERS.watches if one.kind is HARDWARE]
+    free = server("a", labels={"rack": "a"})
+    owner = {LABEL_OWNER_NAME: "machine", LABEL_OWNER_NAMESPACE: "default"}
+    taken, moved = server("a", labels={"rack": "a", **owner}), server("a", labels={"rack": "b", **owner})
+    assert not watch.relevant(free, taken)
+    assert not watch.relevant(taken, free)
+    assert watch.relevant(taken, moved)
+    assert watch.relevant(None, free)
+    assert watch.relevant(free, None)
 
 
 @pytest.mark.parametrize("side", ["own", "cluster"])
