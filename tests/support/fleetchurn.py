@@ -4,7 +4,8 @@ What must hold at every write: a server has one owner at a time, and none loses 
 and it is off, unless it is held; no server is lost. Once nothing goes wrong any more everything becomes as wanted; once
 all clusters are deleted, nothing of them is left.
 
-As a program it lives one seed: `PYTHONHASHSEED=0 python -m support.fleetchurn SEED [LIVES] [SERVERS] [CLUSTERS]`.
+As a program it lives one seed:
+`PYTHONHASHSEED=0 python -m support.fleetchurn SEED [LIVES] [SERVERS] [CLUSTERS] [HOURS]`.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ class Churn:
     lives: int = 500
     servers: int = 300
     clusters: int = 20
+    hours: int = 0
+    """And at least so long."""
     faults: Faults = FAULTS
     told: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -153,7 +156,7 @@ class Churn:
             watch = Watch(site, fleet)
             operator = asyncio.create_task(self._operate(), name="operator")
             try:
-                while watch.lives < self.lives:
+                while watch.lives < self.lives or site.clock.monotonic() < self.hours * 3600:
                     await self._change()
                     await asyncio.sleep(self._random.random() * PAUSE_S)
                     watch.check()
@@ -281,21 +284,23 @@ class Churn:
         self.told.append(f"at {self._site.clock.monotonic():.0f} s: {what}")
 
 
-def live(seed: int, lives: int, servers: int, clusters: int) -> str:
+def live(seed: int, lives: int, servers: int, clusters: int, hours: int) -> str:
     """Live one seed; what went wrong in it."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
-        Churn(seed, lives, servers, clusters).run()
+        Churn(seed, lives, servers, clusters, hours).run()
     except AssertionError as error:
         return str(error)
     return ""
 
 
-def many(monkeypatch: pytest.MonkeyPatch, seeds: int, lives: int, servers: int, clusters: int) -> None:
+def many(
+    monkeypatch: pytest.MonkeyPatch, seeds: int, *, lives: int, servers: int, clusters: int, hours: int = 0
+) -> None:
     """Live all of them, on all processors; each as its seed gives it, in whatever process."""
     monkeypatch.setenv("PYTHONHASHSEED", HASH_SEED)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        done = pool.map(live, range(seeds), repeat(lives), repeat(servers), repeat(clusters))
+        done = pool.map(live, range(seeds), repeat(lives), repeat(servers), repeat(clusters), repeat(hours))
         failures = [failure for failure in done if failure]
     assert not failures, "\n\n".join(failures)
 

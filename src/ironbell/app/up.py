@@ -137,6 +137,8 @@ class Site:
 
     def _prepare(self) -> None:
         """Make wire's folder, owned by its account, and publish what it serves."""
+        if self.options.simulate_faults:
+            _check_faults(Path(self.options.simulate_faults))
         if not self.options.serves_machines:
             return
         wire = self._wire_folder
@@ -225,6 +227,17 @@ class Site:
     def _lab_process(self) -> ChildSpec:
         arguments = ("--file", str(Path(self.options.lab).absolute()), "--data-dir", str(self.options.folder / "lab"))
         return ChildSpec(LAB, "ironbell.lab.process", dict, arguments)
+
+
+def _check_faults(path: Path) -> None:
+    """Look for what is wrong with the file before anything is started.
+
+    Raises:
+        FaultsFileError: something is.
+    """
+    from ironbell.lab.fleet.faults import read
+
+    read(path)
 
 
 def _absolute(path: str) -> str:

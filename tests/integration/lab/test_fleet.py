@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,17 @@ def test_an_endpoint_that_is_not_on_this_machine_is_said_to_be_none(fleet: Fleet
     assert eventually(told, timeout=WITHIN_S)
     fleet.run("delete", "cluster", "far", "--wait=false")
     assert eventually(lambda: not fleet.items("clusters"), timeout=WITHIN_S)
+
+
+def test_a_wrong_file_of_faults_is_told_before_anything_starts(tmp_path: Path) -> None:
+    faults = tmp_path / "faults.yaml"
+    faults.write_text("all: {bmc-unreachable: 3}\n")
+    command = [sys.executable, "-m", "ironbell.cli.main", "up", "--data-dir", str(tmp_path / "data")]
+    command += ["--simulate", "2", "--simulate-faults", str(faults)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S)
+    assert done.returncode != 0
+    assert "ready" not in done.stdout
+    assert f"{faults}: Expected `float` <= 1.0 - at `$.all.bmc-unreachable`" in done.stderr
 
 
 def taken_now(fleet: Fleet) -> set[str]:

@@ -17,7 +17,7 @@ from support.fleetchurn import HASH_SEED, ChurnError, Watch, many
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 
-SEEDS, LIVES, SERVERS, CLUSTERS = 50, 500, 300, 20
+SEEDS, LIVES, SERVERS, CLUSTERS, DAYS = 50, 500, 300, 20, 5
 
 
 def test_a_short_life() -> None:
@@ -60,4 +60,9 @@ def test_a_server_that_is_not_wiped_is_seen() -> None:
 
 @pytest.mark.soak
 def test_many_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    many(monkeypatch, SEEDS, LIVES, SERVERS, CLUSTERS)
+    many(monkeypatch, SEEDS, lives=LIVES, servers=SERVERS, clusters=CLUSTERS)
+
+
+@pytest.mark.soak
+def test_long_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    many(monkeypatch, DAYS, lives=0, servers=SERVERS, clusters=CLUSTERS, hours=24)
