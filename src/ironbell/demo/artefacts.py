@@ -13,6 +13,9 @@ from pathlib import Path
 
 from ironbell.image import build as images
 from ironbell.image.debian import chosen_sources
+from ironbell.image.kubernetes.node import Node
+from ironbell.image.kubernetes.release import parse_release
+from ironbell.image.kubernetes.source import GoModules
 from ironbell.osie import build as osies
 
 IMAGE_NAME = "debian.raw.zst"
@@ -45,6 +48,20 @@ def ensure_image(progress: Callable[[str], None]) -> Path:
     image = cache_folder() / "images" / IMAGE_NAME
     with _alone("image"):
         images.build(images.Options(image, only_if_changed=True), chosen_sources(None, ""), progress=progress)
+    return image
+
+
+def ensure_node_image(release: str, progress: Callable[[str], None]) -> Path:
+    """The disk image of a Kubernetes node of this release, such as `v1.36.3`, from Go modules.
+
+    Raises:
+        BuildError: it cannot be built here.
+    """
+    image = cache_folder() / "images" / f"debian-kubernetes-{release}.raw.zst"
+    node = Node(parse_release(release), GoModules(cache_folder() / "kubernetes"))
+    with _alone("image"):
+        options = images.Options(image, only_if_changed=True, node=node)
+        images.build(options, chosen_sources(None, ""), progress=progress)
     return image
 
 

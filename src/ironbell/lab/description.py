@@ -3,6 +3,7 @@
     name: demo
     network:
       subnet: 192.168.77.0/24        # ours is the first address
+      reachable: false               # whether this host has a route to it
     machines:
     - name: node-1
       kind: qemu                     # or namespace
@@ -83,6 +84,8 @@ class NetworkDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """The machines' network; nothing leaves it."""
 
     subnet: str = "192.168.77.0/24"
+    reachable: bool = False
+    """Whether this host can reach it, by a route: for clusters on its machines, whose API the controllers ask."""
 
     @property
     def network(self) -> ipaddress.IPv4Network:

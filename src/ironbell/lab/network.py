@@ -1,4 +1,5 @@
-"""The lab's network: a namespace of its own with a bridge and a tap for each machine. Nothing leaves it.
+"""The lab's network: a namespace of its own with a bridge and a tap for each machine. Nothing leaves it, but what is
+sent to this host where the lab is told to be reachable.
 
 The namespace's name follows from the lab's folder, so that several labs live side by side and a lab that died finds
 and removes what it left.
@@ -11,6 +12,7 @@ import os
 import signal
 import subprocess
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
@@ -18,6 +20,8 @@ from ironbell.lab.description import LabDescription
 
 BRIDGE = "br0"
 COMMAND_TIMEOUT_S = 15
+_LINKS = IPv4Network("169.254.64.0/18")
+_LINK_NETWORKS = _LINKS.num_addresses // 4
 
 
 class LabNetworkError(IronbellError):
@@ -92,6 +96,8 @@ class LabNetwork:
         self._inside("link", "add", BRIDGE, "type", "bridge", "stp_state", "0", "forward_delay", "0")
         self._inside("address", "add", f"{self.lab.network.gateway}/{prefix}", "dev", BRIDGE)
         self._inside("link", "set", BRIDGE, "up")
+        if self.lab.network.reachable:
+            self._connect_host()
         for machine in self.lab.machines:
             if machine.kind != "qemu":
                 continue
@@ -103,6 +109,23 @@ class LabNetwork:
         """Remove it with all processes in it, if it is there."""
         for path in sorted(self.path.parent.glob(f"{self.namespace}*")):
             _remove(path.name)
+
+    def _connect_host(self) -> None:
+        """A route from this host to the machines and back. It is no bridge: broadcasts, so DHCP, stay inside."""
+        digest = self.namespace.rpartition("-")[2]
+        # RFC 3927's range is not routed anywhere else; four addresses of it, by the lab's name
+        first = int(digest, 16) % _LINK_NETWORKS * 4
+        host, inside = (_LINKS[first + number] for number in (1, 2))
+        ours = f"lab{digest}"
+        _ip("link", "add", ours, "type", "veth", "peer", "name", "host0", "netns", self.namespace)
+        self._inside("address", "add", f"{inside}/30", "dev", "host0")
+        self._inside("link", "set", "host0", "up")
+        _ip("address", "add", f"{host}/30", "dev", ours)
+        _ip("link", "set", ours, "up")
+        _ip("route", "add", str(self.lab.network.network), "via", str(inside), "dev", ours)
+        forwarding = _run(*self.command("sysctl", "-q", "-w", "net.ipv4.ip_forward=1"))
+        if forwarding.returncode != 0:
+            raise LabNetworkError(f"sysctl net.ipv4.ip_forward: {forwarding.stderr.strip()}")
 
     def _inside(self, *words: str) -> None:
         _ip("-n", self.namespace, *words)

@@ -1,0 +1,245 @@
+"""Real Kubernetes clusters by kubeadm on namespace machines: the site, the manifests, and what is seen of the nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from ironbell.demo.artefacts import ensure_node_image, ensure_osie
+from ironbell.demo.run import HTTP_PORT
+from ironbell.demo.site import RunningSite, running_site
+from ironbell.image.build import manifest_path
+from ironbell.image.debian import BuildError
+from ironbell.image.kubernetes.release import parse_images, pause
+from ironbell.lab.manifests import manifests as lab_manifests
+from ironbell.lab.state import read_state
+from support.kubectl import Kubectl
+
+RELEASE = "v1.36.3"
+CLUSTER = "plant"
+SUBNET = "192.168.{0}.0/24"
+_EXAMPLE = Path(__file__).parents[2] / "docs/examples/pod-network.yaml"
+_CORE, _INFRASTRUCTURE = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
+_BOOTSTRAP, _CONTROL_PLANE = "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class NodeArtefacts:
+    """What is served to machines."""
+
+    osie: Path
+    images: dict[str, Path]
+
+    def pause_image(self, release: str) -> str:
+        """The reference of the pause image in the node image of a release."""
+        made = json.loads(manifest_path(self.images[release]).read_text())
+        return pause(parse_images("\n".join(made["container_images"]))).reference
+
+
+def node_artefacts(*releases: str) -> NodeArtefacts:
+    """In-memory OS and node images; the test is skipped where they cannot be built."""
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("needs mmdebstrap; run `make packages`")
+    try:
+        return NodeArtefacts(ensure_osie(print), {one: ensure_node_image(one, print) for one in releases})
+    except BuildError as error:
+        pytest.skip(f"no node image: {error}")
+
+
+def lab_file(*, control_planes: int, workers: int, subnet: str) -> dict[str, Any]:
+    """The lab's machines, `cp-1` and on and `w-1` and on."""
+    names = [f"cp-{n}" for n in range(1, control_planes + 1)] + [f"w-{n}" for n in range(1, workers + 1)]
+    machines = [{"name": n, "kind": "namespace", "memory": 3072, "disks": [{"size": "8GiB"}]} for n in names]
+    return {"name": CLUSTER, "network": {"subnet": subnet, "reachable": True}, "machines": machines}
+
+
+@dataclass
+class KubeadmSite:
+    """A site, and after `kubeconfig` its cluster."""
+
+    site: RunningSite
+    artefacts: NodeArtefacts
+    kubectl: Kubectl
+    folder: Path
+    inside: Kubectl | None = None
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{self.site.lab.gateway}:{HTTP_PORT}"
+
+    def address(self, machine: str) -> str:
+        return self.site.lab.machine(machine).address
+
+    def disk(self, machine: str) -> Path:
+        return Path(self.site.lab.machine(machine).console).with_name("disk0.raw")
+
+    def power(self, machine: str) -> str:
+        return read_state(self.site.data_dir).machine(machine).power
+
+    async def apply(self, *documents: dict[str, Any]) -> None:
+        await self.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
+
+    async def get(self, *words: str) -> dict[str, Any]:
+        """kubectl get in the management cluster."""
+        return _document(await self.kubectl.ok("get", *words, "-o", "json"))
+
+    async def get_inside(self, *words: str) -> dict[str, Any]:
+        """kubectl get in the cluster; nothing while its API does not answer."""
+        if self.inside is None:
+            await self._connect()
+        if self.inside is None:
+            return {}
+        result = await self.inside.run("get", *words, "-o", "json", "--request-timeout=5s")
+        return _document(result.out) if result.code == 0 else {}
+
+    async def ready_nodes(self) -> dict[str, str]:
+        """Names of nodes that are Ready, and their kubelet's version."""
+        nodes = (await self.get_inside("nodes")).get("items", [])
+        return {
+            node["metadata"]["name"]: node["status"]["nodeInfo"]["kubeletVersion"]
+            for node in nodes
+            if any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+        }
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], *, within_s: float, what: str) -> float:
+        """Wait for a condition; gives how long it took. Fails with what the objects and consoles say."""
+        started = time.monotonic()
+        while not await holds():
+            if time.monotonic() - started > within_s:
+                pytest.fail(f"{what}: not within {within_s:g} s\n{await self._state()}")
+            await asyncio.sleep(_POLL_S)
+        return time.monotonic() - started
+
+    def hardware(self) -> list[dict[str, Any]]:
+        """Secrets, BMCs and Hardware of all machines, those for control planes labelled."""
+        machines = self.site.lab.machines
+        found = lab_manifests(self.site.lab, {m.name: Path(m.password_file).read_text() for m in machines})
+        for document in found:
+            if document["kind"] == "Hardware":
+                role = document["metadata"]["name"].partition("-")[0]
+                document["metadata"]["labels"] = {"role": role}
+                # CoreDNS takes a node without any name server for a loop; this one never answers
+                document["spec"]["interfaces"][0]["dhcp"]["name_servers"] = [self.site.lab.gateway]
+        return found
+
+    async def _connect(self) -> None:
+        result = await self.kubectl.run("get", "secret", f"{CLUSTER}-kubeconfig", "-o", "json")
+        if result.code == 0:
+            path = self.folder / "cluster.kubeconfig"
+            path.write_bytes(base64.b64decode(_document(result.out)["data"]["value"]))
+            self.inside = Kubectl(self.kubectl.binary, path, self.folder)
+
+    async def _state(self) -> str:
+        shown = [
+            (await self.kubectl.run("get", "machines.cluster.x-k8s.io,tinkerbellmachines,workflows,hardware")).out,
+            (await self.inside.run("get", "nodes,pods", "-A", "-o", "wide")).out if self.inside else "no kubeconfig",
+        ]
+        for machine in self.site.lab.machines:
+            lines = Path(machine.console).read_text(errors="replace").splitlines()[-15:]
+            shown += [f"--- {machine.name}", *lines]
+        return "\n".join(shown)
+
+
+def _document(text: str) -> dict[str, Any]:
+    return msgspec.json.decode(text, type=dict[str, Any])
+
+
+@asynccontextmanager
+async def kubeadm_site(
+    folder: Path, kubectl: Path, artefacts: NodeArtefacts, lab: dict[str, Any]
+) -> AsyncIterator[KubeadmSite]:
+    """A site with powered-off machines; nothing is applied yet."""
+    path = folder / "lab.yaml"
+    path.write_text(yaml.safe_dump(lab))
+    served = {"images": next(iter(artefacts.images.values())).parent}
+    async with running_site(folder, path, osie=artefacts.osie, artefacts=served) as site:
+        yield KubeadmSite(site, artefacts, Kubectl(kubectl, site.kubeconfig, folder), folder)
+
+
+def cluster(site: KubeadmSite, *, endpoint: str, control_planes: int = 1, workers: int = 1) -> list[dict[str, Any]]:
+    """A Cluster with everything that belongs to it, as a person would write it."""
+    image = f"{site.base_url}/images/debian-kubernetes-{{{{.KubernetesVersion}}}}.raw.zst"
+    address = {"host": endpoint, "port": 6443}
+    labels = {"pods": "routed"}
+    registration = {"kubeletExtraArgs": [{"name": "provider-id", "value": "PROVIDER_ID"}]}
+    joining = {"joinConfiguration": {"nodeRegistration": registration}}
+    return [
+        _object(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, {
+            "controlPlaneEndpoint": address, "imageLookupFormat": image,
+        }),
+        _object(_CORE, "v1beta2", "Cluster", CLUSTER, {
+            "clusterNetwork": {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]}},
+            "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellCluster", CLUSTER),
+            "controlPlaneRef": _reference(_CONTROL_PLANE, "KubeadmControlPlane", f"{CLUSTER}-cp"),
+            "controlPlaneEndpoint": address,
+        }, labels=labels),
+        _machines("cp"),
+        _machines("w"),
+        _object(_CONTROL_PLANE, "v1beta2", "KubeadmControlPlane", f"{CLUSTER}-cp", {
+            "replicas": control_planes,
+            "version": RELEASE,
+            "machineTemplate": {"spec": {
+                "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-cp"),
+            }},
+            "kubeadmConfigSpec": {"initConfiguration": {"nodeRegistration": registration}, **joining},
+        }),
+        _object(_BOOTSTRAP, "v1beta2", "KubeadmConfigTemplate", f"{CLUSTER}-w", {"template": {"spec": joining}}),
+        _object(_CORE, "v1beta2", "MachineDeployment", f"{CLUSTER}-w", {
+            "clusterName": CLUSTER,
+            "replicas": workers,
+            "selector": {"matchLabels": {"pool": "w"}},
+            "template": {"metadata": {"labels": {"pool": "w"}}, "spec": {
+                "clusterName": CLUSTER,
+                "version": RELEASE,
+                "bootstrap": {"configRef": _reference(_BOOTSTRAP, "KubeadmConfigTemplate", f"{CLUSTER}-w")},
+                "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-w"),
+            }},
+        }),
+        *_pod_network(site.artefacts.pause_image(RELEASE), labels),
+    ]  # fmt: skip
+
+
+def _machines(role: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"role": role}}}
+    spec = {"bootOptions": {"bootMode": "netboot"}, "hardwareAffinity": {"required": [term]}}
+    return _object(
+        _INFRASTRUCTURE, "v1beta1", "TinkerbellMachineTemplate", f"{CLUSTER}-{role}", {"template": {"spec": spec}}
+    )
+
+
+def _pod_network(image: str, labels: dict[str, str]) -> list[dict[str, Any]]:
+    content = _EXAMPLE.read_text().replace("${PAUSE_IMAGE}", image)
+    settings = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pod-network", "namespace": "default"},
+        "data": {"pod-network.yaml": content},
+    }  # fmt: skip
+    spec = {
+        "clusterSelector": {"matchLabels": labels},
+        "resources": [{"kind": "ConfigMap", "name": "pod-network"}],
+        "strategy": "ApplyOnce",
+    }
+    return [settings, _object("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSet", "pod-network", spec)]
+
+
+def _reference(group: str, kind: str, name: str) -> dict[str, str]:
+    return {"apiGroup": group, "kind": kind, "name": name}
+
+
+def _object(
+    group: str, version: str, kind: str, name: str, spec: dict[str, Any], *, labels: dict[str, str] | None = None
+) -> dict[str, Any]:
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "labels": labels or {}}
+    return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": meta, "spec": spec}
