@@ -18,6 +18,7 @@ from ironbell.api import (
     clusteripam,
     clusterruntime,
     controlplane,
+    inclusteripam,
     tinkerbell,
 )
 from ironbell.api.kind import Kind
@@ -31,6 +32,7 @@ KINDS: tuple[Kind[Any], ...] = (
     *controlplane.KINDS,
     *addons.KINDS,
     *clusteripam.KINDS,
+    *inclusteripam.KINDS,
     *clusterruntime.KINDS,
     *clusterctl.KINDS,
     *capt.KINDS,

@@ -72,10 +72,11 @@ def admissions() -> Mapping[str, Rules]:
     from ironbell.app.value_schemas import VariableSchemas
     from ironbell.controllers.capi.admission import kinds as capi
     from ironbell.controllers.capt import admission as capt
+    from ironbell.controllers.ipam import admission as ipam
     from ironbell.controllers.kubeadm.admission import kinds as kubeadm
 
-    informed = {one.kind: one for one in capi.informed(VariableSchemas())}
-    every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS, *capt.ADMISSIONS)
+    informed = {one.kind: one for one in (*capi.informed(VariableSchemas()), *ipam.INFORMED)}
+    every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS, *capt.ADMISSIONS, *ipam.ADMISSIONS)
     return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in every}
 
 

@@ -31,6 +31,8 @@ _CAPT = frozenset(
     )
 )
 """Definitions of CAPT's kinds that are completed and checked; its group is that of other providers as well."""
+_IPAM = frozenset(f"{plural}.ipam.cluster.x-k8s.io" for plural in ("inclusterippools", "globalinclusterippools"))
+"""Definitions of pools; their group has kinds of Cluster API itself."""
 _GROUPS: Mapping[str, frozenset[str]] = {
     "cluster-api": frozenset(
         {"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
@@ -73,6 +75,7 @@ class ClusterKinds:
         """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
         checked = self._names | (_CAPT if "capt" not in self._without else frozenset())
+        checked |= _IPAM if "ipam" not in self._without else frozenset()
         lookups = Lookups(server.client(SYSTEM))
         ClusterAdmission(self._convert, checked, lambda: lookups).register(server.admission)
 
@@ -108,9 +111,21 @@ class ClusterKinds:
 
 
 def _documents(others: Collection[str], without: Collection[str]) -> list[dict[str, Any]]:
-    from ironbell.api import addons, bootstrap, capt, cluster, clusterctl, clusteripam, clusterruntime, controlplane
+    from ironbell.api import (
+        addons,
+        bootstrap,
+        capt,
+        cluster,
+        clusterctl,
+        clusteripam,
+        clusterruntime,
+        controlplane,
+        inclusteripam,
+    )
     from ironbell.api.crd.document import crd_document
 
     packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
     kinds = [kind for package in packages for kind in package.KINDS if kind.group not in others]
-    return [crd_document(kind) for kind in (*kinds, *(() if "capt" in without else capt.KINDS))]
+    kinds += () if "capt" in without else capt.KINDS
+    kinds += () if "ipam" in without else inclusteripam.KINDS
+    return [crd_document(kind) for kind in kinds]

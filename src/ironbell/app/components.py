@@ -15,6 +15,7 @@ from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capt import controllers as capt
+from ironbell.controllers.ipam import controllers as ipam
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.tink import controllers as tink
@@ -108,6 +109,13 @@ CAPT = Component(
     [*capt.READS, *_written(capt.WRITES), *_EVENTS],
     ("cluster-api-tinkerbell", "infrastructure-tinkerbell"),
 )
+IPAM = Component(
+    "ipam",
+    "InClusterIPPools: addresses for IPAddressClaims, and for Hardware that has none.",
+    Role.CONTROLLERS,
+    [*ipam.READS, *_written(ipam.WRITES), *_EVENTS],
+    ("ipam-in-cluster",),
+)
 COMPONENTS = (
     TINK_CONTROLLER,
     RUFIO,
@@ -115,6 +123,7 @@ COMPONENTS = (
     KUBEADM_BOOTSTRAP,
     KUBEADM_CONTROL_PLANE,
     CAPT,
+    IPAM,
     Component(
         SMEE,
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",

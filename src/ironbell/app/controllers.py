@@ -16,6 +16,7 @@ from ironbell.app import roles
 from ironbell.app.components import (
     CAPT,
     CLUSTER_API,
+    IPAM,
     KUBEADM_BOOTSTRAP,
     KUBEADM_CONTROL_PLANE,
     RUFIO,
@@ -29,6 +30,7 @@ from ironbell.base.loading import load
 from ironbell.base.randomness import Randomness
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capt import controllers as capt
+from ironbell.controllers.ipam import controllers as ipam
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
@@ -55,6 +57,7 @@ _WRITES: Mapping[str, Mapping[str, PolicyRules]] = {
     KUBEADM_BOOTSTRAP.name: kubeadm.BOOTSTRAP_WRITES,
     KUBEADM_CONTROL_PLANE.name: kubeadm.CONTROL_PLANE_WRITES,
     CAPT.name: capt.WRITES,
+    IPAM.name: ipam.WRITES,
 }
 
 
@@ -156,6 +159,7 @@ async def _controllers(
             workloads, etcd.connect, reader, clock, api_of
         ),
         CAPT.name: lambda: capt.controllers(api_of(BOOTSTRAP_DATA), metadata_url, api_of),
+        IPAM.name: lambda: ipam.controllers(reader, api_of),
     }
     for name, make in made.items():
         for controller in make() if name not in without else ():

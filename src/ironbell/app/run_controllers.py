@@ -19,6 +19,7 @@ from ironbell.app import roles
 from ironbell.app.components import (
     CAPT,
     CLUSTER_API,
+    IPAM,
     KUBEADM_BOOTSTRAP,
     KUBEADM_CONTROL_PLANE,
     RUFIO,
@@ -35,6 +36,7 @@ from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
 from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.capt import controllers as capt
+from ironbell.controllers.ipam import controllers as ipam
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.controllers.kubeadm.config.tokens import TOKEN_TTL, Lifetime
 from ironbell.controllers.rufio import controllers as rufio
@@ -77,6 +79,8 @@ class Ingredients:
     token_ttl: timedelta = TOKEN_TTL
     synced: Synced = NOTHING_MORE
     metadata_url: str = ""
+    namespace: str = ""
+    """The only one that is looked at; empty for all."""
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -145,7 +149,9 @@ def make_controllers(
         randomness=randomness,
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
-    with_ = Ingredients(manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced, metadata_url)
+    with_ = Ingredients(
+        manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced, metadata_url, namespace
+    )
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
     settings = LeaseSettings(
@@ -166,7 +172,7 @@ def make_controllers(
 
 def controller_names() -> list[str]:
     """Names of all controllers, as metrics and `--workers` have them."""
-    return [*tink.WRITES, *rufio.WRITES, *capi.WRITES, *kubeadm.WRITES, *capt.WRITES]
+    return [*tink.WRITES, *rufio.WRITES, *capi.WRITES, *kubeadm.WRITES, *capt.WRITES, *ipam.WRITES]
 
 
 def own_namespace() -> str:
@@ -223,6 +229,11 @@ def _capt(with_: Ingredients) -> list[Controller]:
     return capt.controllers(with_.api, with_.metadata_url, _nobody_else)
 
 
+def _ipam(with_: Ingredients) -> list[Controller]:
+    # What was given out of a pool for all namespaces is known only to who sees all of them.
+    return ipam.controllers(with_.api, _nobody_else, sees_all=not with_.namespace)
+
+
 _CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     TINK_CONTROLLER.name: _tink,
     RUFIO.name: _rufio,
@@ -230,4 +241,5 @@ _CONTROLLERS: Mapping[str, Callable[[Ingredients], list[Controller]]] = {
     KUBEADM_BOOTSTRAP.name: _kubeadm_bootstrap,
     KUBEADM_CONTROL_PLANE.name: _kubeadm_control_plane,
     CAPT.name: _capt,
+    IPAM.name: _ipam,
 }

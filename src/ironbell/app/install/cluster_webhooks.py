@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbell.api import addons, bootstrap, capt, cluster, clusterctl, clusteripam, clusterruntime, controlplane
+from ironbell.api import (
+    addons,
+    bootstrap,
+    capt,
+    cluster,
+    clusterctl,
+    clusteripam,
+    clusterruntime,
+    controlplane,
+    inclusteripam,
+)
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.crd.document import crd_document
 from ironbell.app.cluster_admission import admissions
@@ -18,7 +28,7 @@ from ironbell.app.install.options import InstallOptions, Object, Unit, labels, m
 from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
 
 _TIMEOUT_S = 10
-_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt)
+_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt, inclusteripam)
 
 
 def serves_cluster_webhooks(unit: Unit) -> bool:

@@ -1,0 +1,70 @@
+"""The controller of addresses whose claim is gone: one that was made at the moment its claim went is taken back.
+
+Its finalizer keeps it, and its pool is an owner too, so that no garbage collection takes it. An address that was not
+made here, which its label says, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from ironbell.api.clusteripam.ipaddress import IpAddress
+from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
+from ironbell.contract.paused import has_paused_annotation
+from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS, PROTECT_ADDRESS
+from ironbell.controllers.ipam.observed import pool_key
+from ironbell.controllers.ipam.rivals import Missing
+from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, delete, do, wait
+from ironbell.kube.finalizers import remove_finalizer
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+LOOK_AGAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An address of ours without a claim, as far as the cache knows."""
+
+    address: IpAddress
+    is_orphan: Fact[bool] | None = None
+
+
+def _is_ours(address: IpAddress) -> bool:
+    return LABEL_POOL_ADDRESS in address.metadata.labels and any(
+        owner.kind == IP_ADDRESS_CLAIM.kind and owner.name == address.metadata.name
+        for owner in address.metadata.owner_references
+    )
+
+
+def _of_claim(claim: IpAddressClaim, _cache: Cache) -> Iterable[Key]:
+    yield claim.key
+
+
+class IpAddressReconciler:
+    """Takes back addresses that nobody asks for any more."""
+
+    name = "ipam-address"
+    kind: AnyKind = IP_ADDRESS
+    watches: Sequence[Watch[Any]] = (
+        Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=lambda old, new: old is None or new is None),
+    )
+    indexes: Sequence[Index[Any]] = ()
+
+    def observe(self, cache: Cache, key: Key) -> Observed | None:
+        address = cache.get(IP_ADDRESS, *key)
+        if address is None or pool_key(key[0], address.spec.pool_ref) is None or not _is_ours(address):
+            return None
+        if cache.get(IP_ADDRESS_CLAIM, *key) is not None or has_paused_annotation(address):
+            return None
+        return Observed(address, cache.fact(Missing(IP_ADDRESS_CLAIM.plural, key)))
+
+    def decide(self, observed: Observed, now: datetime) -> Decision:
+        address = observed.address
+        if observed.is_orphan is None or not observed.is_orphan.value:
+            need = Need(Missing(IP_ADDRESS_CLAIM.plural, address.key), LOOK_AGAIN_S)
+            return wait("Verifying", "whether the claim is gone", needs=[need])
+        return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address))

@@ -1,0 +1,137 @@
+"""What is refused when pools are written or deleted, over plain data.
+
+Source: kubernetes-sigs/cluster-api-ipam-provider-in-cluster: internal/webhooks/inclusterippool.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.clusteripam import IP_ADDRESS
+from ironbell.api.inclusteripam import KINDS
+from ironbell.api.inclusteripam.pool import IpPoolSpec
+from ironbell.contract.admission import Admission, FieldProblem, invalid, unchanged
+from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ListWanted, Verdict, Wanted
+from ironbell.controllers.ipam.names import SKIP_DELETION_CHECK
+from ironbell.controllers.ipam.ranges import AddressError, network_of, number_of, parse, ranges_of, text_of
+from ironbell.kube.decision import AnyKind, Fields
+
+_NO_ADDRESS: Final = "provided address is not a valid IP, range, nor CIDR"
+_SHOWN: Final = 5
+
+
+def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
+    """What is wrong with a pool by itself."""
+    del old
+    spec = new.get("spec") or {}
+    versions: set[int] = set()
+    found = list(_addresses(spec, "addresses", versions))
+    if not spec.get("addresses"):
+        found.append(invalid("spec.addresses", spec.get("addresses"), "addresses is required"))
+    if len(versions) > 1:
+        found.append(invalid("spec.addresses", spec["addresses"], "provided addresses are of mixed IP families"))
+    found += _gateway(spec, versions)
+    excluded: set[int] = set()
+    found += _addresses(spec, "excludedAddresses", excluded)
+    if excluded - versions and versions:
+        detail = "addresses and excluded addresses are of mixed IP families"
+        found.append(invalid("spec.excludedAddresses", spec["excludedAddresses"], detail))
+    return found or list(_network(spec))
+
+
+def _addresses(spec: Fields, name: str, versions: set[int]) -> Iterator[FieldProblem]:
+    for text in spec.get(name) or ():
+        try:
+            versions.add(parse(str(text))[0])
+        except AddressError:
+            yield invalid(f"spec.{name}", text, _NO_ADDRESS)
+
+
+def _gateway(spec: Fields, versions: set[int]) -> Iterator[FieldProblem]:
+    text = str(spec.get("gateway") or "")
+    if not text:
+        return
+    try:
+        version, _ = number_of(text)
+    except AddressError as error:
+        yield invalid("spec.gateway", text, error.message)
+        return
+    if versions and versions != {version}:
+        yield invalid("spec.gateway", text, "provided gateway and addresses are of mixed IP families")
+
+
+def _network(spec: Fields) -> Iterator[FieldProblem]:
+    """All addresses are of the one network that the lowest of them is in."""
+    parsed = [(text, *parse(str(text))) for text in spec["addresses"]]
+    version, lowest = parsed[0][1], min(part[0] for _, _, part in parsed)
+    prefix: Any = spec.get("prefix", 0)
+    try:
+        low, high = network_of(version, lowest, prefix)
+    except AddressError as error:
+        yield invalid("spec.prefix", prefix, f"provided prefix is not valid: {error.message}")
+        return
+    for text, _, (first, last) in parsed:
+        if first < low or last > high:
+            yield invalid("spec.addresses", text, "provided address belongs to a different subnet than others")
+
+
+def _given(kind: AnyKind, pool: Fields) -> ListWanted:
+    return ListWanted(IP_ADDRESS, str((pool.get("metadata") or {}).get("namespace") or "") if kind.namespaced else "")
+
+
+def _wanted(kind: AnyKind, new: Fields | None, old: Fields | None) -> Sequence[Wanted]:
+    """What was given out of it matters when it shrinks or goes."""
+    if old is None or (new is not None and new.get("spec") == old.get("spec")):
+        return ()
+    if new is None and SKIP_DELETION_CHECK in ((old.get("metadata") or {}).get("annotations") or {}):
+        return ()
+    return [_given(kind, old)]
+
+
+def _review(kind: AnyKind, new: Fields | None, old: Fields | None, found: Found) -> Verdict:
+    if old is None or not _wanted(kind, new, old):
+        return ACCEPTED
+    name = (old.get("metadata") or {}).get("name")
+    reference = {"apiGroup": kind.group, "kind": kind.kind, "name": name}
+    given = [
+        one["spec"]
+        for one in found.all(_given(kind, old))
+        if all(one["spec"]["poolRef"].get(key) == value for key, value in reference.items())
+    ]
+    if not given:
+        return ACCEPTED
+    if new is None:
+        reason = "Pool has IPAddresses allocated. Cannot delete Pool until all IPAddresses have been removed."
+        return Verdict(forbidden=f"{reason} {len(given)} are left: delete their IPAddressClaims first")
+    lost = sorted(_lost(new.get("spec") or {}, [str(one["address"]) for one in given]))
+    if not lost:
+        return ACCEPTED
+    shown = ", ".join(lost[:_SHOWN]) + (f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else "")
+    detail = f"pool addresses do not contain allocated addresses: {shown}; delete their IPAddressClaims first"
+    return Verdict([invalid("spec.addresses", (new.get("spec") or {}).get("addresses"), detail)])
+
+
+def _lost(spec: Fields, given: Sequence[str]) -> Iterator[str]:
+    try:
+        left = ranges_of(msgspec.convert(spec, IpPoolSpec))
+    except (AddressError, msgspec.ValidationError):
+        return
+    for text in given:
+        try:
+            version, number = number_of(text)
+        except AddressError:
+            continue
+        if version != left.version or number not in left:
+            yield text_of(version, number)
+
+
+ADMISSIONS: Final = tuple(Admission(kind, unchanged, validate) for kind in KINDS)
+"""By kind."""
+INFORMED: Final = tuple(
+    InformedAdmission(kind, partial(_review, kind), partial(_wanted, kind), deletions=True) for kind in KINDS
+)
+"""What needs a look at what was given."""

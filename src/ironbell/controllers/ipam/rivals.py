@@ -1,0 +1,96 @@
+"""What must be sure before an address is told or taken: questions to the API, not to a cache that may be behind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ironbell.api.client import Api, ListOptions, NotFound, Selector
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from ironbell.api.clusteripam.ipaddress import IpAddress
+from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS
+from ironbell.controllers.ipam.observed import PoolKey, address_value, number_in
+from ironbell.kube.decision import Question
+from ironbell.kube.reconciler import Askers
+
+_PAGE: Final = 500
+_LABEL_LENGTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RivalsOf(Question[tuple[str, ...]]):
+    """Which other IPAddresses have the pool and address of this one. The uid tells it from a former one."""
+
+    namespace: str
+    """Where to look; empty for everywhere."""
+    label: str
+    key: tuple[str, str]
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing(Question[bool]):
+    """Whether there is no object of this kind (by its plural) and key."""
+
+    plural: str
+    key: tuple[str, str]
+
+
+def label_value(pool: PoolKey, number: tuple[int, int]) -> str:
+    """The label of an address of a pool."""
+    return hashlib.sha256(address_value(pool, number).encode()).hexdigest()[:_LABEL_LENGTH]
+
+
+def rivals_of(pool: PoolKey, address: IpAddress) -> RivalsOf | None:
+    """The question about an IPAddress; None if it says no address."""
+    number = number_in(address)
+    if number is None:
+        return None
+    return RivalsOf(pool[1], label_value(pool, number), address.key, address.metadata.uid)
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str = ""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+
+def askers(reader: Api) -> Askers:
+    """Who answers; `reader` may list IPAddresses."""
+    return {RivalsOf: _rivals_asker(reader), Missing: _missing_asker(reader)}
+
+
+def _missing_asker(reader: Api) -> Callable[[Missing], Awaitable[bool]]:
+    collections = {kind.plural: kind.collection for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}
+
+    async def ask(question: Missing) -> bool:
+        try:
+            await reader.get(collections[question.plural], *question.key)
+        except NotFound:
+            return True
+        return False
+
+    return ask
+
+
+def _rivals_asker(reader: Api) -> Callable[[RivalsOf], Awaitable[tuple[str, ...]]]:
+    async def ask(question: RivalsOf) -> tuple[str, ...]:
+        found: list[tuple[str, str]] = []
+        selector = Selector(labels=f"{LABEL_POOL_ADDRESS}={question.label}")
+        token = ""
+        while True:
+            page = await reader.list(IP_ADDRESS.collection, question.namespace, ListOptions(selector, _PAGE, token))
+            listed = (msgspec.json.decode(body, type=_Listed).metadata for body in page.items)
+            found += [(one.namespace, one.name) for one in listed]
+            token = page.continue_token
+            if not token:
+                return tuple("/".join(key) for key in sorted(found) if key != question.key)
+
+    return ask
