@@ -14,6 +14,7 @@ from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.crd.document import crd_document
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.registry import KINDS
+from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.roles import RoleAuthorizer
@@ -76,8 +77,9 @@ async def test_many_claims_at_once_get_an_address_each_and_give_it_back() -> Non
         pools = manager.informers.of(IN_CLUSTER_IP_POOL).store
 
         def counts(free: int, used: int) -> bool:
-            found = pools.get(("default", "pool")).status.ip_addresses
-            return found is not None and (found.free, found.used) == (free, used)
+            found = pools.get(("default", "pool"))
+            addresses = found.status.ip_addresses if found is not None else None
+            return addresses is not None and (addresses.free, addresses.used) == (free, used)
 
         await until(lambda: counts(0, 40))
         with pytest.raises(ApiError, match="IPAddresses allocated"):
@@ -108,3 +110,23 @@ async def test_a_pool_for_all_namespaces_of_ipv6() -> None:
         await until(told(manager, 2))
         found = sorted(one.spec.address for one in manager.informers.of(IP_ADDRESS).store.list())
         assert found == ["2001:db8::1", "2001:db8::2"]
+
+
+async def test_hardware_gets_its_address_and_gives_it_back() -> None:
+    async with site() as (client, manager):
+        await client.create(IN_CLUSTER_IP_POOL, pool("192.0.2.10-192.0.2.49"))
+        metadata = {"namespace": "default", "name": "a", "annotations": {"ironbell.dev/address-pool": "pool"}}
+        spec = {"interfaces": [{"dhcp": {"mac": "02:00:00:00:00:01"}}]}
+        await client.create(HARDWARE, {"metadata": metadata, "spec": spec})
+        servers = manager.informers.of(HARDWARE).store
+
+        def address() -> str:
+            found = servers.get(("default", "a"))
+            dhcp = found.spec.interfaces[0].dhcp if found is not None else None
+            return dhcp.ip.address if dhcp is not None and dhcp.ip is not None else ""
+
+        await until(lambda: address() == "192.0.2.10")
+        gone = {"metadata": {"annotations": {"ironbell.dev/address-pool": None}}}
+        await client.merge_patch(HARDWARE, "default", "a", body=gone)
+        await until(lambda: not address() and not manager.informers.of(IP_ADDRESS).store.list())
+        assert not manager.informers.of(IP_ADDRESS_CLAIM).store.list()

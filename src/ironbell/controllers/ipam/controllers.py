@@ -10,6 +10,7 @@ from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_
 from ironbell.controllers.ipam import rivals
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
+from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
 from ironbell.kube.controller import Controller
 
@@ -28,6 +29,11 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
             "resources": ["globalinclusterippools", "globalinclusterippools/status"],
             "verbs": ["patch"],
         },
+    ],
+    HardwareAddressReconciler.name: [
+        {"apiGroups": _IPAM, "resources": ["ipaddressclaims"], "verbs": ["create", "delete"]},
+        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": ["patch"]},
+        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware/finalizers"], "verbs": ["update"]},
     ],
     IpAddressReconciler.name: [
         {"apiGroups": _IPAM, "resources": ["ipaddresses"], "verbs": ["patch", "delete"]},
@@ -48,6 +54,7 @@ _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _IPAM, "resources": ["ipaddressclaims", "ipaddresses", *_POOLS], "verbs": _READ},
     {"apiGroups": ["cluster.x-k8s.io"], "resources": ["clusters"], "verbs": _READ},
+    {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch."""
 
@@ -63,6 +70,7 @@ def controllers(reader: Api, api_of: Callable[[str], Api | None], *, sees_all: b
     return [
         Controller(PoolReconciler(IN_CLUSTER_IP_POOL, POOL_NAME), api=api_of(POOL_NAME)),
         Controller(PoolReconciler(GLOBAL_IN_CLUSTER_IP_POOL, GLOBAL_POOL_NAME), api=api_of(GLOBAL_POOL_NAME)),
+        Controller(HardwareAddressReconciler(), workers=4, api=api_of(HardwareAddressReconciler.name)),
         Controller(IpAddressReconciler(), askers=rivals.askers(reader), api=api_of(IpAddressReconciler.name)),
         Controller(
             IpAddressClaimReconciler(sees_all=sees_all),

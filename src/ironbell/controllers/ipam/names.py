@@ -20,3 +20,8 @@ LABEL_POOL_ADDRESS: Final = "ironbell.dev/pool-address"
 ADDRESS_CONFLICT: Final = "ironbell.dev/address-conflict"
 """Annotation on IPAddressClaim: uid of an IPAddress that is not told, since another claim has the same address."""
 READY: Final = "Ready"
+
+ADDRESS_POOL: Final = "ironbell.dev/address-pool"
+"""Annotation on Hardware: the pool that its first interface is given an address from: [KIND[.GROUP]/]NAME."""
+ADDRESS_FROM_POOL: Final = "ironbell.dev/address-from-pool"
+"""Annotation on Hardware: the address that was given out of that pool."""
