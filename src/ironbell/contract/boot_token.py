@@ -6,7 +6,8 @@ asks for the script gets it. The agent shows it with each call; the installed sy
 in the path of the metadata address. Hardware holds digests, so that every replica can check and none can tell.
 
 Whoever asks for the script a second time shows that there are two, or that the machine has booted twice: nobody knows
-which, so both lose the token, and the Workflow fails.
+which, so both lose the token, and the Workflow fails. So that somebody who is faster than the machine gains nothing by
+it, a token can be made to open nothing before the machine itself must have asked (`ironbell.dev/boot-seconds`).
 
 Pure: hashing is all that is done here. docs/guide/safety.md tells what this does not protect from.
 """
@@ -17,15 +18,20 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import parse_rfc3339, rfc3339
 
 BOOT_FOR: Final = "ironbell.dev/boot-for"
-"""Annotation on Hardware: uid of the Workflow that lets it netboot now."""
+"""Annotation on Hardware: uid of the Workflow that lets it netboot now, and since when."""
+BOOT_SECONDS: Final = "ironbell.dev/boot-seconds"
+"""Annotation on Hardware, yours: how long it takes at most from its permission to netboot until it asks for the boot
+script. Its token opens nothing before."""
 BOOT_TOKEN: Final = "ironbell.dev/boot-token"  # noqa: S105 - the name of an annotation
 """Annotation on Hardware: digests of the last boot's tokens, and which boot that was, as JSON."""
 KERNEL_ARGUMENT: Final = "ironbell.boot_token"
@@ -55,6 +61,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: str = ""
     """Digests; empty once the token is revoked."""
     at: str = ""
+    since: str = ""
+    """When the Workflow gave the permission to netboot."""
     revoked: str = ""
     """Why nobody has it any more."""
 
@@ -64,6 +72,7 @@ class Mint:
     """Make a token for this boot."""
 
     boot: str
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,16 @@ class Refuse:
 
     why: str
     record: Record | None = None
+
+
+def boot_for(workflow_uid: str, now: datetime) -> str:
+    """The annotation's value for a Workflow that gives its permission now."""
+    return f"{workflow_uid} {rfc3339(now)}"
+
+
+def wanted_by(hardware: Hardware) -> str:
+    """uid of the Workflow that lets this Hardware netboot now; empty if none does."""
+    return hardware.metadata.annotations.get(BOOT_FOR, "").partition(" ")[0]
 
 
 def record_of(hardware: Hardware) -> Record:
@@ -93,12 +112,12 @@ def decide(hardware: Hardware, *, asker: str, now: str) -> Mint | Refuse | None:
 
     `asker` is the address that asks, `now` is RFC 3339.
     """
-    boot = hardware.metadata.annotations.get(BOOT_FOR, "")
+    boot = wanted_by(hardware)
     if not boot:
         return None
     record = record_of(hardware)
     if record.boot != boot:
-        return Mint(boot)
+        return Mint(boot, hardware.metadata.annotations[BOOT_FOR].partition(" ")[2])
     if record.revoked:
         return Refuse(record.revoked)
     why = (
@@ -110,7 +129,7 @@ def decide(hardware: Hardware, *, asker: str, now: str) -> Mint | Refuse | None:
 
 def minted(mint: Mint, token: str, *, now: str) -> Record:
     """The record of a token that is about to be given out."""
-    return Record(boot=mint.boot, agent=digest(token), metadata=digest(metadata_token(token)), at=now)
+    return Record(boot=mint.boot, agent=digest(token), metadata=digest(metadata_token(token)), at=now, since=mint.since)
 
 
 def revocation(hardware: Hardware, boot: str) -> str:
@@ -119,7 +138,7 @@ def revocation(hardware: Hardware, boot: str) -> str:
     return record.revoked if boot and record.boot == boot else ""
 
 
-def agent_objection(hardware: Hardware, boot: str, token: str) -> str | None:
+def agent_objection(hardware: Hardware, boot: str, token: str, now: datetime) -> str | None:
     """Why whoever shows this token (or none) is not the agent in the boot for this Workflow; None if it is."""
     record = record_of(hardware)
     name = hardware.metadata.name
@@ -131,12 +150,28 @@ def agent_objection(hardware: Hardware, boot: str, token: str) -> str | None:
         return f"strict identity: {record.revoked}"
     if not _is_known(token, record.agent):
         return f"strict identity: that is not the token of the last boot of Hardware {name}"
+    if (until := _opens_at(hardware, record)) is not None and now < until:
+        return f"strict identity: the token opens nothing before {rfc3339(until)} ({BOOT_SECONDS} of Hardware {name})"
     return None
 
 
-def admits_metadata(hardware: Hardware, token: str) -> bool:
+def admits_metadata(hardware: Hardware, token: str, now: datetime) -> bool:
     """Whether this is the token of what was installed in the Hardware's last boot."""
-    return _is_known(token, record_of(hardware).metadata)
+    record = record_of(hardware)
+    until = _opens_at(hardware, record)
+    return _is_known(token, record.metadata) and (until is None or now >= until)
+
+
+def _opens_at(hardware: Hardware, record: Record) -> datetime | None:
+    """When the machine itself must have asked; None where nothing says how long that takes. A value that cannot be
+    read is never over: who wrote it wanted to be safe."""
+    text = hardware.metadata.annotations.get(BOOT_SECONDS)
+    if text is None:
+        return None
+    try:
+        return parse_rfc3339(record.since) + timedelta(seconds=int(text))
+    except (ValueError, OverflowError):
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def metadata_token(token: str) -> str:

@@ -17,7 +17,7 @@ from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec.proto import log_pb2, workflow_pb2
-from ironbell.contract.boot_token import PLACEHOLDER, metadata_token, record_of
+from ironbell.contract.boot_token import BOOT_SECONDS, PLACEHOLDER, metadata_token, record_of
 from support import firmware
 from support.netmachine import NetMachine, action, net_machine, template, workflow
 from support.network import ip, lan, within
@@ -172,3 +172,21 @@ async def test_an_impostor_gets_neither_workflow_nor_user_data(place: Place) -> 
         everything = place.site.log.read_text() + msgspec.json.encode(watching.find(HARDWARE, "victim")).decode()
         for secret in (token, again, metadata_token(token), metadata_token(again)):
             assert secret not in everything
+
+
+async def test_an_impostor_who_is_faster_than_the_machine_is_given_away_before_it_gets_anything(place: Place) -> None:
+    victim, impostor = place.victim, place.impostor
+    hardware = victim.hardware(annotations={BOOT_SECONDS: "3600"})
+    hardware["spec"]["userData"] = SECRET
+    async with seen(place.site) as watching:
+        await watching.apply(hardware)
+        await install(watching, victim, "one")
+        script = place.fetch(impostor, f"/ipxe/script/{victim.mac}/auto.ipxe")
+        token = script.partition("ironbell.boot_token=")[2].split()[0]
+        assert place.as_agent(impostor, token) in (Status.PERMISSION_DENIED, Status.DEADLINE_EXCEEDED)
+        path = f"/t/{metadata_token(token)}/2009-04-04/user-data"
+        assert place.fetch(impostor, path).startswith("refused")
+        place.turn(victim.namespace)
+        boot = await asyncio.to_thread(victim.netboot)
+        assert boot.from_disk
+        await watching.until(lambda: watching.state("one") == "FAILED", within_s=10, what="a safe end")

@@ -16,7 +16,7 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
-from ironbell.contract.boot_token import BOOT_FOR
+from ironbell.contract.boot_token import BOOT_FOR, boot_for, wanted_by
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.observed import Observed
@@ -50,7 +50,7 @@ def allow(workflow: Workflow, hardware: Hardware, now: datetime) -> Change:
     """Let every interface netboot."""
     status = _marked(workflow.status, toggled_true=True)
     status = statuses.noted(status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now)
-    permit = set_allow_pxe(hardware, True, boot_for=workflow.metadata.uid)
+    permit = set_allow_pxe(hardware, True, wanted=boot_for(workflow.metadata.uid, now))
     writes = do(add_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP), permit)
     return Change(writes.actions, status)
 
@@ -74,12 +74,12 @@ def release(workflow: Workflow) -> Action | None:
     return remove_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP)
 
 
-def set_allow_pxe(hardware: Hardware, value: bool, *, boot_for: str = "") -> JsonPatch | None:
+def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonPatch | None:
     """The patch of all interfaces, against exactly the Hardware observed; None if it is so already.
 
-    `boot_for` is the uid of the Workflow that the permission is for: its boot gets a token where identity is strict.
+    `wanted` is the Workflow that the permission is for: its boot gets a token where identity is strict.
     """
-    operations: list[Fields] = _named(hardware, boot_for)
+    operations: list[Fields] = _named(hardware, wanted)
     for number, interface in enumerate(hardware.spec.interfaces):
         path = f"/spec/interfaces/{number}/netboot"
         if interface.netboot is None:
@@ -92,14 +92,14 @@ def set_allow_pxe(hardware: Hardware, value: bool, *, boot_for: str = "") -> Jso
     return JsonPatch(HARDWARE, *hardware.key, tuple(operations), resource_version=version)
 
 
-def _named(hardware: Hardware, boot_for: str) -> list[Fields]:
+def _named(hardware: Hardware, wanted: str) -> list[Fields]:
     annotations = hardware.metadata.annotations
-    if annotations.get(BOOT_FOR, "") == boot_for:
+    if wanted_by(hardware) == wanted.partition(" ")[0]:
         return []
     if not annotations:
-        return [{"op": "add", "path": "/metadata/annotations", "value": {BOOT_FOR: boot_for}}]
+        return [{"op": "add", "path": "/metadata/annotations", "value": {BOOT_FOR: wanted}}]
     path = f"/metadata/annotations/{BOOT_FOR.replace('/', '~1')}"
-    return [{"op": "add", "path": path, "value": boot_for}] if boot_for else [{"op": "remove", "path": path}]
+    return [{"op": "add", "path": path, "value": wanted}] if wanted else [{"op": "remove", "path": path}]
 
 
 def _marked(status: WorkflowStatus, *, toggled_true: bool = False, toggled_false: bool = False) -> WorkflowStatus:

@@ -12,7 +12,7 @@ Source: tinkerbell/tinkerbell: tootles (routes and status codes).
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
@@ -20,6 +20,7 @@ from aiohttp import web
 from prometheus_client import Counter
 
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import Clock, SystemClock
 from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.boot_token import Identity
@@ -44,6 +45,7 @@ class MetadataHttp:
     directory: HardwareDirectory
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
+    clock: Clock = field(default_factory=SystemClock)
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
@@ -136,7 +138,7 @@ class MetadataHttp:
         token = request.match_info.get("token", "")
         if not token and (self.identity is Identity.COMPAT or frontend == "storage"):
             return True
-        return boot_token.admits_metadata(hardware, token)
+        return boot_token.admits_metadata(hardware, token, self.clock.now())
 
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()

@@ -7,10 +7,11 @@ make one fail by a made-up reboot or report.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.clock import Clock, SystemClock
 from ironbell.contract import boot_token
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
@@ -25,6 +26,7 @@ class Gate:
 
     identity: Identity = Identity.COMPAT
     directory: HardwareDirectory | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
     @property
     def is_strict(self) -> bool:
@@ -50,4 +52,4 @@ class Gate:
             hardware = self.directory.get(workflow.metadata.namespace, name) if name else None
         if hardware is None:
             return "strict identity: the Workflow names no Hardware that exists in spec.hardwareRef"
-        return boot_token.agent_objection(hardware, workflow.metadata.uid, token)
+        return boot_token.agent_objection(hardware, workflow.metadata.uid, token, self.clock.now())

@@ -74,7 +74,7 @@ class WorkflowServer:
         self._store = LogStore(options.log_folder, clock=clock, limits=options.limits)
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
-        gate = Gate(options.identity, options.directory)
+        gate = Gate(options.identity, options.directory, clock)
         logs = LogService(index, self._store, self._annotator, clock, replica=options.replica, gate=gate)
         service = WorkflowService(
             writer,

@@ -92,7 +92,7 @@ class WorkflowService(WorkflowServiceBase):
         self._hold_s = hold_s
         self._finish_s = finish_s
         self._directory = directory
-        self._gate = Gate(identity, directory)
+        self._gate = Gate(identity, directory, clock)
 
     async def GetAction(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[workflow_pb2.ActionRequest, workflow_pb2.ActionResponse]

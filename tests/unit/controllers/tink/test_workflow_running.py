@@ -56,7 +56,9 @@ def test_the_hardware_names_the_workflow_that_it_boots_for_until_that_has_ended(
     started(scene, bootOptions=NETBOOT)
     workflow = scene.current
     named = scene.world.require(HARDWARE, "default", "m1").metadata.annotations
-    assert named["ironbell.dev/boot-for"] == workflow.metadata.uid
+    uid, _, since = named["ironbell.dev/boot-for"].partition(" ")
+    assert uid == workflow.metadata.uid
+    assert parse_rfc3339(since) <= scene.now()
     for number in (0, 1):
         scene.report(number, "SUCCESS")
         scene.settle()

@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.client import NotFound
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.base.clock import ManualClock
+from ironbell.base.clock import ManualClock, SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract import boot_token
 from ironbell.contract.boot_token import BOOT_FOR
@@ -40,7 +40,7 @@ async def test_a_token_is_stored_as_digests_before_it_is_given_out():
     issued = await replica(api).issue(await stored(api), asker="192.0.2.10")
     assert len(issued.token) == 64
     hardware = await stored(api)
-    assert boot_token.agent_objection(hardware, "wf", issued.token) is None
+    assert boot_token.agent_objection(hardware, "wf", issued.token, SystemClock().now()) is None
     assert issued.token not in str(hardware.metadata.annotations)
 
 
@@ -56,7 +56,7 @@ async def test_of_many_who_ask_at_once_at_most_one_gets_a_token_and_it_is_revoke
     given = [one.token for one in answers if one.token]
     assert len(given) == 1
     assert sum(1 for one in answers if one.refusal) == 19
-    assert boot_token.agent_objection(await stored(api), "wf", given[0]) is not None
+    assert boot_token.agent_objection(await stored(api), "wf", given[0], SystemClock().now()) is not None
 
 
 async def test_nothing_is_given_out_when_nothing_could_be_stored():
