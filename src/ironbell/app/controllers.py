@@ -28,6 +28,7 @@ from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.loading import load
 from ironbell.base.randomness import Randomness
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.ipam import controllers as ipam
@@ -104,13 +105,15 @@ async def run_controllers(
     ready: Callable[[], None],
     without: Collection[str] = (),
     metadata_url: str = "",
+    installs_per_rack: int = INSTALLS_PER_RACK,
 ) -> None:
     """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
-    of them work. `metadata_url` is where machines reach the metadata service; empty if that is not known."""
+    of them work. `metadata_url` is where machines reach the metadata service; empty if that is not known.
+    `installs_per_rack` bounds how many servers of a rack are installed at the same time; 0 does not."""
     grant_controllers(authorizer, without)
     await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-    made = _controllers(manager, server, clock, randomness, without, metadata_url)
+    made = _controllers(manager, server, clock, randomness, without, metadata_url, installs_per_rack)
     async with made, asyncio.TaskGroup() as group:
         announce = group.create_task(_announce(manager, ready), name="announce")
         try:
@@ -120,7 +123,7 @@ async def run_controllers(
 
 
 RunControllers: TypeAlias = Callable[
-    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str],
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str, int],
     Coroutine[Any, Any, None],
 ]
 
@@ -138,6 +141,7 @@ async def _controllers(
     randomness: Randomness,
     without: Collection[str],
     metadata_url: str,
+    installs_per_rack: int,
 ) -> AsyncIterator[None]:
     """Add the controllers to the manager; what they hold open is closed when the block is left."""
     engine = await load(TemplateEngine)
@@ -158,7 +162,7 @@ async def _controllers(
         KUBEADM_CONTROL_PLANE.name: lambda: kubeadm.control_plane_controllers(
             workloads, etcd.connect, reader, clock, api_of
         ),
-        CAPT.name: lambda: capt.controllers(api_of(BOOTSTRAP_DATA), metadata_url, api_of),
+        CAPT.name: lambda: capt.controllers(api_of(BOOTSTRAP_DATA), metadata_url, api_of, at_once=installs_per_rack),
         IPAM.name: lambda: ipam.controllers(reader, api_of),
     }
     for name, make in made.items():

@@ -107,6 +107,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                     _announce,
                     configuration.without,
                     configuration.metadata_url,
+                    configuration.installs_per_rack,
                 )
             finally:
                 lag.cancel()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ironbell.contract.racks import INSTALLS_PER_RACK
+
 
 class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Folders and addresses of the embedded API."""
@@ -25,5 +27,7 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The account that `wire` runs as; empty: the usual one."""
     metadata_url: str = ""
     """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
+    installs_per_rack: int = INSTALLS_PER_RACK
+    """How many servers of a rack are installed at the same time; 0 is no bound."""
     without: tuple[str, ...] = ()
     """Names of components whose controllers do not run."""

@@ -137,6 +137,7 @@ def _parts(options: RunOptions, api: HttpApi, there: Api | None, sockets: WireSo
             token_ttl_s=options.token_ttl_s,
             synced=options.synced,
             metadata_url=options.metadata_url,
+            installs_per_rack=options.installs_per_rack,
         )
         for component in options.components
         if component.role is Role.CONTROLLERS

@@ -32,6 +32,7 @@ from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
 from ironbell.controllers.capi.machine.node_metadata import Synced
@@ -81,6 +82,7 @@ class Ingredients:
     metadata_url: str = ""
     namespace: str = ""
     """The only one that is looked at; empty for all."""
+    installs_per_rack: int = INSTALLS_PER_RACK
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -139,6 +141,7 @@ def make_controllers(
     token_ttl_s: float = TOKEN_TTL.total_seconds(),
     synced: Synced = NOTHING_MORE,
     metadata_url: str = "",
+    installs_per_rack: int = INSTALLS_PER_RACK,
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
@@ -150,7 +153,15 @@ def make_controllers(
         grace_s=max(GRACE_S, grace_s - HAND_BACK_S),
     )
     with_ = Ingredients(
-        manager, api, clock, randomness, timedelta(seconds=token_ttl_s), synced, metadata_url, namespace
+        manager,
+        api,
+        clock,
+        randomness,
+        timedelta(seconds=token_ttl_s),
+        synced,
+        metadata_url,
+        namespace,
+        installs_per_rack,
     )
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
@@ -226,7 +237,7 @@ def _kubeadm_control_plane(with_: Ingredients) -> list[Controller]:
 
 
 def _capt(with_: Ingredients) -> list[Controller]:
-    return capt.controllers(with_.api, with_.metadata_url, _nobody_else)
+    return capt.controllers(with_.api, with_.metadata_url, _nobody_else, at_once=with_.installs_per_rack)
 
 
 def _ipam(with_: Ingredients) -> list[Controller]:

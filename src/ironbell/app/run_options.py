@@ -10,6 +10,7 @@ from pathlib import Path
 from ironbell.app.components import Component
 from ironbell.app.wire_config import WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
 from ironbell.controllers.capi.machine.node_metadata import Synced
 
@@ -76,6 +77,8 @@ class RunOptions:
     """What `cluster-api` hands from Machines to Nodes besides the usual."""
     metadata_url: str = ""
     """Where machines that `capt` installs reach the metadata service."""
+    installs_per_rack: int = INSTALLS_PER_RACK
+    """How many servers of a rack `capt` installs at the same time; 0 is no bound."""
     external_kubeconfig: Path | None = None
     """How `capt` reaches the cluster that keeps the servers, if the file is there."""
 

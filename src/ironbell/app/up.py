@@ -183,6 +183,7 @@ class Site:
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
                 wire_user=options.user,
                 metadata_url=metadata_url(options),
+                installs_per_rack=options.installs_per_rack,
                 without=options.without,
             )
 

@@ -13,6 +13,7 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
 from ironbell.contract.boot_token import Identity
+from ironbell.contract.racks import INSTALLS_PER_RACK
 
 # options that may be given several times have a singular name on the command line
 _FILE_NAMES = {"console": "consoles", "kernel-argument": "kernel-arguments"}
@@ -58,6 +59,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     interface: str = ""
     advertise: str = ""
     metadata_url: str = ""
+    installs_per_rack: int = INSTALLS_PER_RACK
     identity: Identity = Identity.COMPAT
     dhcp: str = "reservation"
     force: bool = False

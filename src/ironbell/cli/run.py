@@ -78,6 +78,13 @@ class _Listing(click.Command):
     help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
 )
 @click.option(
+    "--installs-per-rack",
+    type=click.IntRange(min=0),
+    default=16,
+    show_default=True,
+    help="capt: how many servers of a rack are powered on and installed at the same time; 0: all.",
+)
+@click.option(
     "--external-kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="EXTERNAL_KUBECONFIG",
@@ -174,6 +181,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         wire=_wire(servers, given) if servers else None,
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
         external_kubeconfig=given["external_kubeconfig"],
+        installs_per_rack=given["installs_per_rack"],
         metadata_url=metadata_base(given["metadata_url"].rstrip("/"), Identity(given["identity"])),
     )
 

@@ -75,6 +75,11 @@ import click
     type=click.Choice(["compat", "strict"]),
     help="How machines are known: by address, as upstream, or by the token of their boot.  [default: compat]",
 )
+@click.option(
+    "--installs-per-rack",
+    type=click.IntRange(min=0),
+    help="How many servers of a rack are powered on and installed at the same time; 0: all.  [default: 16]",
+)
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
 @click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")

@@ -14,10 +14,12 @@ from ironbell.api.cluster import MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Collection
-from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.store.entry import Change
 from ironbell.contract.hardware_claim import HELD, claim_of
 from ironbell.kube.client import Client
+from ironbell.kube.conditions import find_condition
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.rack import NAMESPACE, Server
 from support.racksite import RackSite, documents, rack_site
@@ -99,6 +101,42 @@ def test_a_label_reaches_machines_and_nodes_in_place() -> None:
             obj = await world.site.client.get(TINKERBELL_MACHINE, NAMESPACE, worker)
             assert obj.metadata.labels["node.cluster.x-k8s.io/pool"] == "fast"
             assert {one.installs for one in world.rack.servers.values()} == {1}
+
+    run(main())
+
+
+def test_servers_of_a_rack_are_installed_in_waves() -> None:
+    """Two at a time of each rack, at every revision of the store, and a person may read what the others wait for."""
+
+    async def main() -> None:
+        racks = [{"rack": "r1"}, {"rack": "r2"}]
+        async with rack_site(10, labels=racks, at_once=2) as world:
+            going: dict[str, set[str]] = {"r1": set(), "r2": set()}
+            most = dict.fromkeys(going, 0)
+
+            def look(change: Change) -> None:
+                if change.entry.resource != f"{WORKFLOW.plural}.{WORKFLOW.group}":
+                    return
+                workflow = WORKFLOW.convert(change.entry.decode())
+                rack = going[f"r{int(workflow.spec.hardware_ref[1:]) % 2 + 1}"]
+                ended = workflow.status.state in ("SUCCESS", "FAILED", "TIMEOUT")
+                (rack.discard if ended else rack.add)(workflow.metadata.name)
+                most.update({name: max(most[name], len(found)) for name, found in going.items()})
+
+            world.site.server.context.store.listen(look)
+            await world.site.apply(documents(workers=9, cluster={"failureDomainLabel": "rack"}))
+            told: set[str] = set()
+
+            async def running() -> bool:
+                for obj in await world.site.all(TINKERBELL_MACHINE):
+                    ready = find_condition(obj.status.conditions, "Ready")
+                    told.add(ready.message if ready is not None and ready.reason == "WaitingForTurn" else "")
+                machines = await world.machines()
+                return len(machines) == 10 and all(one.status.phase == "Running" for one in machines)
+
+            await world.site.until(running, within_s=3600, say=lambda: "not all run")
+            assert most == {"r1": 2, "r2": 2}
+            assert any(one.startswith("waits for its turn: 2 of rack r1 are being powered on") for one in told)
 
     run(main())
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ironbell.api.client import Api
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.confirming import askers
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
@@ -77,7 +78,9 @@ BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
 for after a restore."""
 
 
-def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | None]) -> list[Controller]:
+def controllers(
+    bootstrap_data: Api, site: str, api_of: Callable[[str], Api | None], *, at_once: int = INSTALLS_PER_RACK
+) -> list[Controller]:
     """The controllers.
 
     Args:
@@ -85,8 +88,9 @@ def controllers(bootstrap_data: Api, site: str, api_of: Callable[[str], Api | No
         site: where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known,
             then only templates of one's own can be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
+        at_once: how many servers of a rack are installed at the same time; 0 is no bound.
     """
-    machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME)
+    machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once)
     return [
         Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
         Controller(

@@ -49,6 +49,8 @@ from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, emit, patch
 
 GIVE_USER_DATA: Final = "give-user-data"
+LOOK_AGAIN_S: Final = 300.0
+"""How often a machine looks whether it is its turn although nobody woke it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,11 @@ class GiveUserData:
     marked_as: str
 
 
-def install(progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str) -> Decision:
-    """The next step for a machine that has this server and is not ready yet. `site` is the metadata service's URL."""
+def install(
+    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str, at_once: int
+) -> Decision:
+    """The next step for a machine that has this server and is not ready yet. `site` is the metadata service's URL,
+    `at_once` how many servers of a rack are installed at the same time."""
     obj = observed.obj
     if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
         return _is_there(progress)
@@ -74,7 +79,7 @@ def install(progress: Progress, observed: Observed, machine: Machine, hardware: 
         return progress.waits("GivingUserData", "bootstrap data is being given to the metadata service", fill)
     workflow = observed.workflow
     if workflow is None:
-        return _begin(progress, observed, machine, hardware, site)
+        return _begin(progress, observed, machine, hardware, site, at_once)
     if not is_ours(workflow, obj):
         where = f"Workflow {workflow.metadata.namespace}/{workflow.metadata.name}"
         return progress.waits("ForeignWorkflow", f"{where} exists and is not this machine's; delete it")
@@ -144,7 +149,9 @@ def _percent(text: str, action_id: str) -> str:
     return f", {int(share.percent) // 10 * 10} %"
 
 
-def _begin(progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str) -> Decision:
+def _begin(
+    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str, at_once: int
+) -> Decision:
     obj = observed.obj
     try:
         text = template_text(observed, machine, hardware, site)
@@ -152,9 +159,14 @@ def _begin(progress: Progress, observed: Observed, machine: Machine, hardware: H
     except UnusableError as error:
         progress.state = State.FAILED
         return progress.waits(error.reason, str(error))
+    tried = number(obj, INSTALL_ATTEMPT, 0)
+    turn = observed.wave.waits(at_once) if tried == 0 else ""
+    if turn:
+        progress.state = State.WAITING
+        progress.note(INSTALLED, False, "WaitingForTurn", turn)
+        return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
     progress.state = State.INSTALLING
     progress.note(INSTALLED, False, "Installing", "the workflow is being made")
-    tried = number(obj, INSTALL_ATTEMPT, 0)
     if tried == 0:
         mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1"}}}
         return progress.goes_on(patch(TINKERBELL_MACHINE, obj, mark, locked=True))

@@ -26,12 +26,13 @@ from ironbell.base.clock import rfc3339_micro
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import HELD, claim_of, release, take
 from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.installing import install, withdraw
-from ironbell.controllers.capt.names import HARDWARE_READY, RELEASED, WANTED_IN, WANTED_SINCE, State
+from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import (
     BY_OWNER,
     FREE,
@@ -46,6 +47,7 @@ from ironbell.controllers.capt.observed import (
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
 from ironbell.controllers.capt.selection import pick, shortage, unusable, verdicts, wish
+from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import AnyKind, Decision, Fields, Key, do, emit, patch, wait
@@ -119,6 +121,8 @@ class TinkerbellMachineReconciler:
     site: str
     """Where machines reach the metadata service, such as `http://192.0.2.1:7080`."""
     name: str = "capt-machine"
+    at_once: int = INSTALLS_PER_RACK
+    """How many servers of a rack are installed at the same time; 0 is no bound."""
     kind: AnyKind = TINKERBELL_MACHINE
     watches: Sequence[Watch[Any]] = (
         Watch(MACHINE, _of_machine),
@@ -130,9 +134,10 @@ class TinkerbellMachineReconciler:
         read_by(TEMPLATE),
         Watch(JOB, _of_made),
         read_by(SECRET_METADATA),
+        Watch(TINKERBELL_MACHINE, next_in, leaves),
         Watch(TINKERBELL_MACHINE, _left_the_line, lambda _old, new: new is None or finalizers.is_deleting(new)),
     )
-    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF)
+    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)
@@ -192,7 +197,7 @@ class TinkerbellMachineReconciler:
         label = infrastructure.spec.failure_domain_label
         progress.has(hardware, hardware.metadata.labels.get(label, "") if label else "")
         progress.note(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
-        named = _named(obj, hardware)
+        named = _named(obj, hardware, infrastructure)
         if named is not None:
             return progress.goes_on(named)
         found = restored(hardware)
@@ -205,7 +210,7 @@ class TinkerbellMachineReconciler:
             progress.note(READY, True, "Ready")
             progress.state = State.RUNNING
             return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
-        return install(progress, observed, machine, hardware, self.site)
+        return install(progress, observed, machine, hardware, self.site, self.at_once)
 
 
 def _restored(
@@ -296,10 +301,14 @@ def _claim(progress: Progress, observed: Observed) -> Decision:
     return do(take(hardware, observed.claimant, since=since), told)
 
 
-def _named(obj: TinkerbellMachine, hardware: Hardware) -> Any:
+def _named(obj: TinkerbellMachine, hardware: Hardware, infrastructure: TinkerbellCluster) -> Any:
     """The machine says which server it has: from here on that is fixed, whoever else has taken one for it."""
     found = provider_id(hardware)
     if obj.spec.provider_id == found and obj.spec.hardware_name == hardware.metadata.name:
         return None
     names = {"hardwareName": hardware.metadata.name, "providerID": found}
-    return patch(TINKERBELL_MACHINE, obj, {"spec": names}, locked=True)
+    body: Fields = {"spec": names}
+    rack = rack_of(hardware, infrastructure)
+    if rack:
+        body["metadata"] = {"annotations": {RACK: rack}}
+    return patch(TINKERBELL_MACHINE, obj, body, locked=True)

@@ -11,6 +11,9 @@ WANTED_SINCE: Final = "ironbell.dev/hardware-wanted-since"
 WANTED_IN: Final = "ironbell.dev/hardware-wanted-in"
 """On a TinkerbellMachine that waits for Hardware: the failure domain that it must be in, as `LABEL=VALUE`."""
 
+RACK: Final = "ironbell.dev/rack"
+"""On a TinkerbellMachine that has a server: the rack that it is powered on with, as `LABEL=VALUE`."""
+
 INSTALL_ATTEMPT: Final = "ironbell.dev/install-attempt"
 """On a TinkerbellMachine: how often its operating system was begun to be installed."""
 

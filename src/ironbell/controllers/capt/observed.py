@@ -27,6 +27,7 @@ from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
 from ironbell.controllers.capt.provider_id import hardware_key
+from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
@@ -85,6 +86,8 @@ class Observed:
     """Free ones, as long as it has none."""
     place: int = 0
     """How many wait before it for the same."""
+    wave: Wave = NOTHING
+    """What goes on in its rack, as long as it has not begun to be installed."""
     override: Template | None = None
     """The Template that the Hardware's annotation or the cluster's reference names."""
     template: Template | None = None
@@ -133,6 +136,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         too_many=_too_many(cache, obj),
         servers=tuple(cache.indexed(FREE, "free")) if waits else (),
         place=_place(cache, obj) if waits else 0,
+        wave=wave_of(cache, obj) if hardware is not None else NOTHING,
         override=_override(cache, hardware, infrastructure),
         template=cache.get(TEMPLATE, place, obj.metadata.name),
         workflow=cache.get(WORKFLOW, place, obj.metadata.name),

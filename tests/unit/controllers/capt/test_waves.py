@@ -1,0 +1,115 @@
+"""Servers of a rack are installed in waves: who begins, who waits and why, and who is woken."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.contract.hardware_claim import HELD
+from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.waves import Wave, leaves, next_in
+from ironbell.kube.testing import World, crash_check
+from support.captscene import Engine, add_machine, get, said, scene
+from support.captworld import server
+
+TWO = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=2)
+
+
+def rack(count: int, *, engine: Engine | None = None, label: str = "rack", racks: int = 1) -> World:
+    world = scene(engine or Engine(""), servers=0)
+    if label == "rack":
+        cluster = world.require(TINKERBELL_CLUSTER, "default", "prod")
+        world.change(TINKERBELL_CLUSTER, cluster, {"spec": {"failureDomainLabel": "rack"}})
+    for number in range(count):
+        world.add(HARDWARE, server(f"s{number}", labels={label: f"r{number % racks + 1}"} if label else {}))
+        add_machine(world, f"m{number}")
+    return world
+
+
+def installing(world: World) -> list[str]:
+    return sorted(workflow.metadata.name for workflow in world.list(WORKFLOW))
+
+
+def finish(world: World, name: str) -> None:
+    action = {"id": "1", "name": "act", "state": "SUCCESS", "executionStop": "2026-01-01T00:00:00Z"}
+    tasks = [{"name": "t", "id": "1", "agentID": "a", "actions": [action]}]
+    workflow = world.require(WORKFLOW, "default", name)
+    world.set_status(WORKFLOW, workflow, {"state": "SUCCESS", "tasks": tasks})
+
+
+@pytest.mark.parametrize("label", ["rack", "ironbell.dev/switch"])
+def test_so_many_of_a_rack_begin_and_the_others_say_what_they_wait_for(label: str) -> None:
+    world = rack(4, label=label)
+    world.settle(TWO)
+    assert installing(world) == ["m0", "m1"]
+    word = label.rpartition("/")[2]
+    assert said(get(world, "m2"))[1:] == (
+        "WaitingForTurn",
+        f"waits for its turn: 2 of {word} r1 are being powered on",
+    )
+    assert said(get(world, "m3"))[2].endswith("are being powered on, and 1 go first")
+
+
+def test_the_next_begins_when_one_is_through() -> None:
+    world = rack(4)
+    world.settle(TWO)
+    before = get(world, "m1")
+    finish(world, "m1")
+    world.settle(TWO)
+    assert installing(world) == ["m0", "m1", "m2"]
+    assert leaves(before, get(world, "m1"))
+    assert list(next_in(before, world)) == [("default", "m3")], "the one that waits longest is woken, no other"
+
+
+def test_racks_do_not_wait_for_each_other() -> None:
+    world = rack(4, racks=2)
+    world.settle(TWO)
+    assert installing(world) == ["m0", "m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize("at_once", [0, 2])
+def test_without_a_bound_or_a_known_rack_nobody_waits(at_once: int) -> None:
+    world = rack(4, label="rack" if at_once == 0 else "")
+    world.settle(TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=at_once))
+    assert len(installing(world)) == 4
+
+
+def test_what_stands_still_is_in_nobodys_way() -> None:
+    world = rack(3)
+    for number in range(2):
+        obj = world.require(HARDWARE, "default", f"s{number}")
+        world.change(HARDWARE, obj, {"metadata": {"annotations": {HELD: "x"}}})
+    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=1)
+    world.settle(one)
+    assert installing(world) == ["m0"], "it was given the only server that is not held"
+    failed = rack(3, engine=Engine("FAILED", "FAILED", "FAILED"))
+    failed.settle(one)
+    assert {get(failed, f"m{number}").status.instance_state for number in range(3)} == {"Failed"}
+
+
+def test_it_may_be_killed_anywhere() -> None:
+    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=1)
+    world = rack(2)
+    world.settle(one)
+    assert installing(world) == ["m0"]
+    world.environment = Engine()
+    crash_check(one, world, horizon_s=10)
+
+
+def test_whoever_deletes_a_machine_that_waits_makes_room() -> None:
+    world = rack(3)
+    world.settle(TWO)
+    before = get(world, "m0")
+    world.remove(TINKERBELL_MACHINE, before)
+    assert leaves(before, get(world, "m0"))
+    world.settle(TWO)
+    assert "m2" in installing(world)
+
+
+@pytest.mark.parametrize(
+    ("wave", "waits"), [(Wave(), False), (Wave("rack=a", 1, 0), False), (Wave("rack=a", 1, 1), True)]
+)
+def test_what_has_begun_and_what_goes_first_count(wave: Wave, waits: bool) -> None:
+    assert bool(wave.waits(2)) is waits
+    assert not wave.waits(0)
