@@ -22,6 +22,7 @@ from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import HELD, claim_of, release, take
@@ -31,7 +32,7 @@ from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
-from ironbell.controllers.capt.installing import install, withdraw
+from ironbell.controllers.capt.installing import how_far, install, withdraw
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import (
     BY_OWNER,
@@ -53,6 +54,8 @@ from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import AnyKind, Decision, Fields, Key, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
+PROGRESS_S = 3.0
+"""How often at most it is told how far an installation is: whoever tells it on writes, too."""
 LOOK_AGAIN_S = 300.0
 """How often a machine without a server looks for one although nobody woke it."""
 
@@ -114,6 +117,18 @@ def _infrastructure_matters(old: TinkerbellCluster | None, new: TinkerbellCluste
     )
 
 
+def _workflow_turned(old: Workflow | None, new: Workflow | None) -> bool:
+    """Whether something follows from it: it came, went, or is in another state."""
+    if old is None or new is None:
+        return True
+    return (old.status.state, old.metadata.deletion_timestamp) != (new.status.state, new.metadata.deletion_timestamp)
+
+
+def _workflow_went_on(old: Workflow | None, new: Workflow | None) -> bool:
+    """Whether there is something to tell of it."""
+    return old is not None and new is not None and how_far(old) != how_far(new)
+
+
 @dataclass(frozen=True)
 class TinkerbellMachineReconciler:
     """Finds a server, has it installed, and gives it back."""
@@ -129,7 +144,8 @@ class TinkerbellMachineReconciler:
         Watch(CLUSTER, _of_cluster, _cluster_matters),
         Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
         Watch(HARDWARE, _of_hardware),
-        Watch(WORKFLOW, _of_made),
+        Watch(WORKFLOW, _of_made, _workflow_turned),
+        Watch(WORKFLOW, _of_made, _workflow_went_on, delay_s=PROGRESS_S, tells=True),
         Watch(TEMPLATE, _of_made),
         read_by(TEMPLATE),
         Watch(JOB, _of_made),

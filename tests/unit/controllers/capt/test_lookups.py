@@ -6,11 +6,15 @@ import pytest
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.cluster.common import ApiEndpoint
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.controllers.capt.endpoint import endpoint
 from ironbell.controllers.capt.imageurl import image_url
+from ironbell.controllers.capt.machine import PROGRESS_S, TinkerbellMachineReconciler
 from ironbell.controllers.capt.made import agent_id
+from ironbell.controllers.capt.names import PROGRESS
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)
 REGISTRY = "ghcr.io/tinkerbell/cluster-api-provider-tinkerbell"
@@ -75,3 +79,41 @@ def test_device_1_is_what_the_agent_calls_itself(agent: str, instance: str, macs
     interfaces = [{"dhcp": {"mac": mac}} for mac in macs]
     spec = {"agentID": agent, "interfaces": interfaces, "metadata": {"instance": {"id": instance}}}
     assert agent_id(HARDWARE.convert({"metadata": {"name": "s"}, "spec": spec})) == expected
+
+
+def test_an_installation_wakes_its_machine_when_something_follows_and_tells_the_rest_now_and_then() -> None:
+    def workflow(state: str, action: str, percent: int, said: str = "") -> Workflow:
+        progress = {"actionID": "1", "percent": percent}
+        return WORKFLOW.convert(
+            {
+                "metadata": {
+                    "namespace": "default",
+                    "name": "w",
+                    "annotations": {PROGRESS: msgspec.json.encode(progress).decode()},
+                },
+                "status": {
+                    "state": state,
+                    "currentState": {"actionID": "1", "actionName": action},
+                    "tasks": [{"name": "t", "actions": [{"id": "1", "name": action, "message": said}]}],
+                },
+            }
+        )
+
+    reconciler = TinkerbellMachineReconciler("http://192.0.2.1:7080")
+    at_once, later = [one for one in reconciler.watches if one.kind is WORKFLOW]
+    assert (at_once.delay_s, later.delay_s) == (0.0, PROGRESS_S)
+    begins, goes_on, says = (
+        workflow("RUNNING", "a", 10),
+        workflow("RUNNING", "a", 20),
+        workflow("RUNNING", "a", 20, "x"),
+    )
+    ends = workflow("SUCCESS", "a", 20)
+    assert at_once.relevant is not None
+    assert later.relevant is not None
+    assert [at_once.relevant(*pair) for pair in ((None, begins), (begins, goes_on), (goes_on, ends), (ends, None))] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert [later.relevant(*pair) for pair in ((begins, goes_on), (goes_on, says))] == [True, False]
