@@ -11,12 +11,20 @@ import pytest
 from ironbell.agent.actions import rootio_plan
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.names import WIPED
+from ironbell.controllers.ipam.addresses import IpAddressReconciler
+from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
+from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
+from ironbell.controllers.ipam.names import ADDRESS_POOL
+from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, scene
 from support.captworld import server
+from support.ipamworld import a_world, add_pool
 from support.seedstory import Chapter, Story
 from support.seedwire import Wire
 
@@ -126,8 +134,26 @@ def test_s54_disks_are_wiped_and_what_was_done_is_written_down(story: Story) -> 
         assert certificate["disks"] == ["/dev/sda"]
 
 
-@pytest.mark.skip(reason="not kept yet: addresses of Hardware from a pool, which are given back with it")
-def test_s55_addresses_are_given_back() -> None: ...
+def test_s55_addresses_are_given_back() -> None:
+    """An address out of a pool serves as long as a cluster has the server, and goes back when that is given back."""
+    world = scene(Engine(), servers=0)
+    world.askers = a_world().askers
+    add_pool(world, "192.0.2.10-192.0.2.20", gateway="192.0.2.1")
+    annotations = {ADDRESS_POOL: "pool"}
+    interface = {"dhcp": {"mac": "02:00:00:00:00:01"}}
+    world.add(HARDWARE, server("s0", annotations=annotations, spec={"interfaces": [interface]}))
+    add_machine(world)
+    everybody = (MACHINES, HardwareAddressReconciler(), IpAddressClaimReconciler(), IpAddressReconciler())
+    world.settle(*everybody)
+    assert get(world).status.addresses[0].address == "192.0.2.10"
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {ADDRESS_POOL: None}}})
+    world.settle(*everybody)
+    assert world.list(IP_ADDRESS_CLAIM), "not while somebody has the server"
+    delete(world)
+    world.settle(*everybody)
+    assert claim_of(hardware(world)) is None
+    assert not world.list(IP_ADDRESS_CLAIM)
+    assert not world.list(IP_ADDRESS)
 
 
 def test_s56_what_differs_from_what_is_wanted_is_put_right(story: Story) -> None:
