@@ -7,6 +7,7 @@ done, so a start that is killed is followed by one that does it again.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,11 @@ def write_note(folder: Path, backup: str, clock: Clock) -> None:
         OSError: it cannot be written.
     """
     partial = folder / f".{NOTE}.partial"
-    partial.write_bytes(msgspec.json.encode(Restored(backup, rfc3339(clock.now()))))
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(Restored(backup, rfc3339(clock.now()))))
+        file.flush()
+        os.fsync(file.fileno())
     partial.rename(folder / NOTE)
 
 
