@@ -11,7 +11,7 @@ from typing import Annotated
 from ironbell.api.capt.names import CRD_LABELS, GROUP, VERSION
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.crd.markers import Quantity, Schema, required
-from ironbell.api.kind import Kind
+from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Model, Resource
 
 
@@ -67,6 +67,11 @@ TINKERBELL_MACHINE_TEMPLATE: Kind[TinkerbellMachineTemplate] = Kind(
     list_kind="TinkerbellMachineTemplateList",
     model=TinkerbellMachineTemplate,
     categories=("cluster-api",),
+    columns=(
+        Column("CPU", ".status.capacity.cpu", description="CPUs that machines have at least"),
+        Column("Memory", ".status.capacity.memory", description="Memory that machines have at least"),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ),
     has_status=True,
     crd_labels=CRD_LABELS,
 )

@@ -14,6 +14,7 @@ from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.confirming import askers
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
@@ -44,6 +45,9 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
         {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
     ],
+    TinkerbellMachineTemplateReconciler.name: [
+        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachinetemplates/status"], "verbs": ["patch"]},
+    ],
     REMEDIATION_NAME: [
         {
             "apiGroups": _INFRASTRUCTURE,
@@ -61,7 +65,12 @@ _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {
         "apiGroups": _INFRASTRUCTURE,
-        "resources": ["tinkerbellclusters", "tinkerbellmachines", "tinkerbellremediations"],
+        "resources": [
+            "tinkerbellclusters",
+            "tinkerbellmachines",
+            "tinkerbellmachinetemplates",
+            "tinkerbellremediations",
+        ],
         "verbs": _READ,
     },
     {"apiGroups": _CLUSTER, "resources": ["clusters", "machines"], "verbs": _READ},
@@ -99,5 +108,6 @@ def controllers(
             askers=askers(bootstrap_data),
             api=api_of(MACHINE_NAME),
         ),
+        Controller(TinkerbellMachineTemplateReconciler(), api=api_of(TinkerbellMachineTemplateReconciler.name)),
         Controller(TinkerbellRemediationReconciler(), workers=2, api=api_of(REMEDIATION_NAME)),
     ]
