@@ -75,6 +75,8 @@ class LabNetwork:
 
     def disconnect(self, name: str) -> None:
         """Take the machine's network away with all processes in it."""
+        # first the card: the kernel takes its time over the end of a namespace, and the name is wanted again
+        _run("ip", "-n", self.namespace, "link", "delete", f"card{self._place(name)}")
         _remove(self.machine_path(name).name)
 
     def command(self, *words: str) -> list[str]:

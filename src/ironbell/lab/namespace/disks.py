@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ironbell.base.errors import IronbellError, Retry
 _SYS_BLOCK = Path("/sys/class/block")
 _EXT_MAGIC_AT, _EXT_MAGIC = 0x438, b"\x53\xef"
 _COMMAND_TIMEOUT_S = 60
+_RELEASE_S, _POLL_S = 20.0, 0.05
 
 
 class DiskError(IronbellError):
@@ -50,9 +52,7 @@ class LoopDisk:
 
     def read_partitions(self) -> None:
         """Tell the kernel of the partitions: one that is built without the table's format cannot read it by itself."""
-        subprocess.run(
-            ["partx", "--update", str(self.device)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S
-        )
+        _quietly("partx", "--update", str(self.device))
 
     def partitions(self) -> list[Path]:
         """The partitions' devices."""
@@ -61,11 +61,21 @@ class LoopDisk:
         return [self.device.with_name(name) for name in names]
 
     def close(self) -> None:
-        """Give the device back; it goes once nothing of it is mounted."""
-        subprocess.run(
-            ["partx", "--delete", str(self.device)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S
-        )
+        """Give the device back, and wait until the last mount of a machine that is ending has let go of it: what that
+        still writes must be on the disk before anybody reads it anew.
+
+        Raises:
+            DiskError: somebody keeps it.
+        """
+        backing = _SYS_BLOCK / self.device.name / "loop/backing_file"
+        before = _text(backing)
+        _quietly("partx", "--delete", str(self.device))
         os.close(self._held)
+        deadline = time.monotonic() + _RELEASE_S
+        while _text(backing) == before != "":
+            if time.monotonic() > deadline:
+                raise DiskError(f"{self.device} is still in use after {_RELEASE_S} s")
+            time.sleep(_POLL_S)
 
     def root(self) -> Path | None:
         """The partition with an operating system that can be started, or None: the largest with Linux's file system."""
@@ -79,14 +89,14 @@ def grow(disk: LoopDisk, root: Path) -> None:
     An installed system does this at its first boot; one that is started as a container leaves its disks alone.
     """
     number = (_SYS_BLOCK / root.name / "partition").read_text().strip()
-    if disk.partitions()[-1] == root:
+    if disk.partitions()[-1:] == [root]:
         subprocess.run(
             ["sfdisk", "--quiet", "--no-reread", "--force", "-N", number, str(disk.device)],
             input=", +\n", text=True, capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S,
         )  # fmt: skip
         disk.read_partitions()
-    subprocess.run(["e2fsck", "-fp", str(root)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
-    subprocess.run(["resize2fs", str(root)], capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
+    _quietly("e2fsck", "-fp", str(root))
+    _quietly("resize2fs", str(root))
 
 
 def _is_linux(device: Path) -> bool:
@@ -97,6 +107,18 @@ def _is_linux(device: Path) -> bool:
 
 def _size(device: Path) -> int:
     return int((_SYS_BLOCK / device.name / "size").read_text())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _quietly(*command: str) -> None:
+    """A program whose failure shows later, if it matters."""
+    subprocess.run(command, capture_output=True, check=False, timeout=_COMMAND_TIMEOUT_S)
 
 
 def _run(*command: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import Process
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 import structlog
 
+from ironbell.base.errors import IronbellError
 from ironbell.lab.machine import STOP_TIMEOUT_S, MachineStartError, PowerState, VirtualMachine
 from ironbell.lab.namespace import cgroups, disks
 from ironbell.lab.namespace.disks import LoopDisk
@@ -43,14 +45,15 @@ class NamespaceMachine(VirtualMachine):
     async def _start(self) -> None:
         name = self.description.name
         order = self.override.take().order
-        try:
-            await asyncio.to_thread(self._prepare_host)
-        except (OSError, disks.DiskError) as error:
-            await asyncio.to_thread(self._clear_host)
-            raise MachineStartError(f"machine {name} did not start: {error}") from error
         self._master, slave = os.openpty()
-        console = os.ttyname(slave)
-        boot = await asyncio.to_thread(self._boot, order, console)
+        try:
+            await asyncio.to_thread(self._trim_console)
+            await asyncio.to_thread(self._prepare_host)
+            boot = await asyncio.to_thread(self._boot, order, os.ttyname(slave))
+        except (OSError, IronbellError, subprocess.SubprocessError) as error:
+            os.close(slave)
+            await self._clear()
+            raise MachineStartError(f"machine {name} did not start: {error}") from error
         process = await asyncio.create_subprocess_exec(
             "setpriv", "--pdeathsig", "KILL", "nsenter", f"--net={self.network.machine_path(name)}",
             sys.executable, "-m", "ironbell.lab.namespace.boot", msgspec.json.encode(boot).decode(),
@@ -152,6 +155,7 @@ class NamespaceMachine(VirtualMachine):
 
     async def _clear(self) -> None:
         if self._master >= 0:
+            # nothing happens where it is not being read yet
             asyncio.get_running_loop().remove_reader(self._master)
             os.close(self._master)
             self._master = -1
@@ -160,6 +164,9 @@ class NamespaceMachine(VirtualMachine):
     def _clear_host(self) -> None:
         cgroups.remove(self._cgroup)
         for loop in self._disks:
-            loop.close()
+            try:
+                loop.close()
+            except disks.DiskError as error:
+                _log.error("disk is not released", machine=self.description.name, why=str(error))
         self._disks.clear()
         self.network.disconnect(self.description.name)
