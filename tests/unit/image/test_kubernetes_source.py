@@ -1,0 +1,81 @@
+"""Where a node's programs and images come from, and what is refused before anything is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbell.cli.image import _node
+from ironbell.image.build import Options, inputs
+from ironbell.image.debian import BuildError, Sources
+from ironbell.image.kubernetes.node import Node
+from ironbell.image.kubernetes.release import ContainerImage, parse_release
+from ironbell.image.kubernetes.source import Folder, GoModules, Packages
+
+RELEASE = parse_release("v1.36.3")
+SOURCES = Sources("bookworm", "deb http://debian.example bookworm main")
+
+
+def _folder(path: Path, version: str = "v1.36.3") -> Folder:
+    for name in ("kubeadm", "kubelet", "kubectl"):
+        (path / name).write_text(f"#!/bin/sh\necho {version}\n")
+        (path / name).chmod(0o755)
+    return Folder(path)
+
+
+def test_a_folder_gives_its_programs(tmp_path: Path) -> None:
+    found = _folder(tmp_path).programs(RELEASE, tmp_path, print)
+    assert found == {name: tmp_path / name for name in ("kubeadm", "kubelet", "kubectl")}
+
+
+def test_a_folder_without_a_program_is_refused_by_its_name(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    (tmp_path / "kubelet").unlink()
+    with pytest.raises(BuildError, match="kubelet not in the folder"):
+        folder.programs(RELEASE, tmp_path, print)
+
+
+def test_a_folder_of_another_release_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"v1\.35\.0, not v1\.36\.3"):
+        _folder(tmp_path, "v1.35.0").programs(RELEASE, tmp_path, print)
+
+
+def test_packages_are_of_the_release_whatever_their_revision() -> None:
+    source = Packages("deb [trusted=yes] http://apt.example ./")
+    assert list(source.packages(RELEASE)) == ["kubeadm=1.36.3-*", "kubelet=1.36.3-*", "kubectl=1.36.3-*"]
+    assert list(source.apt_lines()) == ["deb [trusted=yes] http://apt.example ./"]
+
+
+def test_an_image_that_is_not_known_is_refused_by_its_name(tmp_path: Path) -> None:
+    source = GoModules(tmp_path)
+    with pytest.raises(BuildError, match=r"registry\.example/novel:1"):
+        source.store_images([ContainerImage("registry.example/novel:1")], RELEASE, tmp_path, tmp_path, print)
+
+
+def test_a_node_is_built_anew_when_its_folder_changes(tmp_path: Path) -> None:
+    def digest() -> str:
+        return inputs(Options(tmp_path / "out", node=Node(RELEASE, Folder(tmp_path))), SOURCES)
+
+    _folder(tmp_path)
+    first = digest()
+    assert digest() == first
+    (tmp_path / "images.tar").write_bytes(b"another")
+    assert digest() != first
+    assert inputs(Options(tmp_path / "out"), SOURCES) != first
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kubernetes": "", "registry": "registry.example"}, "give --kubernetes too"),
+        ({"kubernetes": "v1.36.3", "source": "apt"}, "belong together"),
+        ({"kubernetes": "v1.36.3", "apt_repository": "deb x"}, "belong together"),
+        ({"kubernetes": "v1.36.3", "source": "/nowhere"}, "nor a folder"),
+        ({"kubernetes": "1.36"}, "whole version"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(options: dict[str, str], message: str) -> None:
+    given = {"source": "gomodules", "apt_repository": "", "registry": "", **options}
+    with pytest.raises(BuildError, match=message):
+        _node(given.pop("kubernetes"), **given)
