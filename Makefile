@@ -11,7 +11,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 # a checkout that was copied or moved needs its environment anew: paths of the old place are in it
 SETUP_STAMP := $(VENV)/.ironbell-setup-$(firstword $(shell echo '$(CURDIR)' | cksum))
 
-.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e demo demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,7 +53,10 @@ real: setup ## Build Kubernetes and etcd from their Go modules, as peers for tes
 	PYTHONPATH=tests $(BIN)/python -m support.real
 
 e2e: setup packages ## QEMU machines that netboot and install
-	$(PYTEST) -q tests/e2e
+	$(PYTEST) -q -m "not kubeadm" tests/e2e
+
+e2e-kubeadm: setup packages ## A real cluster of three control planes and two workers: scaled, and mended when machines die
+	$(PYTEST) -q -s -m kubeadm tests/e2e
 
 demo: setup packages ## Power-off to installed operating system, UEFI firmware
 	$(AS_ROOT) $(BIN)/ironbell demo --firmware uefi

@@ -34,6 +34,37 @@ _EXAMPLE = Path(__file__).parents[2] / "docs/examples/pod-network.yaml"
 _CORE, _INFRASTRUCTURE = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
 _BOOTSTRAP, _CONTROL_PLANE = "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 _POLL_S = 1.0
+TENANT_IMAGE = "tenant.example/pause:1"
+# The one image that every node has by one name, whatever its release is.
+_NAME_TENANT = (
+    "ctr -n k8s.io images tag $(ctr -n k8s.io images list -q | grep /pause: | head -n 1) " + TENANT_IMAGE + " || true"
+)
+_KEEPALIVED = """\
+global_defs {{
+    script_user root
+    enable_script_security
+}}
+vrrp_script api {{
+    script "/usr/bin/bash /etc/keepalived/api-answers"
+    interval 2
+    fall 2
+    rise 1
+    weight 50
+}}
+vrrp_instance endpoint {{
+    state BACKUP
+    interface eth0
+    virtual_router_id 51
+    priority 100
+    advert_int 1
+    virtual_ipaddress {{
+        {address}/32
+    }}
+    track_script {{
+        api
+    }}
+}}
+"""
 
 
 @dataclass(frozen=True)
@@ -169,13 +200,32 @@ async def kubeadm_site(
         yield KubeadmSite(site, artefacts, Kubectl(kubectl, site.kubeconfig, folder), folder)
 
 
-def cluster(site: KubeadmSite, *, endpoint: str, control_planes: int = 1, workers: int = 1) -> list[dict[str, Any]]:
-    """A Cluster with everything that belongs to it, as a person would write it."""
+def cluster(
+    site: KubeadmSite,
+    *,
+    endpoint: str,
+    control_planes: int = 1,
+    workers: int = 1,
+    release: str = RELEASE,
+    shared_endpoint: bool = False,
+) -> list[dict[str, Any]]:
+    """A Cluster with everything that belongs to it, as a person would write it. Rollouts need no spare server.
+
+    With `shared_endpoint` the endpoint is an address that keepalived moves to a control plane whose API answers.
+    """
     image = f"{site.base_url}/images/debian-kubernetes-{{{{.KubernetesVersion}}}}.raw.zst"
     address = {"host": endpoint, "port": 6443}
     labels = {"pods": "routed"}
     registration = {"kubeletExtraArgs": [{"name": "provider-id", "value": "PROVIDER_ID"}]}
-    joining = {"joinConfiguration": {"nodeRegistration": registration}}
+    joining: dict[str, Any] = {
+        "joinConfiguration": {"nodeRegistration": registration},
+        "preKubeadmCommands": [_NAME_TENANT],
+    }
+    control = {"initConfiguration": {"nodeRegistration": registration}, **joining}
+    surge = 0 if control_planes > 1 else 1
+    if shared_endpoint:
+        control["files"] = _endpoint_files(endpoint)
+        control["preKubeadmCommands"] = [_NAME_TENANT, "systemctl enable --now keepalived.service"]
     return [
         _object(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, {
             "controlPlaneEndpoint": address, "imageLookupFormat": image,
@@ -190,25 +240,81 @@ def cluster(site: KubeadmSite, *, endpoint: str, control_planes: int = 1, worker
         _machines("w"),
         _object(_CONTROL_PLANE, "v1beta2", "KubeadmControlPlane", f"{CLUSTER}-cp", {
             "replicas": control_planes,
-            "version": RELEASE,
+            "version": release,
             "machineTemplate": {"spec": {
                 "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-cp"),
             }},
-            "kubeadmConfigSpec": {"initConfiguration": {"nodeRegistration": registration}, **joining},
+            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge}}},
+            "kubeadmConfigSpec": control,
         }),
         _object(_BOOTSTRAP, "v1beta2", "KubeadmConfigTemplate", f"{CLUSTER}-w", {"template": {"spec": joining}}),
         _object(_CORE, "v1beta2", "MachineDeployment", f"{CLUSTER}-w", {
             "clusterName": CLUSTER,
             "replicas": workers,
             "selector": {"matchLabels": {"pool": "w"}},
+            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}},
             "template": {"metadata": {"labels": {"pool": "w"}}, "spec": {
                 "clusterName": CLUSTER,
-                "version": RELEASE,
+                "version": release,
                 "bootstrap": {"configRef": _reference(_BOOTSTRAP, "KubeadmConfigTemplate", f"{CLUSTER}-w")},
                 "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-w"),
             }},
         }),
-        *_pod_network(site.artefacts.pause_image(RELEASE), labels),
+        *_pod_network(site.artefacts.pause_image(release), labels),
+    ]  # fmt: skip
+
+
+def _endpoint_files(address: str) -> list[dict[str, str]]:
+    """The address is on a control plane whose API takes connections; while there is none, on any of them."""
+    look = "exec 3<>/dev/tcp/127.0.0.1/6443\n"
+    return [
+        {
+            "path": "/etc/keepalived/keepalived.conf",
+            "permissions": "0600",
+            "content": _KEEPALIVED.format(address=address),
+        },
+        {"path": "/etc/keepalived/api-answers", "permissions": "0700", "content": look},
+    ]
+
+
+def health_checks() -> list[dict[str, Any]]:
+    """One for each role: a node that is gone for half a minute is replaced."""
+    gone = [{"type": "Ready", "status": status, "timeoutSeconds": 30} for status in ("Unknown", "False")]
+    labels = {"cp": {"cluster.x-k8s.io/control-plane-name": f"{CLUSTER}-cp"}, "w": {"pool": "w"}}
+    return [
+        _object(_CORE, "v1beta2", "MachineHealthCheck", f"{CLUSTER}-{role}", {
+            "clusterName": CLUSTER,
+            "selector": {"matchLabels": matched},
+            "checks": {"nodeStartupTimeoutSeconds": 900, "unhealthyNodeConditions": gone},
+        })
+        for role, matched in labels.items()
+    ]  # fmt: skip
+
+
+def tenant() -> list[dict[str, Any]]:
+    """A Deployment of two replicas on two workers, and the budget that keeps one of them."""
+    labels = {"app": "tenant"}
+    elsewhere = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    container = {"name": "one", "image": TENANT_IMAGE, "imagePullPolicy": "Never"}
+    soon = [
+        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 15}
+        for what in ("not-ready", "unreachable")
+    ]
+    spread = {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": elsewhere}]
+        }
+    }
+    pod = {"containers": [container], "affinity": spread, "tolerations": soon, "terminationGracePeriodSeconds": 1}
+    return [
+        _object("apps", "v1", "Deployment", "tenant", {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        }),
+        _object("policy", "v1", "PodDisruptionBudget", "tenant", {
+            "minAvailable": 1, "selector": {"matchLabels": labels},
+        }),
     ]  # fmt: skip
 
 

@@ -1,0 +1,198 @@
+"""The life of a real cluster: three control planes and two workers on namespace machines, by real kubeadm.
+
+One address moves between the control planes by keepalived. Nothing is spare: a server that is replaced is its own
+replacement, wiped and installed anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from support.captinstallation import is_blank
+from support.kubeadmcluster import (
+    CLUSTER,
+    RELEASE,
+    SUBNET,
+    KubeadmSite,
+    cluster,
+    health_checks,
+    kubeadm_site,
+    lab_file,
+    node_artefacts,
+    tenant,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.kubeadm,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
+]
+
+ENDPOINT = "192.168.79.5"
+CONTROL_PLANES, WORKERS = {"cp-1", "cp-2", "cp-3"}, {"w-1", "w-2"}
+ALL = CONTROL_PLANES | WORKERS
+NODES_S, STEP_S, ENDPOINT_S = 900, 600, 60
+
+
+@dataclass
+class Tenant:
+    """How many replicas of the Deployment were available at every look."""
+
+    least: int = 2
+    looks: int = 0
+
+
+async def test_a_cluster_lives_through_scaling_and_failures(tmp_path: Path, kubectl_binary: Path) -> None:
+    """Each stage says how long it took."""
+    artefacts = node_artefacts(RELEASE)
+    lab = lab_file(control_planes=3, workers=2, subnet=SUBNET.format(79))
+    async with kubeadm_site(tmp_path, kubectl_binary, artefacts, lab) as site:
+        await site.apply(*site.hardware())
+        await site.apply(*cluster(site, endpoint=ENDPOINT, control_planes=3, workers=2, shared_endpoint=True))
+        took = await site.until(lambda: _ready(site, ALL, RELEASE), within_s=NODES_S, what="five nodes Ready")
+        _tell("five nodes Ready from power-off", took)
+        assert site.inside is not None
+        await site.inside.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(tenant()))
+        await site.until(lambda: _available(site, 2), within_s=STEP_S, what="two replicas of the tenant")
+        _tell_memory(site)
+        async with _watched(site) as seen:
+            await _scale(site)
+            await site.apply(*health_checks())
+            await _kill_worker(site)
+            await _kill_holder(site)
+        print(f"  the tenant: {seen.looks} looks, at least {seen.least} of 2 replicas available")
+        assert seen.least >= 1
+        _tell_memory(site)
+
+
+async def _scale(site: KubeadmSite) -> None:
+    """Down to one worker, whose server's disk is blank afterwards, and up again."""
+    await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=1")
+    took = await site.until(lambda: _one_worker_is_free(site), within_s=STEP_S, what="one worker's server free")
+    free = next(name for name in WORKERS if site.power(name) == "Off")
+    assert is_blank(site.disk(free))
+    _tell("scaled down, the disk blank", took)
+    await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=2")
+    took = await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes again")
+    await site.until(lambda: _available(site, 2), within_s=STEP_S, what="two replicas again")
+    _tell("scaled up", took)
+
+
+async def _kill_worker(site: KubeadmSite) -> None:
+    """A worker loses its power; the health check has it replaced."""
+    await _cut_power(site, "w-2")
+    before = await _machines(site)
+    took = await site.until(lambda: _replaced(site, "w-2", before), within_s=STEP_S, what="the worker replaced")
+    await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes after a worker's end")
+    _tell("dead worker replaced by its health check", took)
+
+
+async def _kill_holder(site: KubeadmSite) -> None:
+    """The control plane that holds the address loses its power; the API is back soon, and the control plane whole."""
+    holder = next(name for name in sorted(CONTROL_PLANES) if _holds_endpoint(site, name))
+    before = await _machines(site)
+    await _cut_power(site, holder)
+    took = await site.until(lambda: _api_answers(site), within_s=ENDPOINT_S, what="the API at its address again")
+    _tell(f"API back after {holder}, which held its address, was killed", took)
+    took = await site.until(lambda: _replaced(site, holder, before), within_s=STEP_S, what="the control plane replaced")
+    await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes after a control plane's end")
+    _tell("dead control plane replaced by its health check", took)
+
+
+@asynccontextmanager
+async def _watched(site: KubeadmSite) -> AsyncIterator[Tenant]:
+    """Look at the tenant all the time. An API that does not answer tells nothing about it."""
+    seen = Tenant()
+
+    async def look() -> None:
+        while True:
+            found = await site.get_inside("deployment", "tenant")
+            if found:
+                seen.looks += 1
+                seen.least = min(seen.least, found["status"].get("availableReplicas", 0))
+            await asyncio.sleep(1)
+
+    task = asyncio.create_task(look())
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _ready(site: KubeadmSite, names: set[str], release: str) -> bool:
+    return await site.ready_nodes() == dict.fromkeys(names, release)
+
+
+async def _available(site: KubeadmSite, count: int) -> bool:
+    found = await site.get_inside("deployment", "tenant")
+    return bool(found) and found["status"].get("availableReplicas", 0) == count
+
+
+async def _one_worker_is_free(site: KubeadmSite) -> bool:
+    found = (await site.get("hardware"))["items"]
+    free = [one for one in found if "ironbell.dev/claimed-by" not in one["metadata"]["annotations"]]
+    return len(free) == 1 and site.power(free[0]["metadata"]["name"]) == "Off"
+
+
+async def _machines(site: KubeadmSite) -> dict[str, str]:
+    """The Machine of each node."""
+    found = (await site.get("machines.cluster.x-k8s.io"))["items"]
+    return {
+        one["status"]["nodeRef"]["name"]: one["metadata"]["name"] for one in found if "nodeRef" in one.get("status", {})
+    }
+
+
+async def _replaced(site: KubeadmSite, name: str, before: dict[str, str]) -> bool:
+    now = (await _machines(site)).get(name)
+    return now is not None and now != before[name] and name in await site.ready_nodes()
+
+
+async def _api_answers(site: KubeadmSite) -> bool:
+    return bool(await site.get_inside("namespace", "default"))
+
+
+async def _cut_power(site: KubeadmSite, name: str) -> None:
+    """As by hand, behind the back of everybody."""
+    command = [
+        sys.executable,
+        "-m",
+        "ironbell.cli.main",
+        "lab",
+        "power",
+        "--data-dir",
+        str(site.site.data_dir),
+        name,
+        "off",
+    ]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    assert await process.wait() == 0
+
+
+def _holds_endpoint(site: KubeadmSite, name: str) -> bool:
+    place = [machine.name for machine in site.site.lab.machines].index(name)
+    inside = f"{Path(site.site.lab.network_namespace).name}-{place}"
+    shown = subprocess.run(["ip", "-n", inside, "-br", "address"], capture_output=True, text=True, check=False).stdout
+    return ENDPOINT in shown
+
+
+def _tell(what: str, took_s: float) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {took_s:6.0f} s  {what}", flush=True)
+
+
+def _tell_memory(site: KubeadmSite) -> None:
+    """What each machine's processes hold, the page cache aside."""
+    for folder in sorted(Path("/sys/fs/cgroup").glob(f"memory/{Path(site.site.lab.network_namespace).name}-*")):
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        print(f"  {folder.name.partition('-')[2]}: {int(stat['total_rss']) >> 20} MiB of memory", flush=True)
