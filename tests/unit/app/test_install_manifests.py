@@ -170,3 +170,23 @@ def test_who_looks_up_objects_of_providers_has_what_providers_offer() -> None:
     binding = of_kind(objects, "ClusterRoleBinding")["ironbell-providers"]
     assert [subject["name"] for subject in binding["subjects"]] == ["ironbell-kubeadm-bootstrap"]
     assert "ironbell-providers" not in of_kind(list(manifests(InstallOptions(words=("rufio",)))), "ClusterRole")
+
+
+@pytest.mark.parametrize(
+    ("words", "defined", "checked"),
+    [(("cluster-api",), False, False), (("ipam",), True, False), (("cluster-api", "ipam"), True, True)],
+)
+def test_pools_are_upstreams_where_our_provider_is_not_installed(
+    words: tuple[str, ...], defined: bool, checked: bool
+) -> None:
+    found = manifests(InstallOptions(words=words))
+    pools = {"inclusterippools.ipam.cluster.x-k8s.io", "globalinclusterippools.ipam.cluster.x-k8s.io"}
+    assert pools & of_kind(found, "CustomResourceDefinition").keys() == (pools if defined else set())
+    hooks = {
+        entry["name"]
+        for configuration in of_kind(found, "ValidatingWebhookConfiguration").values()
+        for entry in configuration["webhooks"]
+    }
+    assert {f"validate.{name}" for name in pools} & hooks == (
+        {f"validate.{name}" for name in pools} if checked else set()
+    )

@@ -23,12 +23,13 @@ from ironbell.api.crd.document import crd_document
 from ironbell.app.cluster_admission import admissions
 from ironbell.app.cluster_inventory import inventory
 from ironbell.app.cluster_webhooks import CONVERT_PATH, SCALES_CHECKED, mutate_path, scale_path, validate_path
-from ironbell.app.components import CLUSTER_API
+from ironbell.app.components import CLUSTER_API, IPAM
 from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
 from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
 
 _TIMEOUT_S = 10
-_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt, inclusteripam)
+_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt)
+_POOLS = frozenset(f"{kind.plural}.{kind.group}" for kind in inclusteripam.KINDS)
 
 
 def serves_cluster_webhooks(unit: Unit) -> bool:
@@ -37,7 +38,10 @@ def serves_cluster_webhooks(unit: Unit) -> bool:
 
 
 def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
-    """The definitions of Cluster API's kinds, where something serves their webhooks."""
+    """The definitions of Cluster API's kinds, where something serves their webhooks; of address pools, where ours looks
+    after them: upstream's provider may be there in its place, with versions and webhooks of its own."""
+    if _has_pools(options):
+        yield from map(crd_document, inclusteripam.KINDS)
     unit = _unit(options)
     if unit is None:
         return
@@ -90,6 +94,7 @@ def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
                 "timeoutSeconds": _TIMEOUT_S,
             }
             for definition, rules in admissions().items()
+            if definition not in _POOLS or _has_pools(options)
         ]
         if prefix == "validate":
             entries += [_scale_entry(entry) for entry in entries if _definition_of(entry) in SCALES_CHECKED]
@@ -131,6 +136,10 @@ def _scale_entry(entry: Object) -> Object:
 
 def _operations(prefix: str, *, deletions: bool) -> list[str]:
     return ["CREATE", "UPDATE", "DELETE"] if deletions and prefix == "validate" else ["CREATE", "UPDATE"]
+
+
+def _has_pools(options: InstallOptions) -> bool:
+    return any(IPAM in unit.components for unit in options.units)
 
 
 def _unit(options: InstallOptions) -> Unit | None:
