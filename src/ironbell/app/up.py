@@ -1,7 +1,7 @@
 """`ironbell up`: the processes of one site on one machine, started in order and kept alive.
 
-`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab or an interface;
-`simulation` (machines and clusters in memory) when it is asked for.
+`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab, an interface or
+simulated servers; `simulation` (machines and clusters in memory) when it is asked for.
 Each is a child of its own, so that one which dies is started again without the others noticing. All state is in the
 data folder and the API: kill any of them, or all, and start again.
 """

@@ -95,7 +95,8 @@ import click
 @click.option("--syslog-host", help="Where the in-memory OS sends its log.")
 @click.option("--user", help="Account for the servers toward machines.  [default: ironbell, else nobody]")
 def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
-    """Start the Kubernetes API and the controllers; with --lab or --interface also the servers toward machines.
+    """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the servers toward
+    machines.
 
     Prints one line `ready` with the kubeconfig's path when the API answers. SIGTERM or Ctrl-C ends it.
     """
