@@ -57,7 +57,8 @@ def host_hierarchies() -> list[Hierarchy]:
 
 
 def make(name: str, *, memory_mib: int) -> None:
-    """Make a machine's cgroups, with a limit to its memory."""
+    """Make a machine's cgroups, with a limit to its memory. What a dead lab left goes first, with its restrictions."""
+    remove(name)
     for hierarchy in host_hierarchies():
         folder = hierarchy.path / name
         folder.mkdir(exist_ok=True)
