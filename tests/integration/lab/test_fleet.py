@@ -115,11 +115,13 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
     assert len({racks[name] for name in nodes}) == 2
 
     fleet.run("scale", "machinedeployment", "one", "--replicas", "3")
+    for process in ("wire", "core", "simulation"):
+        _dies(fleet, process)
     assert eventually(lambda: fleet.running(4), timeout=WITHIN_S)
     fleet.run("scale", "machinedeployment", "one", "--replicas", "1")
     assert eventually(lambda: fleet.running(2) and len(fleet.wiped()) == 2, timeout=WITHIN_S)
 
-    _simulation_dies(fleet)
+    _dies(fleet, "simulation")
     # the cluster's API was in the process that died: it comes back with the server that it was on
     assert eventually(
         lambda: {one["metadata"]["name"] for one in fleet.items("nodes", kubeconfig)} == taken_now(fleet),
@@ -175,7 +177,7 @@ def _inventory(hardware: Any) -> bool:
     return "outOfBand" in hardware.get("status", {}).get("attributes", {})
 
 
-def _simulation_dies(fleet: Fleet) -> None:
+def _dies(fleet: Fleet, process: str) -> None:
     log = (fleet.site.folder / "up.log").read_text().splitlines()
-    started = [json.loads(line) for line in log if '"process started"' in line and '"simulation"' in line]
-    os.kill(started[-1]["pid"], signal.SIGKILL)
+    started = [json.loads(line) for line in log if '"process started"' in line]
+    os.kill([one["pid"] for one in started if one["process"] == process][-1], signal.SIGKILL)
