@@ -23,7 +23,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.clock import parse_rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
@@ -36,6 +36,7 @@ from ironbell.controllers.capt.names import (
     DEFAULT_REPORT_TIMEOUT_S,
     INSTALL_ATTEMPT,
     INSTALL_ATTEMPTS,
+    INSTALL_BEGUN,
     INSTALLED,
     INSTALLED_SYSTEM_UP,
     PROGRESS,
@@ -160,7 +161,7 @@ def _begin(
         progress.state = State.FAILED
         return progress.waits(error.reason, str(error))
     tried = number(obj, INSTALL_ATTEMPT, 0)
-    turn = observed.wave.waits(at_once) if tried == 0 else ""
+    turn = observed.wave.waits(at_once, progress.now) if tried == 0 else ""
     if turn:
         progress.state = State.WAITING
         progress.note(INSTALLED, False, "WaitingForTurn", turn)
@@ -168,7 +169,7 @@ def _begin(
     progress.state = State.INSTALLING
     progress.note(INSTALLED, False, "Installing", "the workflow is being made")
     if tried == 0:
-        mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1"}}}
+        mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", INSTALL_BEGUN: rfc3339(progress.now)}}}
         return progress.goes_on(patch(TINKERBELL_MACHINE, obj, mark, locked=True))
     if observed.template is None:
         made = metadata(obj, hardware, obj.metadata.name)

@@ -14,6 +14,9 @@ WANTED_IN: Final = "ironbell.dev/hardware-wanted-in"
 RACK: Final = "ironbell.dev/rack"
 """On a TinkerbellMachine that has a server: the rack that it is powered on with, as `LABEL=VALUE`."""
 
+INSTALL_BEGUN: Final = "ironbell.dev/install-begun"
+"""On a TinkerbellMachine: when its first installation was begun."""
+
 INSTALL_ATTEMPT: Final = "ironbell.dev/install-attempt"
 """On a TinkerbellMachine: how often its operating system was begun to be installed."""
 

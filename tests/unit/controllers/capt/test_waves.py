@@ -6,6 +6,7 @@ import pytest
 
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.waves import Wave, leaves, next_in
@@ -107,9 +108,27 @@ def test_whoever_deletes_a_machine_that_waits_makes_room() -> None:
     assert "m2" in installing(world)
 
 
+def test_servers_that_never_come_up_do_not_keep_the_others_for_ever() -> None:
+    world = rack(4)
+    world.settle(TWO, horizon_s=3500)
+    assert installing(world) == ["m0", "m1"]
+    world.settle(TWO, horizon_s=600)
+    assert installing(world) == ["m0", "m1", "m2", "m3"]
+
+
+NOW = parse_rfc3339("2026-01-01T01:00:00Z")
+JUST, LONG_AGO = "2026-01-01T00:59:00Z", "2026-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(
-    ("wave", "waits"), [(Wave(), False), (Wave("rack=a", 1, 0), False), (Wave("rack=a", 1, 1), True)]
+    ("wave", "waits"),
+    [
+        (Wave(), False),
+        (Wave("rack=a", (JUST,), 0), False),
+        (Wave("rack=a", (JUST,), 1), True),
+        (Wave("rack=a", (LONG_AGO, "?"), 1), False),
+    ],
 )
 def test_what_has_begun_and_what_goes_first_count(wave: Wave, waits: bool) -> None:
-    assert bool(wave.waits(2)) is waits
-    assert not wave.waits(0)
+    assert bool(wave.waits(2, NOW)) is waits
+    assert not wave.waits(0, NOW)
