@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ironbell.cli.image import _node
+from ironbell.image import kubernetes
 from ironbell.image.build import Options, inputs
 from ironbell.image.debian import BuildError, Sources
 from ironbell.image.kubernetes.node import Node
@@ -79,3 +81,13 @@ def test_options_that_do_not_fit_together_are_refused(options: dict[str, str], m
     given = {"source": "gomodules", "apt_repository": "", "registry": "", **options}
     with pytest.raises(BuildError, match=message):
         _node(given.pop("kubernetes"), **given)
+
+
+def test_a_nodes_cloud_init_does_all_that_every_images_does() -> None:
+    """A list in a later file replaces the earlier one."""
+    files = Path(kubernetes.__file__).parent.parent / "files/overlay/etc/cloud/cloud.cfg"
+    of_node = Path(kubernetes.__file__).parent / "files/overlay/etc/cloud/cloud.cfg.d/06_node.cfg"
+    every = yaml.safe_load(files.read_text())["cloud_init_modules"]
+    node = yaml.safe_load(of_node.read_text())["cloud_init_modules"]
+    assert [name for name in node if name in every] == every
+    assert set(node) - set(every) == {"disk_setup", "mounts"}
