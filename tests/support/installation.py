@@ -179,6 +179,7 @@ async def installation(
     firmware: str,
     memory_mib: int = 1536,
     disks: int = 1,
+    bus: str = "virtio",
     packages: Path | None = None,
     kind: str = "qemu",
     options: Sequence[str] = (),
@@ -186,7 +187,8 @@ async def installation(
     """A site with one powered-off machine; nothing is applied yet. `packages` is a folder to serve under that name."""
     demo = Demo(firmware, artefacts.osie, artefacts.image, folder, memory_mib=memory_mib, kind=kind)
     lab_file = demo.write_lab_file()
-    lab_file.write_text(demo.lab_file + "  - size: 4GiB\n" * (disks - 1))
+    text = demo.lab_file + "  - size: 4GiB\n" * (disks - 1)
+    lab_file.write_text(text.replace("  - size: 4GiB\n", f"  - size: 4GiB\n    bus: {bus}\n"))
     served = {"images": artefacts.image.parent} | ({"packages": packages} if packages is not None else {})
     async with (
         running_site(folder, lab_file, osie=artefacts.osie, artefacts=served, options=options) as site,

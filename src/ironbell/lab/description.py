@@ -49,6 +49,8 @@ class DiskDescription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     size: str = "4GiB"
     serial: str = ""
+    bus: Literal["virtio", "nvme"] = "virtio"
+    """As what the machine sees it: /dev/vda and so on, or /dev/nvme0n1 and so on."""
 
     @property
     def bytes(self) -> int:

@@ -89,7 +89,8 @@ def _disks(machine: MachineDescription, folder: LabFolder, boot: Boot) -> list[s
             f"if=none,id=disk{number},format=raw,cache=unsafe,discard=unmap,detect-zeroes=unmap,file={path}",
         ]
         index = _index(boot.order, "hdd") if number == 0 else ""
-        words += ["-device", f"virtio-blk-pci,drive=disk{number},serial={disk.serial}{index}"]
+        device = "nvme" if disk.bus == "nvme" else "virtio-blk-pci"
+        words += ["-device", f"{device},drive=disk{number},serial={disk.serial}{index}"]
     return words
 
 

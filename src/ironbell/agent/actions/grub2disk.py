@@ -25,6 +25,7 @@ from ironbell.agent.actions.devices import Device
 _ESP: Final = {"c12a7328-f81f-11d2-ba4b-00a0c93ec93b", "0xef"}
 _EFI_TARGETS: Final = ("x86_64-efi", "arm64-efi")
 _BIOS_TARGET: Final = "i386-pc"
+_BY_UUID: Final = Path("/dev/disk/by-uuid")
 _EFI_FOLDER: Final = "/boot/efi"
 _SETTINGS: Final = "/etc/default/grub.d/ironbell.cfg"
 _PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,6 +37,7 @@ def run(context: Context) -> None:
     disk = devices.resolve(context, context.required("GRUB_DISK"))
     environment = passed_on(context.environment) | {"PATH": _PATH, "LC_ALL": "C"}
     esp = _efi_partition(context, disk)
+    _make_known_by_uuid(device)
     with mounts.mounted(device, context.required("FS_TYPE")) as root:
         efi = [name for name in _EFI_TARGETS if _modules(root, name).is_dir()] if esp is not None else []
         bios = _modules(root, _BIOS_TARGET).is_dir()
@@ -79,8 +81,24 @@ def _efi_partition(context: Context, disk: Device) -> Device | None:
 
 
 def _type(path: str) -> str:
-    words = ["blkid", "--probe", "--output", "value", "--match-tag", "PART_ENTRY_TYPE", path]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip().lower()
+    return _tag("PART_ENTRY_TYPE", path).lower()
+
+
+def _tag(name: str, path: str) -> str:
+    words = ["blkid", "--probe", "--output", "value", "--match-tag", name, path]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _make_known_by_uuid(device: Device) -> None:
+    """GRUB names the root by its UUID only where /dev does; udev may not have looked since it was formatted."""
+    uuid = _tag("UUID", device.path)
+    if not uuid:
+        return
+    place = _BY_UUID / uuid
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists():
+        place.unlink(missing_ok=True)
+        place.symlink_to(device.path)
 
 
 @contextlib.contextmanager
