@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ironbell.agent.actions import archive2disk
 from ironbell.agent.notes import Power, ResultNote
 
 pytestmark = pytest.mark.root
@@ -198,6 +199,25 @@ class TestArchive2Disk:
             assert (root / "usr/lib/modules/through").read_bytes() == b"z"
             assert (root / "escape").read_bytes() == b"x"
             assert os.getxattr(root / "capable", "user.note") == b"kept"
+
+    def test_unpacks_with_the_in_memory_oss_python(self, web, ext4, run_here, monkeypatch):
+        """Python 3.11.2 has no argument `filter`."""
+        extract = tarfile.TarFile.extract
+
+        def of_old(self, member, path="", set_attrs=True, *, numeric_owner=False):
+            return extract(self, member, path, set_attrs, numeric_owner=numeric_owner)
+
+        monkeypatch.setattr(tarfile.TarFile, "extract", of_old)
+        tar = a_tar()
+        web.body = tar
+        assert run_here(archive2disk.run, **self.environment(web, ext4, tar)).status == 0
+
+    def test_the_check_sum_of_the_file_is_enough(self, web, ext4, run_action):
+        web.body = gzip.compress(a_tar())
+        of_file = {"TARFILE_CHECKSUM": "", "ARCHIVE_CHECKSUM": f"sha256:{hashlib.sha256(web.body).hexdigest()}"}
+        assert run_action("archive2disk", **self.environment(web, ext4, b"", **of_file)).status == 0
+        of_other = {**of_file, "ARCHIVE_CHECKSUM": f"sha256:{'0' * 64}"}
+        assert "check sum" in run_action("archive2disk", **self.environment(web, ext4, b"", **of_other)).failure
 
     def test_a_wrong_check_sum_fails(self, web, ext4, run_action):
         web.body = a_tar()

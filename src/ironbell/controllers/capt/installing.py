@@ -126,12 +126,12 @@ def _begun(workflow: Workflow) -> str:
 def how_far(workflow: Workflow) -> str:
     """Action n of m, with its name."""
     actions = [action for task in workflow.status.tasks for action in task.actions]
-    done = sum(1 for action in actions if action.state == WorkflowState.SUCCESS)
     current = workflow.status.current_state
     if not actions or current is None or not current.action_name:
         return _begun(workflow)
     share = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
-    return f"action {min(done + 1, len(actions))} of {len(actions)}: {current.action_name}{share}"
+    place = next((number for number, action in enumerate(actions, 1) if action.id == current.action_id), 1)
+    return f"action {place} of {len(actions)}: {current.action_name}{share}"
 
 
 class _Share(msgspec.Struct, frozen=True):

@@ -167,11 +167,14 @@ def confined(folder: Path, path: str) -> Path | None:
     """The regular file below `folder` that `path` names, or None when there is none or it would lead outside.
 
     Symbolic links are not followed. No absolute path is formed: the process may not be able to read the folders above.
+    A part `.` is nothing, as in the addresses that apt forms of a folder with packages.
     """
     file = folder
     try:
         for part in path.split("/"):
-            if part in {"", ".", ".."} or "\0" in part:
+            if part == ".":
+                continue
+            if part in {"", ".."} or "\0" in part:
                 return None
             file = file / part
             if file.is_symlink():

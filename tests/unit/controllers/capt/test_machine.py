@@ -15,6 +15,7 @@ from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, take
+from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, WIPE, WIPED
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
@@ -383,3 +384,12 @@ def test_a_server_may_be_held_when_it_is_given_back() -> None:
     assert claim_of(has) is None
     assert has.metadata.annotations[HELD] == "it was sick"
     assert msgspec.json.decode(has.metadata.annotations[WIPED])["wiped"] is True
+
+
+def test_how_far_counts_the_action_that_is_told_also_when_it_has_just_ended() -> None:
+    actions = [{"id": name, "name": name, "state": "PENDING"} for name in ("a", "b", "c")]
+    actions[0]["state"] = "SUCCESS"
+    current = {"actionID": "a", "actionName": "a", "state": "SUCCESS"}
+    status = {"state": "RUNNING", "tasks": [{"name": "t", "id": "1", "actions": actions}], "currentState": current}
+    workflow = WORKFLOW.convert({"metadata": {"name": "w", "namespace": "default"}, "status": status})
+    assert how_far(workflow) == "action 1 of 3: a"
