@@ -19,12 +19,13 @@ from ironbell.image.debian import chosen_sources
 from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.installation import Artefacts, Installation, installation
 
-pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]
+pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
 TEMPLATES = Path(__file__).parents[2] / "docs" / "examples" / "templates"
+ARCHIVE = cache_folder() / "images" / "debian-root.tar.zst"
 INSTALL_S, FINISH_S = 1800, 900
 MIB = 2048
-STORAGE = {
+STORAGE: dict[str, Any] = {
     "disks": [
         {
             "device": "/dev/vda",
@@ -60,7 +61,7 @@ ASKS = {
 
 def user_data() -> str:
     """cloud-config that prints what is looked for on the console."""
-    lines = [f'echo "CHECK {name} $({command})" > /dev/ttyS0' for name, command in ASKS.items()]
+    lines = [f'echo "CHECK {name} $({command})" > /dev/console' for name, command in ASKS.items()]
     commands: list[Any] = [["sh", "-c", line] for line in lines]
     return "#cloud-config\n" + yaml.safe_dump({"runcmd": commands})
 
@@ -95,24 +96,30 @@ def hardware_with_a_bond_and_a_vlan(seen: Installation, **metadata: Any) -> list
     return objects
 
 
-async def installed(seen: Installation, machine: CaptMachine, made: dict[str, Any], **metadata: Any) -> None:
-    await machine.apply(*hardware_with_a_bond_and_a_vlan(seen, **metadata), made)
+async def until_installed(seen: Installation, machine: CaptMachine, made: dict[str, Any]) -> None:
+    """The machine by this Template, up to what its system prints."""
     override = {"templateOverrideRef": {"name": made["metadata"]["name"]}}
     await machine.apply(*documents("unused.example/none:v1", user_data(), cluster=override))
     await machine.until(lambda: machine.is_ready or machine.reason == "Retrying", within_s=INSTALL_S, what="installed")
     assert machine.is_ready, machine.said
     assert "InstalledSystemUp" in seen.reasons()
     await seen.until(lambda: bool(shown(seen, "kubelet")), within_s=FINISH_S, what="what the system prints")
+    assert all(server in shown(seen, "servers") for server in SERVERS)
+    assert shown(seen, "leases") == "0", "nothing asked for an address"
+
+
+async def installed(seen: Installation, machine: CaptMachine, made: dict[str, Any], **metadata: Any) -> None:
+    await machine.apply(*hardware_with_a_bond_and_a_vlan(seen, **metadata), made)
+    await until_installed(seen, machine, made)
     address = seen.site.lab.machine(NODE).address
     assert re.search(rf"bond0 +UP +{address}/24", shown(seen, "addresses"))
     assert re.search(r"vlan42@bond0 +UP +198\.51\.100\.10/24", shown(seen, "addresses"))
-    assert all(server in shown(seen, "servers") for server in SERVERS)
-    assert shown(seen, "leases") == "0", "nothing asked for an address"
     assert "active-backup" in shown(seen, "bond")
     obj = await machine.get("tinkerbellmachine", MACHINE)
     assert obj["status"]["instanceState"] == "Running"
 
 
+@pytest.mark.soak
 async def test_baked_image(tmp_path: Path, artefacts: Artefacts, kubectl_binary: Path) -> None:
     async with (
         installation(tmp_path, artefacts, firmware="uefi") as seen,
@@ -149,17 +156,49 @@ def packages(tmp_path: Path) -> Path:
     return folder
 
 
+def archived(seen: Installation) -> dict[str, Any]:
+    """The Template of a Debian from packages, with the archive that this machine's user has."""
+    checksum = ARCHIVE.with_name(f"{ARCHIVE.name}.sha256").read_text().split()[0]
+    return template("debian-packages", seen, archive=ARCHIVE.name, checksum=f"sha256:{checksum}")
+
+
+@pytest.fixture
+def root_archive() -> None:
+    """The root archive, built once per user."""
+    archive.build(archive.Options(ARCHIVE, only_if_changed=True), chosen_sources(None, ""), progress=print)
+
+
+@pytest.mark.usefixtures("root_archive")
+async def test_debian_from_packages_on_a_machine_made_of_namespaces(
+    tmp_path: Path, artefacts: Artefacts, kubectl_binary: Path, packages: Path
+) -> None:
+    """Everything but the firmware's part: that host may know neither VFAT nor bonds."""
+    async with (
+        installation(tmp_path, artefacts, firmware="bios", kind="namespace", packages=packages) as seen,
+        capt_machine(seen, kubectl_binary, tmp_path) as machine,
+    ):
+        objects, disks, root = seen.objects(), STORAGE["disks"], STORAGE["filesystems"][1]
+        (hardware,) = [document for document in objects if document["kind"] == "Hardware"]
+        hardware["spec"]["interfaces"][0]["dhcp"]["name_servers"] = SERVERS
+        plain = [{**part, "label": "LINUX"} if part["label"] == "EFI" else part for part in disks[0]["partitions"]]
+        storage = {"disks": [{**disks[0], "partitions": plain}], "filesystems": [root]}
+        hardware["spec"]["metadata"]["instance"]["storage"] = storage
+        made = archived(seen)
+        await machine.apply(*objects, made)
+        await until_installed(seen, machine, made)
+        assert f"{seen.site.lab.machine(NODE).address}/24" in shown(seen, "addresses")
+        assert "Kubernetes v1.34.2" in shown(seen, "kubelet")
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("root_archive")
 @pytest.mark.parametrize("firmware", ["uefi", "bios"])
 async def test_debian_from_packages(
     tmp_path: Path, artefacts: Artefacts, kubectl_binary: Path, packages: Path, firmware: str
 ) -> None:
-    made = cache_folder() / "images" / "debian-root.tar.zst"
-    archive.build(archive.Options(made, only_if_changed=True), chosen_sources(None, ""), progress=print)
     async with (
         installation(tmp_path, artefacts, firmware=firmware, packages=packages) as seen,
         capt_machine(seen, kubectl_binary, tmp_path) as machine,
     ):
-        checksum = made.with_name(f"{made.name}.sha256").read_text().split()[0]
-        library = template("debian-packages", seen, archive=made.name, checksum=f"sha256:{checksum}")
-        await installed(seen, machine, library, storage=STORAGE)
+        await installed(seen, machine, archived(seen), storage=STORAGE)
         assert "Kubernetes v1.34.2" in shown(seen, "kubelet")

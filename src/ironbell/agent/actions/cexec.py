@@ -94,7 +94,8 @@ def bound(root: Path) -> Iterator[None]:
         for source in _BINDS:
             point = mounts.inside(root, source)
             point.mkdir(parents=True, exist_ok=True)
-            kernel.mount(source, str(point), flags=kernel.MS_BIND)
+            # with what is mounted below: /dev/pts is
+            kernel.mount(source, str(point), flags=kernel.MS_BIND | kernel.MS_REC)
             done.append(str(point))
         yield
     finally:

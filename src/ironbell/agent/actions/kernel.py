@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 MS_RDONLY = 1
 MS_BIND = 4096
-_MS_REC = 16384
+MS_REC = 16384
 _MS_PRIVATE = 1 << 18
 _MNT_DETACH = 2
 
@@ -64,7 +64,7 @@ def unmount(target: str, *, detach: bool = False) -> None:
 def own_mounts() -> None:
     """Give this process a mount table of its own, which vanishes with it, so that no disk stays mounted."""
     _check(_libc.unshare(_CLONE_NEWNS), "unshare")
-    mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+    mount("none", "/", flags=MS_REC | _MS_PRIVATE)
 
 
 def device_size(descriptor: int) -> int:
