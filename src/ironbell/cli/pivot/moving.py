@@ -383,7 +383,8 @@ class Pivot:
             async with asyncio.TaskGroup() as group:
                 for item in items:
                     group.create_task(one(item))
-        except* Exception as errors:
+        except ExceptionGroup as errors:
+            # Python 3.11.3 and older wrap what is raised in an `except*` clause into a group again
             raise _first(errors.exceptions) from errors
 
 
