@@ -85,7 +85,7 @@ CLUSTER_API = Component(
     "cluster-api",
     "Clusters, Machines, MachineSets, MachineDeployments: from a manifest to nodes that run.",
     Role.CONTROLLERS,
-    [*capi.READS, *_written(capi.WRITES), *_EVENTS],
+    [*capi.READS, *capi.JUDGES_BY, *_written(capi.WRITES), *_EVENTS],
     ("capi", "core"),
 )
 KUBEADM_BOOTSTRAP = Component(

@@ -145,10 +145,12 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings", "clusterresourcesets"], "verbs": _READ},
     {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-    # an IPAddress is judged by the claim that it is for, a pool by what was given out of it
-    {"apiGroups": ["ipam.cluster.x-k8s.io"], "resources": ["ipaddressclaims", "ipaddresses"], "verbs": ["get", "list"]},
 ]
 """PolicyRules for what all of them watch: of Secrets, that one is there."""
+JUDGES_BY: Final[Sequence[Mapping[str, Sequence[str]]]] = [
+    {"apiGroups": ["ipam.cluster.x-k8s.io"], "resources": ["ipaddressclaims", "ipaddresses"], "verbs": ["get", "list"]},
+]
+"""PolicyRules for what admission reads besides: the claim that an IPAddress is for, what a pool gave out."""
 
 
 def controllers(
