@@ -141,7 +141,7 @@ class BmcAccess:
         call: Callable[[Session], Awaitable[T]],
         *,
         changes: bool = False,
-        limit_s: float = CALL_TIMEOUT_S,
+        limit_s: float | None = None,
     ) -> T:
         name = _name(target)
         bmc = self._bmcs.setdefault(name, _Bmc())
@@ -150,7 +150,8 @@ class BmcAccess:
             await self._turn(bmc)
             try:
                 async with self._slots:
-                    return await self._call(bmc, target, call, changes=changes, limit_s=limit_s)
+                    bounded_s = CALL_TIMEOUT_S if limit_s is None else limit_s
+                    return await self._call(bmc, target, call, changes=changes, limit_s=bounded_s)
             finally:
                 bmc.lock.release()
         finally:
