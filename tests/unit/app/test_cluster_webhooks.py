@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ironbell.api import inclusteripam
 from ironbell.api.client import ListOptions, NotFound, Page
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import SECRET
@@ -185,8 +186,8 @@ async def test_what_is_no_review_is_told_apart_from_a_defect(path: str) -> None:
         await HANDLERS[path](b"{}")
 
 
-def _installed(word: str) -> list[dict[str, Any]]:
-    return manifests(InstallOptions(words=(word,)))
+def _installed(*words: str) -> list[dict[str, Any]]:
+    return manifests(InstallOptions(words=words))
 
 
 def test_definitions_are_installed_where_something_converts() -> None:
@@ -210,8 +211,12 @@ def test_definitions_are_installed_where_something_converts() -> None:
     assert "conversion" not in ours["providers.clusterctl.cluster.x-k8s.io"]["spec"]
 
 
-def test_configurations_ask_for_every_kind_with_rules_and_fail_closed() -> None:
-    found = {document["kind"]: document for document in _installed("cluster-api")}
+@pytest.mark.parametrize("components", [("cluster-api",), ("cluster-api", "ipam")])
+def test_configurations_ask_for_every_kind_with_rules_and_fail_closed(components: tuple[str, ...]) -> None:
+    found = {document["kind"]: document for document in _installed(*components)}
+    # pools are judged where their provider is installed: nothing defines them elsewhere
+    pools = {f"{kind.plural}.{kind.group}" for kind in inclusteripam.KINDS}
+    judged = admissions().keys() - (set() if "ipam" in components else pools)
     for kind, path_of in (
         ("MutatingWebhookConfiguration", mutate_path),
         ("ValidatingWebhookConfiguration", validate_path),
@@ -219,7 +224,7 @@ def test_configurations_ask_for_every_kind_with_rules_and_fail_closed() -> None:
         entries = found[kind]["webhooks"]
         paths = {entry["clientConfig"]["service"]["path"] for entry in entries}
         scales = {scale_path(KCPS)} if kind.startswith("Validating") else set()
-        assert paths == {path_of(definition) for definition in admissions()} | scales
+        assert paths == {path_of(definition) for definition in judged} | scales
         assert paths <= HANDLERS.keys()
         assert {entry["failurePolicy"] for entry in entries} == {"Fail"}
         assert {entry["matchPolicy"] for entry in entries} == {"Equivalent"}
