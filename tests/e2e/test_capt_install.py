@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ironbell.demo.disks import holds, is_blank
 from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
-from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents, holds, is_blank
+from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.installation import Artefacts, Installation, installation, kill
 from support.site import CORE, WIRE
 

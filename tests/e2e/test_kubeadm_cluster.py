@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.captinstallation import holds, is_blank
+from ironbell.demo.disks import holds, is_blank
 from support.kubeadmcluster import (
     CLUSTER,
     RELEASE,

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.captinstallation import is_blank
+from ironbell.demo.disks import is_blank
 from support.kubeadmcluster import (
     CLUSTER,
     RELEASE,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.demo.disks import is_blank
 from ironbell.demo.run import NODE
-from support.captinstallation import is_blank
 from support.installation import Artefacts, installation
 from support.netmachine import action, template
 

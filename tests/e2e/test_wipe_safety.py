@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from ironbell.demo.disks import data_in, is_blank
 from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
-from support.captinstallation import MACHINE, CaptMachine, capt_machine, data_in, documents, is_blank
+from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.installation import Artefacts, Installation, installation
 from support.netmachine import action, template
 

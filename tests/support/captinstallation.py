@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,6 @@ from support.kubectl import Kubectl
 
 CLUSTER, MACHINE = "plant", "plant-1"
 _INFRASTRUCTURE, _CORE = "infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io"
-_CHUNK = 8 << 20
 
 
 def documents(
@@ -129,29 +127,3 @@ async def capt_machine(seen: Installation, kubectl: Path, home: Path) -> AsyncIt
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-def data_in(disk: Path) -> Iterator[bytes]:
-    """What is written in a sparse file, by pieces that overlap, so that a text is never cut."""
-    with disk.open("rb", buffering=0) as file:
-        end, place = disk.stat().st_size, 0
-        while place < end:
-            try:
-                start = os.lseek(file.fileno(), place, os.SEEK_DATA)
-            except OSError:
-                return
-            stop = os.lseek(file.fileno(), start, os.SEEK_HOLE)
-            while start < stop:
-                yield os.pread(file.fileno(), min(_CHUNK, stop - start) + 4096, start)
-                start += _CHUNK
-            place = stop
-
-
-def holds(disk: Path, text: bytes) -> bool:
-    """Whether the text is anywhere on the disk."""
-    return any(text in piece for piece in data_in(disk))
-
-
-def is_blank(disk: Path) -> bool:
-    """Whether every byte is zero."""
-    return not any(piece.strip(b"\0") for piece in data_in(disk))

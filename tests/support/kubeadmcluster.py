@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,19 @@ import msgspec
 import pytest
 import yaml
 
-from ironbell.demo.artefacts import ensure_node_image, ensure_osie
+from ironbell.demo import clustermanifests, clusterplan
+from ironbell.demo.artefacts import NODE_RELEASE, ensure_node_image, ensure_osie
+from ironbell.demo.clustermanifests import CORE, POOL, ClusterRequest, document
+from ironbell.demo.clusterplan import Group, Plan
 from ironbell.demo.run import HTTP_PORT
 from ironbell.demo.site import RunningSite, running_site
-from ironbell.image.build import manifest_path
 from ironbell.image.debian import BuildError
-from ironbell.image.kubernetes.release import parse_images, pause
-from ironbell.lab.manifests import manifests as lab_manifests
 from ironbell.lab.state import read_state
 from support.kubectl import Kubectl
 
-RELEASE = "v1.36.3"
+RELEASE = NODE_RELEASE
 CLUSTER = "plant"
 SUBNET = "192.168.{0}.0/24"
-_EXAMPLE = Path(__file__).parents[2] / "docs/examples/pod-network.yaml"
-_CORE, _INFRASTRUCTURE = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
-_BOOTSTRAP, _CONTROL_PLANE = "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 _POLL_S = 1.0
 TENANT_IMAGE = "tenant.example/pause:1"
 # The one image that every node has by one name, whatever its release is.
@@ -76,8 +72,7 @@ class NodeArtefacts:
 
     def pause_image(self, release: str) -> str:
         """The reference of the pause image in the node image of a release."""
-        made = json.loads(manifest_path(self.images[release]).read_text())
-        return pause(parse_images("\n".join(made["container_images"]))).reference
+        return clustermanifests.pause_image(self.images[release])
 
 
 def node_artefacts(*releases: str) -> NodeArtefacts:
@@ -92,9 +87,8 @@ def node_artefacts(*releases: str) -> NodeArtefacts:
 
 def lab_file(*, control_planes: int, workers: int, subnet: str) -> dict[str, Any]:
     """The lab's machines, `cp-1` and on and `w-1` and on."""
-    names = [f"cp-{n}" for n in range(1, control_planes + 1)] + [f"w-{n}" for n in range(1, workers + 1)]
-    machines = [{"name": n, "kind": "namespace", "memory": 3072, "disks": [{"size": "8GiB"}]} for n in names]
-    return {"name": CLUSTER, "network": {"subnet": subnet, "reachable": True}, "machines": machines}
+    plan = Plan(Group("cp", "namespace", control_planes), (Group("w", "namespace", workers),))
+    return clusterplan.lab_file(plan, name=CLUSTER, subnet=subnet)
 
 
 @dataclass
@@ -155,16 +149,8 @@ class KubeadmSite:
         return time.monotonic() - started
 
     def hardware(self) -> list[dict[str, Any]]:
-        """Secrets, BMCs and Hardware of all machines, those for control planes labelled."""
-        machines = self.site.lab.machines
-        found = lab_manifests(self.site.lab, {m.name: Path(m.password_file).read_text() for m in machines})
-        for document in found:
-            if document["kind"] == "Hardware":
-                role = document["metadata"]["name"].partition("-")[0]
-                document["metadata"]["labels"] = {"role": role}
-                # CoreDNS takes a node without any name server for a loop; this one never answers
-                document["spec"]["interfaces"][0]["dhcp"]["name_servers"] = [self.site.lab.gateway]
-        return found
+        """Secrets, BMCs and Hardware of all machines, labelled with their roles."""
+        return clustermanifests.servers(self.site.lab)
 
     async def _connect(self) -> None:
         result = await self.kubectl.run("get", "secret", f"{CLUSTER}-kubeconfig", "-o", "json")
@@ -209,59 +195,27 @@ def cluster(
     release: str = RELEASE,
     shared_endpoint: bool = False,
 ) -> list[dict[str, Any]]:
-    """A Cluster with everything that belongs to it, as a person would write it. Rollouts need no spare server.
+    """A Cluster with everything that belongs to it.
 
     With `shared_endpoint` the endpoint is an address that keepalived moves to a control plane whose API answers.
     """
-    image = f"{site.base_url}/images/debian-kubernetes-{{{{.KubernetesVersion}}}}.raw.zst"
-    address = {"host": endpoint, "port": 6443}
-    labels = {"pods": "routed"}
-    registration = {"kubeletExtraArgs": [{"name": "provider-id", "value": "PROVIDER_ID"}]}
-    joining: dict[str, Any] = {
-        "joinConfiguration": {"nodeRegistration": registration},
-        "preKubeadmCommands": [_NAME_TENANT],
-    }
-    control = {"initConfiguration": {"nodeRegistration": registration}, **joining}
-    surge = 0 if control_planes > 1 else 1
+    request = ClusterRequest(
+        CLUSTER,
+        endpoint,
+        f"{site.base_url}/images/debian-kubernetes-{{{{.KubernetesVersion}}}}.raw.zst",
+        release,
+        site.artefacts.pause_image(release),
+        {"w": workers},
+        control_planes=control_planes,
+        commands=(_NAME_TENANT,),
+    )
     if shared_endpoint:
-        control["files"] = _endpoint_files(endpoint)
-        control["preKubeadmCommands"] = [_NAME_TENANT, "systemctl enable --now keepalived.service"]
-    return [
-        _object(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, {
-            "controlPlaneEndpoint": address, "imageLookupFormat": image,
-        }),
-        _object(_CORE, "v1beta2", "Cluster", CLUSTER, {
-            "clusterNetwork": {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]}},
-            "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellCluster", CLUSTER),
-            "controlPlaneRef": _reference(_CONTROL_PLANE, "KubeadmControlPlane", f"{CLUSTER}-cp"),
-            "controlPlaneEndpoint": address,
-        }, labels=labels),
-        _machines("cp"),
-        _machines("w"),
-        _object(_CONTROL_PLANE, "v1beta2", "KubeadmControlPlane", f"{CLUSTER}-cp", {
-            "replicas": control_planes,
-            "version": release,
-            "machineTemplate": {"spec": {
-                "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-cp"),
-            }},
-            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge}}},
-            "kubeadmConfigSpec": control,
-        }),
-        _object(_BOOTSTRAP, "v1beta2", "KubeadmConfigTemplate", f"{CLUSTER}-w", {"template": {"spec": joining}}),
-        _object(_CORE, "v1beta2", "MachineDeployment", f"{CLUSTER}-w", {
-            "clusterName": CLUSTER,
-            "replicas": workers,
-            "selector": {"matchLabels": {"pool": "w"}},
-            "rollout": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}},
-            "template": {"metadata": {"labels": {"pool": "w"}}, "spec": {
-                "clusterName": CLUSTER,
-                "version": release,
-                "bootstrap": {"configRef": _reference(_BOOTSTRAP, "KubeadmConfigTemplate", f"{CLUSTER}-w")},
-                "infrastructureRef": _reference(_INFRASTRUCTURE, "TinkerbellMachineTemplate", f"{CLUSTER}-w"),
-            }},
-        }),
-        *_pod_network(site.artefacts.pause_image(release), labels),
-    ]  # fmt: skip
+        request = replace(
+            request,
+            control_plane_files=_endpoint_files(endpoint),
+            control_plane_commands=("systemctl enable --now keepalived.service",),
+        )
+    return clustermanifests.cluster(request)
 
 
 def _endpoint_files(address: str) -> list[dict[str, str]]:
@@ -280,9 +234,9 @@ def _endpoint_files(address: str) -> list[dict[str, str]]:
 def health_checks() -> list[dict[str, Any]]:
     """One for each role: a node that is gone for half a minute is replaced."""
     gone = [{"type": "Ready", "status": status, "timeoutSeconds": 30} for status in ("Unknown", "False")]
-    labels = {"cp": {"cluster.x-k8s.io/control-plane-name": f"{CLUSTER}-cp"}, "w": {"pool": "w"}}
+    labels = {"cp": {"cluster.x-k8s.io/control-plane-name": f"{CLUSTER}-cp"}, "w": {POOL: "w"}}
     return [
-        _object(_CORE, "v1beta2", "MachineHealthCheck", f"{CLUSTER}-{role}", {
+        document(CORE, "v1beta2", "MachineHealthCheck", f"{CLUSTER}-{role}", {
             "clusterName": CLUSTER,
             "selector": {"matchLabels": matched},
             "checks": {"nodeStartupTimeoutSeconds": 900, "unhealthyNodeConditions": gone},
@@ -307,45 +261,12 @@ def tenant() -> list[dict[str, Any]]:
     }
     pod = {"containers": [container], "affinity": spread, "tolerations": soon, "terminationGracePeriodSeconds": 1}
     return [
-        _object("apps", "v1", "Deployment", "tenant", {
+        document("apps", "v1", "Deployment", "tenant", {
             "replicas": 2,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": pod},
         }),
-        _object("policy", "v1", "PodDisruptionBudget", "tenant", {
+        document("policy", "v1", "PodDisruptionBudget", "tenant", {
             "minAvailable": 1, "selector": {"matchLabels": labels},
         }),
     ]  # fmt: skip
-
-
-def _machines(role: str) -> dict[str, Any]:
-    term = {"labelSelector": {"matchLabels": {"role": role}}}
-    spec = {"bootOptions": {"bootMode": "netboot"}, "hardwareAffinity": {"required": [term]}}
-    return _object(
-        _INFRASTRUCTURE, "v1beta1", "TinkerbellMachineTemplate", f"{CLUSTER}-{role}", {"template": {"spec": spec}}
-    )
-
-
-def _pod_network(image: str, labels: dict[str, str]) -> list[dict[str, Any]]:
-    content = _EXAMPLE.read_text().replace("${PAUSE_IMAGE}", image)
-    settings = {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "pod-network", "namespace": "default"},
-        "data": {"pod-network.yaml": content},
-    }  # fmt: skip
-    spec = {
-        "clusterSelector": {"matchLabels": labels},
-        "resources": [{"kind": "ConfigMap", "name": "pod-network"}],
-        "strategy": "ApplyOnce",
-    }
-    return [settings, _object("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSet", "pod-network", spec)]
-
-
-def _reference(group: str, kind: str, name: str) -> dict[str, str]:
-    return {"apiGroup": group, "kind": kind, "name": name}
-
-
-def _object(
-    group: str, version: str, kind: str, name: str, spec: dict[str, Any], *, labels: dict[str, str] | None = None
-) -> dict[str, Any]:
-    meta: dict[str, Any] = {"name": name, "namespace": "default", "labels": labels or {}}
-    return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": meta, "spec": spec}

@@ -19,6 +19,8 @@ from ironbell.image.kubernetes.source import GoModules
 from ironbell.osie import build as osies
 
 IMAGE_NAME = "debian.raw.zst"
+NODE_RELEASE = "v1.36.3"
+"""The Kubernetes release of the demonstration's nodes."""
 
 
 def cache_folder() -> Path:
