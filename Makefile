@@ -6,15 +6,18 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
+# of the demo: at native speed, and by real firmware in QEMU
+WORKERS ?= 1
+QEMU_WORKERS ?= 0
 # network namespaces, DHCP and image building need root
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 # a checkout that was copied or moved needs its environment anew: paths of the old place are in it
 SETUP_STAMP := $(VENV)/.ironbell-setup-$(firstword $(shell echo '$(CURDIR)' | cksum))
 
-.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs bench soak osie image clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv with the package, its console script and the test tools
 
@@ -58,11 +61,14 @@ e2e: setup packages ## QEMU machines that netboot and install
 e2e-kubeadm: setup packages ## A real cluster of three control planes and two workers: scaled, and mended when machines die
 	$(PYTEST) -q -s -m kubeadm tests/e2e
 
-demo: setup packages ## Power-off to installed operating system, UEFI firmware
-	$(AS_ROOT) $(BIN)/ironbell demo --firmware uefi
+demo: setup packages ## Powered-off servers to a Kubernetes cluster, scaled down and wiped (WORKERS=n QEMU_WORKERS=n)
+	$(AS_ROOT) $(BIN)/ironbell demo --workers $(WORKERS) --qemu-workers $(QEMU_WORKERS)
+
+demo-machine: setup packages ## One server from power-off to installed operating system, UEFI firmware
+	$(AS_ROOT) $(BIN)/ironbell demo --machine --firmware uefi
 
 demo-bios: setup packages ## The same with BIOS firmware
-	$(AS_ROOT) $(BIN)/ironbell demo --firmware bios
+	$(AS_ROOT) $(BIN)/ironbell demo --machine --firmware bios
 
 docs: setup ## Write the generated pages of docs/reference anew
 	$(BIN)/python tools/docs.py

@@ -1,4 +1,4 @@
-"""`ironbell demo`: an installation from power-off to login on a virtual machine, each stage shown with its time."""
+"""`ironbell demo`: a cluster, or one server, from power-off, on virtual machines; each stage is shown with its time."""
 
 from __future__ import annotations
 
@@ -9,53 +9,104 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ironbell.base.errors import IronbellError
 
+CLUSTER_TIMEOUT_S, MACHINE_TIMEOUT_S = 2700.0, 1800.0
+
 
 @click.command()
-@click.option("--firmware", type=click.Choice(["uefi", "bios"]), default="uefi", show_default=True, help="Firmware.")
+@click.option("--cluster", "what", flag_value="cluster", default=True, help="Make a Kubernetes cluster.  [default]")
+@click.option("--machine", "what", flag_value="machine", help="Install one server instead, in QEMU, to a login prompt.")
+@click.option("--workers", type=click.IntRange(0, 20), default=1, show_default=True, help="The cluster's workers.")
+@click.option(
+    "--qemu-workers", type=click.IntRange(0, 5), default=0, show_default=True,
+    help="Further workers that netboot by real firmware in QEMU.",
+)  # fmt: skip
+@click.option(
+    "--firmware", type=click.Choice(["uefi", "bios"]), default="uefi", show_default=True, help="Firmware in QEMU."
+)
+@click.option("--subnet", default="192.168.76.0/24", show_default=True, help="Network of the cluster's servers.")
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), help="Keep everything in this folder.")
-@click.option("--timeout", "timeout_s", default=1800.0, show_default=True, help="Seconds to wait for the end.")
-@click.option("--stay/--end", default=None, help="Keep the machine running afterwards.  [default: on a terminal]")
-def demo(firmware: str, data_dir: Path | None, timeout_s: float, stay: bool | None) -> None:
-    """Install a virtual machine from power-off to login, and show each stage.
+@click.option(
+    "--timeout", "timeout_s", type=float, help="Seconds to wait for the end.  [default: 2700; one server 1800]"
+)
+@click.option("--stay/--end", default=None, help="Keep the machines running afterwards.  [default: on a terminal]")
+def demo(
+    what: str,
+    workers: int,
+    qemu_workers: int,
+    firmware: str,
+    subnet: str,
+    data_dir: Path | None,
+    timeout_s: float | None,
+    stay: bool | None,
+) -> None:
+    """Make a Kubernetes cluster of powered-off virtual servers, and show each stage.
 
-    Without a terminal it ends by itself: status 0, or not 0 and the reason.
+    A control plane and workers get from power-off to Ready nodes with a pod on each worker; then one worker is given
+    back, and its disk is read. Without a terminal it ends by itself: status 0, or not 0 and the reason.
     """
     if os.geteuid() != 0:
         raise IronbellError("the demo makes a network namespace and serves DHCP there: run it as root or by sudo")
-    if shutil.which("qemu-system-x86_64") is None:
+    if what == "cluster" and not workers + qemu_workers:
+        raise IronbellError("--workers and --qemu-workers are both 0: the demo needs a worker to run a pod on")
+    if (what == "machine" or qemu_workers) and shutil.which("qemu-system-x86_64") is None:
         raise IronbellError("qemu-system-x86_64 is missing; run `make packages`, or install qemu-system-x86 and ovmf")
-    osie, image = _artefacts()
     folder = data_dir or Path(tempfile.mkdtemp(prefix="ironbell-demo-"))
     stays = sys.stdout.isatty() if stay is None else stay
     try:
+        if what == "machine":
+            shown = _machine(firmware, folder, timeout_s=timeout_s or MACHINE_TIMEOUT_S, stay=stays)
+        else:
+            plan = {"workers": workers, "qemu_workers": qemu_workers, "firmware": firmware}
+            shown = _cluster(plan, folder, subnet=subnet, timeout_s=timeout_s or CLUSTER_TIMEOUT_S, stay=stays)
         with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_run(firmware, folder, osie=osie, image=image, timeout_s=timeout_s, stay=stays))
+            asyncio.run(_until_ended(shown))
     finally:
         if data_dir is None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _artefacts() -> tuple[Path, Path]:
-    """In-memory OS and disk image, built if they are not there or out of date."""
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _machine(firmware: str, folder: Path, *, timeout_s: float, stay: bool) -> Coroutine[Any, Any, None]:
+    """One server; in-memory OS and image are built if they are not there or out of date."""
     from ironbell.demo.artefacts import ensure_image, ensure_osie
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    return ensure_osie(say), ensure_image(say)
-
-
-async def _run(firmware: str, folder: Path, *, osie: Path, image: Path, timeout_s: float, stay: bool) -> None:
     from ironbell.demo.run import Demo, run
 
+    return run(Demo(firmware, ensure_osie(_say), ensure_image(_say), folder, timeout_s), stay=stay)
+
+
+def _cluster(
+    wanted: dict[str, Any], folder: Path, *, subnet: str, timeout_s: float, stay: bool
+) -> Coroutine[Any, Any, None]:
+    """A cluster; in-memory OS and node image are built if they are not there or out of date."""
+    from ironbell.demo.artefacts import NODE_RELEASE, ensure_node_image, ensure_osie
+    from ironbell.demo.clusterplan import plan
+    from ironbell.demo.clusterrun import ClusterDemo, run
+    from ironbell.image.debian import BuildError
+    from ironbell.lab.accelerator import has_kvm
+
+    try:
+        osie, image = ensure_osie(_say), ensure_node_image(NODE_RELEASE, _say)
+    except BuildError as error:
+        raise BuildError(f"{error}; `ironbell demo --machine` needs no Kubernetes image") from error
+    chosen = plan(**wanted, has_kvm=has_kvm())
+    return run(ClusterDemo(chosen, NODE_RELEASE, osie, image, folder, subnet, timeout_s), stay=stay)
+
+
+async def _until_ended(shown: Coroutine[Any, Any, None]) -> None:
+    """Until it is over, or somebody ends it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
-        await run(Demo(firmware, osie, image, folder, timeout_s), stay=stay)
+        await shown

@@ -147,6 +147,7 @@ async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
         changed.set()
 
     events, workflows, machines = Informer(api, core.EVENT), Informer(api, WORKFLOW), Informer(api, MACHINE)
+    in_time = True
     events.add_handler(_on_new(story.event, tell, Event))
     workflows.add_handler(_on_new(story.workflow_changed, tell, Workflow))
     machines.add_handler(_on_new(story.power, tell, Machine))
@@ -159,11 +160,13 @@ async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
                     await _wait(changed)
                     screen.progress(story.progress)
         except TimeoutError:
-            raise DemoError(f"not installed after {demo.timeout_s:g} s; see {demo.data_dir / 'up.log'}") from None
+            in_time = False
         finally:
             for task in tasks:
                 task.cancel()
     screen.progress("")
+    if not in_time:
+        raise DemoError(f"not installed after {demo.timeout_s:g} s; see {demo.data_dir / 'up.log'}")
     if story.failure:
         raise DemoError(story.failure)
 

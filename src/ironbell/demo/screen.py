@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from ironbell.base.clock import Clock
 from ironbell.demo.story import Line
 
-_COLOURS = {"power": 33, "DHCP": 36, "action": 32, "agent": 32, "installed": 92, "workflow": 35}
+_COLOURS = {
+    "power": 33, "DHCP": 36, "action": 32, "agent": 32, "installed": 92, "workflow": 35, "stage": 97, "node ready": 92,
+    "pod": 92, "wiped": 92, "disk": 92,
+}  # fmt: skip
 _RED, _DIM, _RESET, _CLEAR = "\x1b[91m", "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 
 
@@ -38,11 +41,12 @@ class Screen:
         self.times.append((self.elapsed_s, line))
         self._clear()
         label = f"{line.label:<10}"
+        text = f"{line.about}: {line.text}" if line.about else line.text
         if self.is_terminal:
             colour = _RED if line.is_bad else f"\x1b[{_COLOURS.get(line.label, 37)}m"
-            self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}  {colour}{label}{_RESET} {line.text}\n")
+            self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}  {colour}{label}{_RESET} {text}\n")
         else:
-            self._write(f"{self.elapsed_s:7.1f} s  {label} {line.text}\n")
+            self._write(f"{self.elapsed_s:7.1f} s  {label} {text}\n")
 
     def note(self, text: str = "") -> None:
         """Something said, without a time."""

@@ -36,6 +36,8 @@ class Line:
     label: str
     text: str
     is_bad: bool = False
+    about: str = ""
+    """Whom it is about, where there are several."""
 
 
 @dataclass
