@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
 from ironbell.workload.questions import NodeView
+from support.captscene import add_machine
 from support.captworld import server
 from support.restoredworld import PERFORMERS, Reality, Server
 
@@ -52,27 +52,6 @@ def a_site() -> tuple[World, Reality]:
         bmc = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": f"bmc-{name}"}
         world.add(HARDWARE, server(name, spec={"bmcRef": bmc}))
     return world, reality
-
-
-def add_machine(world: World, name: str) -> None:
-    value = b64encode(b"x").decode()
-    world.add(SECRET, {"metadata": {"namespace": "default", "name": f"{name}-data"}, "data": {"value": value}})
-    infrastructure = {"apiGroup": TINKERBELL_MACHINE.group, "kind": "TinkerbellMachine", "name": name}
-    spec = {
-        "clusterName": "prod",
-        "version": "v1.35.2",
-        "bootstrap": {"dataSecretName": f"{name}-data"},
-        "infrastructureRef": infrastructure,
-    }
-    owner = world.add(MACHINE, {"metadata": {"namespace": "default", "name": name}, "spec": spec})
-    reference = {"apiVersion": MACHINE.api_version, "kind": "Machine", "name": name, "uid": owner.metadata.uid}
-    metadata = {
-        "namespace": "default",
-        "name": name,
-        "ownerReferences": [{**reference, "controller": True}],
-        "labels": {"cluster.x-k8s.io/cluster-name": "prod"},
-    }
-    world.add(TINKERBELL_MACHINE, {"metadata": metadata, "spec": {"bootOptions": {"bootMode": "netboot"}}})
 
 
 def settle(world: World, horizon_s: float = 0.0) -> None:
