@@ -124,41 +124,47 @@ def lease(mac: str, interface: str, options: dict[int, bytes]) -> Packet:
 
 
 def exchange(packet: Packet, *, interface: str = "lan", wait_s: float = 5.0) -> Packet | None:
-    """Broadcast one message; its answer, or None."""
-    sock = open_dhcp_socket(interface, 68)
+    """Broadcast one message, again each second as firmware does; its answer, or None."""
+    sock, deadline = open_dhcp_socket(interface, 68), time.monotonic() + wait_s
     try:
-        return _ask(sock, packet, wait_s)
+        while (left := deadline - time.monotonic()) > 0:
+            if (answer := _ask(sock, packet, min(left, DISCOVER_S[0]))) is not None:
+                return answer
+        return None
     finally:
         sock.close()
 
 
 def answers(packets: list[Packet], *, until: str, interface: str = "lan", wait_s: float = 5.0) -> list[Packet]:
-    """Broadcast messages of one `xid`; what is answered until the answer for the MAC `until` has come."""
-    sock, found = open_dhcp_socket(interface, 68), list[Packet]()
+    """Broadcast messages of one `xid`, again each second; what is answered until the MAC `until` has its answer."""
+    sock, found, deadline = open_dhcp_socket(interface, 68), list[Packet](), time.monotonic() + wait_s
     try:
-        for packet in packets:
-            sock.sendto(encode(packet), ("255.255.255.255", 67))
-        deadline = time.monotonic() + wait_s
-        while not any(packet.mac == until for packet in found):
-            sock.settimeout(max(0.001, deadline - time.monotonic()))
-            answer = decode(sock.recv(4096))
-            if answer.op == Op.REPLY and answer.xid == packets[0].xid:
+        while time.monotonic() < deadline:
+            for packet in packets:
+                sock.sendto(encode(packet), ("255.255.255.255", 67))
+            again = min(deadline, time.monotonic() + DISCOVER_S[0])
+            while (answer := _reply(sock, packets[0].xid, again)) is not None:
                 found.append(answer)
-        return found
+                if answer.mac == until:
+                    return found
+        raise TimeoutError(f"no answer for {until} in {wait_s:g} s")
     finally:
         sock.close()
 
 
 def _ask(sock: socket.socket, packet: Packet, wait_s: float) -> Packet | None:
     sock.sendto(encode(packet), ("255.255.255.255", 67))
-    deadline = time.monotonic() + wait_s
+    return _reply(sock, packet.xid, time.monotonic() + wait_s)
+
+
+def _reply(sock: socket.socket, xid: int, deadline: float) -> Packet | None:
     while (left := deadline - time.monotonic()) > 0:
         sock.settimeout(left)
         try:
             answer = decode(sock.recv(4096))
         except (TimeoutError, DecodeError):
             continue
-        if answer.op == Op.REPLY and answer.xid == packet.xid:
+        if answer.op == Op.REPLY and answer.xid == xid:
             return answer
     return None
 
