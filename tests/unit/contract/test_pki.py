@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -179,6 +181,35 @@ def test_broken_pairs_are_refused(
 def test_pairs_that_do_not_belong_together_are_refused(authority: KeyPair) -> None:
     with pytest.raises(PkiError, match="do not belong together"):
         pki.check_pair(KeyPair(authority.certificate, pki.make_authority(P256, NOW).key))
+
+
+def der(tag: int, content: bytes) -> bytes:
+    size = len(content)
+    octets = size.to_bytes((size.bit_length() + 7) // 8 or 1)
+    return bytes((tag,)) + (octets if size < 128 else bytes((0x80 | len(octets),)) + octets) + content
+
+
+def rsa_pem(numbers: Sequence[int]) -> bytes:
+    """A key as RFC 8017 appendix A.1.2 writes it: version, n, e, d, p, q, two exponents, a coefficient."""
+    whole = b"".join(der(2, number.to_bytes(number.bit_length() // 8 + 1)) for number in numbers)
+    text = base64.encodebytes(der(0x30, whole))
+    return b"-----BEGIN RSA PRIVATE KEY-----\n" + text + b"-----END RSA PRIVATE KEY-----\n"
+
+
+def test_rsa_keys_whose_numbers_do_not_fit_are_refused() -> None:
+    pair = pki.make_authority(KeyAlgorithm.RSA_2048, NOW)
+    key = serialization.load_pem_private_key(pair.key, None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    has = key.private_numbers()
+    numbers = [
+        0, has.public_numbers.n, has.public_numbers.e, has.d, has.p, has.q, has.dmp1, has.dmq1, has.iqmp,
+    ]  # fmt: skip
+    pki.check_pair(KeyPair(pair.certificate, rsa_pem(numbers)))
+    for place in range(1, len(numbers)):
+        for other in (0, 1, numbers[place] ^ 1, numbers[place] + 2, numbers[place] >> 1):
+            altered = [*numbers[:place], other, *numbers[place + 1 :]]
+            with pytest.raises(PkiError):
+                pki.check_pair(KeyPair(pair.certificate, rsa_pem(altered)))
 
 
 def test_algorithms_are_named_as_in_the_api() -> None:
