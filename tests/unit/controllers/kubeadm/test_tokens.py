@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
+from ironbell.api.bootstrap import KUBEADM_CONFIG
+from ironbell.api.client import PatchType
 from ironbell.api.cluster.machinepool import MACHINE_POOL
 from ironbell.api.core.secret import SECRET
+from ironbell.api.kind import Collection
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.kubeadm.config import tokens
@@ -91,6 +95,50 @@ def test_it_never_comes_near_its_end_while_the_machine_is_on_its_way(world: Worl
     assert token_of(world) == token
 
 
+def test_a_cluster_is_asked_for_a_token_only_when_it_has_had_it_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a cluster is asked is bounded by the second: a thousand workers at once wait for each other."""
+    world = new_world()
+    api, read, created = world.outside.api, list[str](), list[str]()
+    get, create = api.get, api.create
+
+    async def counted_get(where: Collection, namespace: str, name: str, **more: Any) -> bytes:
+        read.append(name)
+        return bytes(await get(where, namespace, name, **more))
+
+    async def counted_create(where: Collection, namespace: str, body: bytes, *more: Any) -> bytes:
+        created.append(where.plural)
+        return bytes(await create(where, namespace, body, *more))
+
+    monkeypatch.setattr(api, "get", counted_get)
+    monkeypatch.setattr(api, "create", counted_create)
+    add_cluster(world, initialized=True)
+    add_pairs(world)
+    add_machine(world, "w1")
+    world.settle(RECONCILER)
+    assert (read, created) == ([], ["secrets"])
+    world.settle(RECONCILER, horizon_s=299)
+    assert read == []
+    world.clock.advance(300)
+    world.forget()
+    world.settle(RECONCILER)
+    assert set(read) == {f"bootstrap-token-{token_of(world).split('.')[0]}"}
+
+
+def test_a_token_that_was_made_before_a_crash_is_taken(world: World) -> None:
+    """The controller died between the token and the data."""
+    before = values(world)
+    drive(world.api.delete(SECRET.collection, SITE, "w1"))
+    reset: dict[str, Any] = {"status": {"initialization": None, "conditions": None}}
+    body = msgspec.json.encode(reset)
+    drive(
+        world.api.patch(KUBEADM_CONFIG.collection, SITE, "w1", body, patch_type=PatchType.MERGE, subresource="status")
+    )
+    world.settle(RECONCILER)
+    assert world.require(SECRET, SITE, "w1").data
+    assert values(world) == before
+    assert not world.errors
+
+
 def test_it_is_left_to_expire_when_the_machine_is_a_node(world: World) -> None:
     join(world, "w1")
     world.settle(RECONCILER, horizon_s=3600)
@@ -138,6 +186,7 @@ def test_the_secret_of_another_token_with_the_same_id_is_not_touched(world: Worl
     body = msgspec.json.encode(apply(held, {"data": {"token-secret": other, "expiration": expired}}))
     drive(world.outside.api.replace(SECRET.collection, *key, body))
     world.forget()
+    world.clock.advance(300)
     with pytest.raises(NotSettledError):
         world.settle(RECONCILER, max_rounds=5)
     assert values(world)["expiration"] == "2025-12-31T00:00:00Z"

@@ -73,6 +73,8 @@ class KeepToken:
 
     config: ConfigKey
     cluster: Key
+    is_new: bool = False
+    """The cluster does not know it yet, as far as is known: there is nothing to read first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,15 +92,15 @@ def _joining(scene: Scene, now: datetime) -> Decision:
         waits = _waits(scene, now, Reason.NOT_CONNECTED, message, status.waiting_for_control_plane(message))
         # nothing is said while nobody has asked yet
         return Decision(waits.actions if connection is not None else (), (need,), waits.waiting)
-    return do(keep_token(scene), render(scene, role), needs=[need])
+    return do(keep_token(scene, is_new=True), render(scene, role), needs=[need])
 
 
-def keep_token(scene: Scene) -> Effect:
-    """Have the workload cluster accept the token in the spec."""
+def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
+    """Have the workload cluster accept the token in the spec; `is_new` where it is not expected to know it."""
     question = token_question(scene.observed.config, scene.cluster)
     return Effect(
         KEEP_TOKEN,
-        KeepToken(scene.observed.config_key, scene.cluster.key),
+        KeepToken(scene.observed.config_key, scene.cluster.key, is_new=is_new),
         timeout_s=KEEP_TOKEN_TIMEOUT_S,
         outdates=(question,) if question is not None else (),
     )

@@ -6,6 +6,7 @@ done becomes a condition that names the field; where that was told already it is
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -139,6 +140,10 @@ async def _keep_token(outside: Outside, arguments: KeepToken) -> None:
     wanted = tokens.token_secret(token, now + outside.lifetime.ttl)
     api = await outside.workload(arguments.cluster)
     name = wanted["metadata"]["name"]
+    if arguments.is_new:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(SECRET.collection, tokens.NAMESPACE, reading.encode(wanted))
+            return
     existing = await reading.find_secret(api, (tokens.NAMESPACE, name))
     if existing is None:
         try:

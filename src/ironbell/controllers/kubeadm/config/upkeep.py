@@ -11,6 +11,7 @@ from datetime import datetime
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.configmap import CONFIG_MAP
+from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.kubeadm.config import making, status
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, Discover
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN, Reason
@@ -33,8 +34,20 @@ def kept(scene: Scene, now: datetime, lifetime: Lifetime) -> Decision:
     if scene.observed.failure:
         waiting = Waiting(Reason.BOOTSTRAP_FAILED, scene.observed.failure)
     actions += _token(scene, question, now, lifetime)
+    fresh_s = _fresh_s(scene, now, lifetime)
+    if fresh_s > 0:
+        return do(*actions, waiting=waiting, requeue_after_s=fresh_s)
     need = Need(question, lifetime.look_every_s)
     return do(*actions, needs=[need], waiting=None if scene.owner.has_nodes else waiting)
+
+
+def _fresh_s(scene: Scene, now: datetime, lifetime: Lifetime) -> float:
+    """How long nobody need ask the cluster for the token: it was made right before the data were."""
+    secret = scene.observed.data_secret
+    if scene.owner.is_pool or scene.observed.token is not None or secret is None:
+        return 0.0
+    made = secret.metadata.creation_timestamp
+    return lifetime.look_every_s - (now - parse_rfc3339(made)).total_seconds() if made else 0.0
 
 
 def _token(scene: Scene, question: TokenOf, now: datetime, lifetime: Lifetime) -> Sequence[Action]:
@@ -53,7 +66,7 @@ def _token(scene: Scene, question: TokenOf, now: datetime, lifetime: Lifetime) -
         return [Effect(DISCOVER, arguments)]
     if not lifetime.is_short(fact.value, now):
         return []
-    keep = making.keep_token(scene)
+    keep = making.keep_token(scene, is_new=not fact.value.exists)
     if fact.value.exists:
         return [keep]
     message = "the bootstrap token was gone from the workload cluster before the machine joined; made it again"
