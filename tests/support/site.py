@@ -264,8 +264,18 @@ async def seen(running: Site, kinds: Sequence[Kind[Any]] = WATCHED) -> AsyncIter
             tasks.append(asyncio.create_task(informer.run()))
         # A task group would wrap the failure of a test in a group of errors.
         try:
+            await connected(list(watching.informers.values()))
             yield watching
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def connected(informers: Sequence[Informer[Any]], *, within_s: float = 30) -> None:
+    """Wait until all have listed, or the site has had its time: Python 3.11 forgets to close a connection that is
+    cancelled right before its TLS handshake, and warns of it later."""
+    waiting = [asyncio.create_task(informer.wait_synced()) for informer in informers]
+    _, late = await asyncio.wait(waiting, timeout=within_s)
+    for task in late:
+        task.cancel()
