@@ -65,13 +65,20 @@ class Engine:
                 world.set_status(JOB, job, {"conditions": [{"type": self.power, "status": "True", "message": "x"}]})
 
 
-def scene(engine: Any = None, *, servers: int = 1, bmc: bool = True, cluster: dict[str, Any] | None = None) -> World:
+def scene(
+    engine: Any = None,
+    *,
+    servers: int = 1,
+    bmc: bool = True,
+    cluster: dict[str, Any] | None = None,
+    infrastructure: dict[str, Any] | None = None,
+) -> World:
     world = World(performers={GIVE_USER_DATA: give}, environment=engine)
     world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
-    infrastructure = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
+    reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     place = {"namespace": "default", "name": "prod"}
-    world.add(CLUSTER, {"metadata": place, "spec": {"infrastructureRef": infrastructure, **(cluster or {})}})
-    world.add(TINKERBELL_CLUSTER, {"metadata": place, "spec": {}, "status": {"ready": True}})
+    world.add(CLUSTER, {"metadata": place, "spec": {"infrastructureRef": reference, **(cluster or {})}})
+    world.add(TINKERBELL_CLUSTER, {"metadata": place, "spec": infrastructure or {}, "status": {"ready": True}})
     for number in range(servers):
         world.add(HARDWARE, server(f"s{number}", spec=BMC if bmc else {}))
     return world

@@ -99,6 +99,14 @@ class TinkerbellMachineSpec(Model, frozen=True):
     provider_id: Annotated[
         str, Schema("The machine as its Node names it; filled in, then unchangeable.", min_length=1, max_length=512)
     ] = field(default="", name="providerID")
+    failure_domain: Annotated[
+        str,
+        Schema(
+            "Failure domain of a control plane's machine whose Machine named none; filled in, then unchangeable.",
+            min_length=1,
+            max_length=256,
+        ),
+    ] = ""
 
 
 class TinkerbellMachineAddress(Model, frozen=True):

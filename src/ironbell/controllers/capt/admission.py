@@ -25,7 +25,7 @@ from ironbell.contract.admission import Admission, FieldProblem, forbidden, inva
 from ironbell.contract.selectors import PlainSelector, compiled
 from ironbell.kube.decision import Fields
 
-_FIXED: Final = ("hardwareName", "providerID")
+_FIXED: Final = ("hardwareName", "providerID", "failureDomain")
 
 
 def default_cluster(new: Fields, old: Fields | None) -> Fields:

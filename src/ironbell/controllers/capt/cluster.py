@@ -15,32 +15,31 @@ from typing import Any
 
 import msgspec
 
-from ironbell.api.capt import TINKERBELL_CLUSTER
-from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.meta import Condition
-from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.contract.owners import owner_reference, refers_to
 from ironbell.contract.paused import is_externally_managed, is_paused, paused_condition
+from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capt.conditions import READY, told, with_all
+from ironbell.controllers.capt.domains import (
+    BY_FAILURE_DOMAIN_LABEL,
+    BY_LABEL_NAME,
+    clusters_of,
+    clusters_that_miss,
+    domains,
+    has_moved,
+    is_taken_or_freed,
+)
 from ironbell.controllers.capt.endpoint import endpoint
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
-from ironbell.kube.reconciler import Cache, Index, Watch, by_label
+from ironbell.kube.reconciler import Cache, Index, Watch, by_label, read_by
 
-MAX_DOMAINS = 100
-"""As many as Cluster API takes."""
-
-
-BY_FAILURE_DOMAIN_LABEL = Index(
-    TINKERBELL_CLUSTER,
-    "capt-failure-domain-label",
-    lambda obj: [obj.spec.failure_domain_label] if obj.spec.failure_domain_label else [],
-)
-BY_LABEL_NAME = Index(HARDWARE, "capt-label-name", lambda hardware: list(hardware.metadata.labels))
 BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
 
 
@@ -54,25 +53,14 @@ def _keys(cluster: Cluster, cache: Cache) -> Iterable[Key]:
             yield obj.key
 
 
-def _interested(hardware: Hardware, cache: Cache) -> Iterable[Key]:
-    for label in hardware.metadata.labels:
-        for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label):
-            yield obj.key
-
-
-def _place(hardware: Hardware | None) -> dict[str, str]:
-    """Labels that may say where a server is: who takes one changes only whose it is."""
-    labels = hardware.metadata.labels if hardware is not None else {}
-    return {name: value for name, value in labels.items() if name not in (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE)}
-
-
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A TinkerbellCluster, its Cluster, and the domains of the servers."""
 
     obj: TinkerbellCluster
     cluster: Cluster | None
-    domains: tuple[str, ...] = ()
+    domains: tuple[FailureDomain, ...] | None = ()
+    """None while they are not known yet."""
 
 
 class TinkerbellClusterReconciler:
@@ -82,14 +70,12 @@ class TinkerbellClusterReconciler:
     kind: AnyKind = TINKERBELL_CLUSTER
     watches: Sequence[Watch[Any]] = (
         Watch(CLUSTER, _keys),
-        Watch(
-            HARDWARE,
-            _interested,
-            relevant=lambda old, new: _place(old) != _place(new),
-            delay_s=1.0,
-        ),
+        Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
+        Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
+        read_by(TINKERBELL_MACHINE_TEMPLATE),
+        DEFINITIONS,
     )
-    indexes: Sequence[Index[Any]] = (BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME)
+    indexes: Sequence[Index[Any]] = (BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         obj = cache.get(TINKERBELL_CLUSTER, *key)
@@ -98,10 +84,7 @@ class TinkerbellClusterReconciler:
         owner = next((one for one in obj.metadata.owner_references if one.kind == CLUSTER.kind), None)
         name = owner.name if owner is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
         cluster = cache.get(CLUSTER, key[0], name) if name else None
-        label = obj.spec.failure_domain_label
-        servers = cache.indexed(BY_LABEL_NAME, label) if label else ()
-        domains = sorted({server.metadata.labels[label] for server in servers if server.metadata.labels[label]})
-        return Observed(obj, cluster, tuple(domains))
+        return Observed(obj, cluster, domains(cache, obj, cluster))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         obj, cluster = observed.obj, observed.cluster
@@ -123,6 +106,8 @@ class TinkerbellClusterReconciler:
             message = "no endpoint is known; set spec.controlPlaneEndpoint.host of this object or of the Cluster"
             ready = told(READY, False, "WaitingForEndpoint", message, generation=obj.metadata.generation)
             return wait("WaitingForEndpoint", message, _status(observed, obj, [ready, pause], now))
+        if observed.domains is None:
+            return wait("WaitingForControlPlane", "what the control plane asks for has not been read yet")
         ready = told(READY, True, "Ready", generation=obj.metadata.generation)
         fields = {"host": found.host, "port": found.port}
         changed = obj.spec.control_plane_endpoint != found
@@ -149,12 +134,11 @@ def _status(
 ) -> Action | None:
     """What is known. A cluster that was provisioned once stays so."""
     is_there = provisioned or obj.status.ready or bool(obj.status.initialization.provisioned)
-    domains = [FailureDomain(name=name, control_plane=True) for name in observed.domains[:MAX_DOMAINS]]
     status = msgspec.structs.replace(
         obj.status,
         ready=is_there,
         initialization=Initialization(provisioned=True) if is_there else obj.status.initialization,
-        failure_domains=domains if provisioned else obj.status.failure_domains,
+        failure_domains=list(observed.domains or ()) if provisioned else obj.status.failure_domains,
         conditions=with_all(obj.status.conditions, conditions, now),
     )
     return patches.status_change(TINKERBELL_CLUSTER, obj, obj.status, status)

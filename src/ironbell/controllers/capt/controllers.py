@@ -20,6 +20,7 @@ from ironbell.controllers.capt.remediation import TinkerbellRemediationReconcile
 from ironbell.kube.controller import Controller
 
 _CORE, _CLUSTER, _TINKERBELL, _BMC = [""], ["cluster.x-k8s.io"], ["tinkerbell.org"], ["bmc.tinkerbell.org"]
+_CONTROL_PLANE: Final = ["controlplane.cluster.x-k8s.io"]
 _INFRASTRUCTURE: Final = ["infrastructure.cluster.x-k8s.io"]
 CLUSTER_NAME: Final = "capt-cluster"
 MACHINE_NAME: Final = "capt-machine"
@@ -74,11 +75,13 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
         "verbs": _READ,
     },
     {"apiGroups": _CLUSTER, "resources": ["clusters", "machines"], "verbs": _READ},
+    {"apiGroups": _CONTROL_PLANE, "resources": ["*"], "verbs": _READ},
+    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
     {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
     {"apiGroups": _BMC, "resources": ["jobs"], "verbs": _READ},
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
 ]
-"""PolicyRules for what all of them watch: of Secrets, that one is there."""
+"""PolicyRules for what all of them watch: of Secrets, that one is there; of control planes, which servers they want."""
 
 BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},

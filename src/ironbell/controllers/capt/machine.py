@@ -18,6 +18,7 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -47,11 +48,11 @@ from ironbell.controllers.capt.observed import (
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
-from ironbell.controllers.capt.selection import pick, shortage, unusable, verdicts, wish
+from ironbell.controllers.capt.selection import Wish, elsewhere, pick, shortage, unusable, verdicts, wish
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
-from ironbell.kube.decision import AnyKind, Decision, Fields, Key, do, emit, patch, wait
+from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
 PROGRESS_S = 3.0
@@ -213,7 +214,7 @@ class TinkerbellMachineReconciler:
         label = infrastructure.spec.failure_domain_label
         progress.has(hardware, hardware.metadata.labels.get(label, "") if label else "")
         progress.note(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
-        named = _named(obj, hardware, infrastructure)
+        named = _named(obj, machine, hardware, infrastructure)
         if named is not None:
             return progress.goes_on(named)
         found = restored(hardware)
@@ -309,7 +310,7 @@ def _claim(progress: Progress, observed: Observed) -> Decision:
     ranked = verdicts(wished, observed.servers)
     hardware = pick(ranked, observed.place)
     if hardware is None:
-        message = f"no hardware available: {shortage(ranked, observed.place)}"
+        message = f"no hardware available: {shortage(ranked, observed.place)}{_remedy(observed, wished)}"
         progress.note(HARDWARE_READY, False, "NoHardware", message)
         return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
     since = obj.metadata.annotations.get(WANTED_SINCE, "")
@@ -317,12 +318,29 @@ def _claim(progress: Progress, observed: Observed) -> Decision:
     return do(take(hardware, observed.claimant, since=since), told)
 
 
-def _named(obj: TinkerbellMachine, hardware: Hardware, infrastructure: TinkerbellCluster) -> Any:
-    """The machine says which server it has: from here on that is fixed, whoever else has taken one for it."""
+def _remedy(observed: Observed, wished: Wish) -> str:
+    """What to do about a control plane's machine that was put into a domain which can take none any more."""
+    machine, others = observed.machine, elsewhere(wished, observed.servers)
+    if machine is None or not others or LABEL_CONTROL_PLANE not in machine.metadata.labels:
+        return ""
+    named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+    return f"; failure domain {named} has one: delete Machine {machine.metadata.name}, and another is made for there"
+
+
+def _named(
+    obj: TinkerbellMachine, machine: Machine, hardware: Hardware, infrastructure: TinkerbellCluster
+) -> Action | None:
+    """The machine says which server it has: from here on that is fixed, whoever else has taken one for it.
+
+    A control plane spreads its Machines by the domain that they name: one that named none gets that of its server.
+    """
     found = provider_id(hardware)
     if obj.spec.provider_id == found and obj.spec.hardware_name == hardware.metadata.name:
         return None
     names = {"hardwareName": hardware.metadata.name, "providerID": found}
+    domain = hardware.metadata.labels.get(infrastructure.spec.failure_domain_label, "")
+    if domain and not machine.spec.failure_domain and LABEL_CONTROL_PLANE in machine.metadata.labels:
+        names["failureDomain"] = domain
     body: Fields = {"spec": names}
     rack = rack_of(hardware, infrastructure)
     if rack:

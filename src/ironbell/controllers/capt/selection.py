@@ -9,6 +9,7 @@ Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -134,6 +135,19 @@ def pick(ranked: Sequence[Verdict], place: int) -> Hardware | None:
     return fitting[place] if place < len(fitting) else None
 
 
+def elsewhere(wished: Wish, servers: Iterable[Hardware]) -> list[str]:
+    """Other failure domains that have a server for it; none for a wish that names none."""
+    if not wished.failure_domain:
+        return []
+    anywhere = dataclasses.replace(wished, failure_domain="")
+    found = {
+        one.hardware.metadata.labels.get(wished.failure_domain_label, "")
+        for one in verdicts(anywhere, servers)
+        if one.fits
+    }
+    return sorted(found - {"", wished.failure_domain})
+
+
 def shortage(ranked: Sequence[Verdict], place: int) -> str:
     """Why there is no server, for a condition: counts, and the commonest reasons."""
     if not ranked:
@@ -153,4 +167,15 @@ def _kind_of(problem: str) -> str:
     return "taken by others" if problem.startswith("it belongs to ") else problem
 
 
-__all__ = ["SelectorError", "Verdict", "Wish", "pick", "shortage", "unusable", "verdict", "verdicts", "wish"]
+__all__ = [
+    "SelectorError",
+    "Verdict",
+    "Wish",
+    "elsewhere",
+    "pick",
+    "shortage",
+    "unusable",
+    "verdict",
+    "verdicts",
+    "wish",
+]

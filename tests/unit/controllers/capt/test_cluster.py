@@ -4,13 +4,17 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.capt import TINKERBELL_CLUSTER
+from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
-from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.unstructured import dynamic_kind
+from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Key
+from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing import World, crash_check
 from support.captworld import server
 
@@ -40,17 +44,25 @@ def settled(world: World) -> TinkerbellCluster:
     return world.require(TINKERBELL_CLUSTER, *KEY)
 
 
-def test_who_takes_a_server_wakes_no_cluster() -> None:
+def woken(world: World, old: Hardware | None, new: Hardware) -> list[Key]:
+    watches = [one for one in CLUSTERS.watches if one.kind is HARDWARE and one.relevant(old, new)]
+    return [key for watch in watches for key in watch.keys(new, world)]
+
+
+def test_who_takes_one_server_of_many_wakes_no_cluster() -> None:
     """Or a thousand claims would each look at a thousand clusters."""
-    (watch,) = [one for one in CLUSTERS.watches if one.kind is HARDWARE]
-    free = server("a", labels={"rack": "a"})
+    world = scene(own={"controlPlaneEndpoint": ENDPOINT}, failureDomainLabel="rack")
+    settled(world)
     owner = {LABEL_OWNER_NAME: "machine", LABEL_OWNER_NAMESPACE: "default"}
-    taken, moved = server("a", labels={"rack": "a", **owner}), server("a", labels={"rack": "b", **owner})
-    assert not watch.relevant(free, taken)
-    assert not watch.relevant(taken, free)
-    assert watch.relevant(taken, moved)
-    assert watch.relevant(None, free)
-    assert watch.relevant(free, None)
+    free, taken = server("a", labels={"rack": "a"}), server("a", labels={"rack": "a", **owner})
+    moved = server("a", labels={"rack": "b", **owner})
+    world.add(HARDWARE, server("like-it", labels={"rack": "a", "ironbell.dev/switch-port": "swp1"}))
+    assert not woken(world, free, taken)
+    assert not woken(world, taken, free)
+    assert woken(world, taken, moved) == [KEY]
+    assert woken(world, None, free) == [KEY]
+    world.change(HARDWARE, world.require(HARDWARE, "default", "like-it"), {"metadata": {"labels": {"cpu": "x"}}})
+    assert woken(world, free, taken) == [KEY], "it was the last of its kind"
 
 
 @pytest.mark.parametrize("side", ["own", "cluster"])
@@ -87,7 +99,50 @@ def test_failure_domains_are_the_values_of_a_label() -> None:
         world.add(HARDWARE, server(name, labels={"rack": rack}))
     world.add(HARDWARE, server("d"))
     obj = settled(world)
-    assert [(one.name, one.control_plane) for one in obj.status.failure_domains] == [("r1", True), ("r2", True)]
+    assert told(obj) == [("r1", True), ("r2", True)]
+
+
+def told(obj: TinkerbellCluster) -> list[tuple[str, bool]]:
+    return [(one.name, bool(one.control_plane)) for one in obj.status.failure_domains]
+
+
+def test_a_domain_that_can_take_no_machine_is_none_for_control_planes() -> None:
+    world = scene(own={"controlPlaneEndpoint": ENDPOINT}, failureDomainLabel="rack")
+    owner = {LABEL_OWNER_NAME: "machine", LABEL_OWNER_NAMESPACE: "default"}
+    world.add(HARDWARE, server("taken", labels={"rack": "a", **owner}))
+    world.add(HARDWARE, server("held", labels={"rack": "b"}, annotations={HELD: "broken"}))
+    world.add(HARDWARE, server("bare", labels={"rack": "c"}, spec={"disks": []}))
+    world.add(HARDWARE, server("free", labels={"rack": "d"}))
+    assert told(settled(world)) == [("a", False), ("b", False), ("c", False), ("d", True)]
+    taken = world.require(HARDWARE, "default", "taken")
+    gone = {LABEL_OWNER_NAME: None, LABEL_OWNER_NAMESPACE: None}
+    freed = world.change(HARDWARE, taken, {"metadata": {"labels": gone}})
+    assert woken(world, taken, freed) == [KEY]
+    assert told(settled(world))[0] == ("a", True)
+
+
+def test_a_domain_is_none_for_a_control_plane_that_wants_other_servers() -> None:
+    """Of the contracts' two places for the template's name each counts."""
+    machines = {"labelSelector": {"matchLabels": {"type": "cp"}}}
+    wanted = {"spec": {"template": {"spec": {"hardwareAffinity": {"required": [machines]}}}}}
+    for contract, where in (
+        ("v1beta1", {"machineTemplate": {"infrastructureRef": {"name": "t"}}}),
+        ("v1beta2", {"machineTemplate": {"spec": {"infrastructureRef": {"name": "t"}}}}),
+    ):
+        kind = dynamic_kind("controlplane.cluster.x-k8s.io", "v1", "SomeControlPlane", "somecontrolplanes")
+        plane = {"apiGroup": kind.group, "kind": kind.kind, "name": "plane"}
+        own = {"controlPlaneEndpoint": ENDPOINT, "failureDomainLabel": "rack"}
+        world = scene(own=own, cluster={"controlPlaneRef": plane})
+        world.define(kind, {f"cluster.x-k8s.io/{contract}": "v1"})
+        world.add(HARDWARE, server("worker", labels={"rack": "a", "type": "worker"}))
+        world.add(HARDWARE, server("plane", labels={"rack": "b", "type": "cp"}))
+        world.unsynced[kind.collection] = Unsynced(kind)
+        assert not settled(world).status.ready, "it will be known soon"
+        del world.unsynced[kind.collection]
+        assert told(settled(world)) == [("a", True), ("b", True)], "nobody knows yet"
+        world.add(kind, {"metadata": {"namespace": "default", "name": "plane"}, "spec": where})
+        world.add(TINKERBELL_MACHINE_TEMPLATE, {"metadata": {"namespace": "default", "name": "t"}, **wanted})
+        assert told(settled(world)) == [("a", False), ("b", True)], contract
 
 
 @pytest.mark.parametrize("where", ["object", "cluster"])

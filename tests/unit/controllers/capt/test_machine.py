@@ -49,6 +49,35 @@ def test_a_machine_gets_a_server_and_is_installed() -> None:
     assert "oci2disk" in world.require(TEMPLATE, "default", "m").spec.data
 
 
+@pytest.mark.parametrize("named", ["", "a"])
+def test_a_control_planes_machine_that_named_no_failure_domain_gets_that_of_its_server(named: str) -> None:
+    world = scene(Engine(), infrastructure={"failureDomainLabel": "rack"})
+    world.change(HARDWARE, hardware(world), {"metadata": {"labels": {"rack": "a"}}})
+    add_machine(world)
+    owner = world.require(MACHINE, "default", "m")
+    labels = {"labels": {"cluster.x-k8s.io/control-plane": ""}}
+    world.change(MACHINE, owner, {"metadata": labels, "spec": {"failureDomain": named or None}})
+    world.settle(MACHINES)
+    assert get(world).spec.failure_domain == ("" if named else "a")
+    assert get(world).status.failure_domain == "a"
+
+
+def test_a_control_planes_machine_that_waits_in_a_full_failure_domain_says_what_to_do() -> None:
+    world = scene(Engine(), infrastructure={"failureDomainLabel": "rack"}, servers=2)
+    for name, rack in (("s0", "b"), ("s1", "c")):
+        world.change(HARDWARE, hardware(world, name), {"metadata": {"labels": {"rack": rack}}})
+    add_machine(world)
+    owner = world.require(MACHINE, "default", "m")
+    owner = world.change(MACHINE, owner, {"spec": {"failureDomain": "a"}})
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "WaitingForHardware"
+    assert "delete Machine" not in said(get(world))[2], "the user put it there"
+    labels = {"labels": {"cluster.x-k8s.io/control-plane": ""}}
+    world.change(MACHINE, owner, {"metadata": labels})
+    world.settle(MACHINES)
+    assert "failure domain b, c has one: delete Machine m, and another is made for there" in said(get(world))[2]
+
+
 def test_a_server_with_a_bmc_is_netbooted_where_no_boot_mode_is_given() -> None:
     world = scene(Engine())
     add_machine(world, bootOptions={})
