@@ -1,7 +1,7 @@
 """Cluster API's kinds in the embedded API: defined when it answers already, and converted in its own process.
 
-Their definitions take longer than all others together, and nobody needs them in the first second. The kinds of a
-component that is left out are left alone: who takes its place brings definitions and webhooks of its own.
+Their definitions take longer than all others together, and the servers toward machines need none of them. The kinds of
+a component that is left out are left alone: who takes its place brings definitions and webhooks of its own.
 """
 
 from __future__ import annotations

@@ -93,8 +93,9 @@ async def serve_core(configuration: CoreConfig) -> None:
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
-        report("ready", kubeconfig=str(running.kubeconfig), port=running.port)
+        report("serving", kubeconfig=str(running.kubeconfig), port=running.port)
         await cluster_kinds.define(server)
+        report("ready")
         run_controllers = await load(_controllers)
         async with asyncio.TaskGroup() as group:
             lag = group.create_task(LoopLag().run(), name="loop lag")

@@ -47,11 +47,14 @@ class UpError(IronbellError):
 
 @dataclass
 class Site:
-    """The running site. `on_ready` is called with the kubeconfig's path, once."""
+    """The running site. `on_ready` is called with the kubeconfig's path, once: when every kind of the API is served.
+
+    What only needs an API that answers (`wire`, the simulation) is started before that.
+    """
 
     options: UpOptions
     on_ready: Callable[[Path], None]
-    _core_ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _core_serves: asyncio.Event = field(default_factory=asyncio.Event)
     _was_ready: set[str] = field(default_factory=set)
     _lab: dict[str, Any] = field(default_factory=dict)
     _kubeconfig: Path = field(default_factory=Path)
@@ -87,7 +90,7 @@ class Site:
 
     async def _serve_machines(self) -> None:
         """Run `wire`, anew whenever the lab has a new network."""
-        await self._core_ready.wait()
+        await self._core_serves.wait()
         while True:
             await self._wire_wanted.wait()
             self._wire_wanted.clear()
@@ -97,7 +100,7 @@ class Site:
 
     async def _simulate(self) -> None:
         """Run the simulation, once there is an API that it can be told of."""
-        await self._core_ready.wait()
+        await self._core_serves.wait()
         options = self.options
         configuration = {
             "kubeconfig": str(self._kubeconfig),
@@ -112,18 +115,20 @@ class Site:
 
     async def _reported(self, name: str, report: Report) -> None:
         event = report["event"]
+        is_first = name not in self._was_ready
         if event == "ready":
             self._was_ready.add(name)
-        if event == "failed" and name not in self._was_ready:
+        if event == "failed" and is_first:
             # what fails at its first start would fail at every other
             self._give_up(str(report.get("message", "")))
-        elif name == CORE and event == "ready" and not self._core_ready.is_set():
+        elif name == CORE and event == "serving" and not self._core_serves.is_set():
             await asyncio.to_thread((self.options.folder / PORT_FILE).write_text, str(report["port"]))
             self._kubeconfig = Path(report["kubeconfig"])
-            self._core_ready.set()
-            self.on_ready(Path(report["kubeconfig"]))
+            self._core_serves.set()
             if not self.options.lab:
                 self._wire_wanted.set()
+        elif name == CORE and event == "ready" and is_first:
+            self.on_ready(self._kubeconfig)
         elif name == LAB and event == "ready":
             self._lab = report
             self._wire_wanted.set()

@@ -18,7 +18,10 @@ from pathlib import Path
 import pytest
 
 from ironbell.api import core
+from ironbell.api.capt import TINKERBELL_CLUSTER
 from ironbell.api.client import Forbidden
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
@@ -78,6 +81,18 @@ async def test_two_sites_run_side_by_side_and_keep_what_they_are_told(tmp_path: 
     with up(tmp_path / "a") as (_, one):
         async with HttpApi(from_kubeconfig(one)) as api:
             assert (await Client(api).get(core.CONFIG_MAP, "default", "kept")).data == {"a": "b"}
+
+
+@pytest.mark.parametrize("start", range(2))
+async def test_on_ready_every_kind_can_be_used_at_the_first_start_too(tmp_path: Path, start: int) -> None:
+    with up(tmp_path / "a") as (_, kubeconfig):
+        async with HttpApi(from_kubeconfig(kubeconfig)) as api:
+            reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": TINKERBELL_CLUSTER.kind, "name": "c"}
+            body = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"infrastructureRef": reference}}
+            await Client(api).create(CLUSTER, body)
+            pool = {"addresses": ["192.0.2.10-192.0.2.20"], "prefix": 24}
+            body = {"metadata": {"name": "p", "namespace": "default"}, "spec": pool}
+            await Client(api).create(IN_CLUSTER_IP_POOL, body)
 
 
 async def test_secrets_are_encrypted_without_being_asked_for(tmp_path: Path) -> None:
