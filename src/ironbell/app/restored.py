@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from ironbell.api import inclusteripam
 from ironbell.api.bmc import JOB, TASK
 from ironbell.api.client import Api, NotFound
 from ironbell.api.kind import Kind
@@ -23,7 +24,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import Clock, rfc3339
-from ironbell.contract.restored import Restored, mark
+from ironbell.contract.restored import Restored, mark, mark_pool
 from ironbell.kube.client import Client
 
 NOTE = "restored.json"
@@ -38,6 +39,7 @@ class Marked:
     hardware: int = 0
     jobs: int = 0
     workflows: int = 0
+    pools: int = 0
 
 
 def write_note(folder: Path, backup: str, clock: Clock) -> None:
@@ -76,12 +78,14 @@ async def hold_what_was_restored(folder: Path, api: Api) -> None:
         hardware=marked.hardware,
         jobs_dropped=marked.jobs,
         workflows_disabled=marked.workflows,
+        pools_held=marked.pools,
         remedy="see docs/guide/backup.md",
     )
 
 
 async def hold_all(api: Api, found: Restored, namespace: str = "") -> Marked:
-    """Hold every server, drop what BMCs were still to do, and disable Workflows that name no server. May be repeated.
+    """Hold every server and pool of addresses, drop what BMCs were still to do, and disable Workflows that name no
+    server. May be repeated.
 
     Raises:
         ApiError: the API does not take it.
@@ -98,6 +102,9 @@ async def hold_all(api: Api, found: Restored, namespace: str = "") -> Marked:
     for hardware in servers:
         body = {"metadata": {"annotations": mark(hardware, found)}}
         await client.merge_patch(HARDWARE, *hardware.key, body=body)
+    pools = [(kind, pool) for kind in inclusteripam.KINDS for pool in await _all(client, kind, namespace)]
+    for kind, pool in pools:
+        await client.merge_patch(kind, *pool.key, body={"metadata": {"annotations": mark_pool(pool, found)}})
     adrift = [
         workflow
         for workflow in await _all(client, WORKFLOW, namespace)
@@ -109,7 +116,7 @@ async def hold_all(api: Api, found: Restored, namespace: str = "") -> Marked:
         why = f"restored from a backup of {found.backup}; take this annotation off if it is still wanted"
         body = {"metadata": {"annotations": {ANNOTATION_DISABLED: why}}}
         await client.merge_patch(WORKFLOW, *workflow.key, body=body)
-    return Marked(len(servers), len(jobs), len(adrift))
+    return Marked(len(servers), len(jobs), len(adrift), len(pools))
 
 
 async def _all(client: Client, kind: Kind[Any], namespace: str) -> Sequence[Any]:

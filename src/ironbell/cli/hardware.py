@@ -67,7 +67,7 @@ def confirm(names: tuple[str, ...], *, all_free: bool, outcome: str | None, **wh
 @namespace_options
 @api_options
 def hold(restored_from: str, **where: Any) -> None:
-    """Hold all servers, as `ironbell restore` does, after an API server was restored by other means.
+    """Hold all servers and pools, as `ironbell restore` does, after an API server was restored by other means.
 
     Run it before the controllers are started again. What BMCs were still to do is dropped.
     """
@@ -169,4 +169,5 @@ async def _hold(
     async with connected(kubeconfig, context) as api:
         found = Restored(rfc3339(moment), rfc3339(SystemClock().now()))
         marked = await hold_all(api, found, "" if all_namespaces else namespace)
-    return f"{marked.hardware} servers held, {marked.jobs} jobs dropped, {marked.workflows} workflows disabled"
+    held = f"{marked.hardware} servers held, {marked.pools} pools held"
+    return f"{held}, {marked.jobs} jobs dropped, {marked.workflows} workflows disabled"

@@ -34,6 +34,7 @@ COMMANDS = {
     "backup": ("ironbell.cli.backup", "backup", "Write all objects of a site to a file."),
     "restore": ("ironbell.cli.backup", "restore", "Bring a site back from a backup."),
     "hardware": ("ironbell.cli.hardware", "hardware", "Confirm what a restore says of servers."),
+    "pool": ("ironbell.cli.pool", "pool", "Confirm what a restore says of pools of addresses."),
     "storage": ("ironbell.cli.storage", "storage", "The database of a site."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }

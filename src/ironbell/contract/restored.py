@@ -5,6 +5,9 @@ wiped for a machine that is long gone. So each is marked when a site is restored
 confirmed: by the node that ran on it before the backup and still does, or by a person. Meanwhile it is not taken,
 switched, installed or wiped, boots its disk, and is told no user data.
 
+A pool of addresses that is older than what happened does not know who was given an address since. So it is marked as
+well, and gives none, until a person has confirmed it.
+
 Pure. docs/guide/backup.md tells what to do.
 """
 
@@ -14,12 +17,14 @@ from typing import Any, Final
 
 import msgspec
 
+from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD
 
 RESTORED: Final = "ironbell.dev/restored"
-"""Annotation on Hardware: of when the backup is, and when it was restored, as JSON."""
+"""Annotation on Hardware and pools: of when the backup is, and when it was restored, as JSON."""
 COMMAND: Final = "ironbell hardware confirm"
+POOL_COMMAND: Final = "ironbell pool confirm"
 _HOLD: Final = "restored from a backup of "
 
 
@@ -32,9 +37,9 @@ class Restored(msgspec.Struct, frozen=True):
     """When it was restored."""
 
 
-def restored(hardware: Hardware) -> Restored | None:
-    """Where the record of this server is from, while it is not confirmed; None if it is."""
-    text = hardware.metadata.annotations.get(RESTORED)
+def restored(obj: Resource) -> Restored | None:
+    """Where the record of this server or pool is from, while it is not confirmed; None if it is."""
+    text = obj.metadata.annotations.get(RESTORED)
     if text is None:
         return None
     try:
@@ -43,11 +48,20 @@ def restored(hardware: Hardware) -> Restored | None:
         return Restored("")
 
 
+def _since(obj: Resource, found: Restored) -> Restored:
+    """One that was not confirmed since an earlier restore is as old as that."""
+    before = restored(obj)
+    return found if before is None else Restored(min(before.backup, found.backup), found.at)
+
+
+def mark_pool(pool: Resource, found: Restored) -> dict[str, str]:
+    """The annotation that keeps a pool from giving addresses."""
+    return {RESTORED: msgspec.json.encode(_since(pool, found)).decode()}
+
+
 def mark(hardware: Hardware, found: Restored) -> dict[str, str]:
-    """The annotations that hold this server. One that was not confirmed since an earlier restore is as old as that."""
-    before = restored(hardware)
-    if before is not None:
-        found = Restored(min(before.backup, found.backup), found.at)
+    """The annotations that hold this server."""
+    found = _since(hardware, found)
     annotations = {RESTORED: msgspec.json.encode(found).decode()}
     if HELD not in hardware.metadata.annotations:
         annotations[HELD] = f"{_HOLD}{found.backup}; `{COMMAND} {hardware.metadata.name}` when its record is right"
@@ -67,3 +81,15 @@ def why_held(hardware: Hardware) -> str | None:
         return None
     name = hardware.metadata.name
     return f"Hardware {name} was {_HOLD}{found.backup or 'unknown time'} and is not confirmed: {COMMAND} {name}"
+
+
+def why_no_address(pool: Resource, kind: str) -> str | None:
+    """The same for a pool that gives no address."""
+    found = restored(pool)
+    if found is None:
+        return None
+    name = pool.metadata.name
+    return (
+        f"{kind} {name} was {_HOLD}{found.backup or 'unknown time'} and does not know what was given since: exclude "
+        f"addresses that are in use, then {POOL_COMMAND} {name}{'' if pool.metadata.namespace else ' --global'}"
+    )

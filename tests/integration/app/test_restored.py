@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from ironbell.api.bmc import JOB
 from ironbell.api.client import NotFound
+from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
+from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.restored import RESTORED
@@ -19,6 +22,8 @@ from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
 from support.embeddedcluster import EmbeddedCluster
+
+POOL = {"apiGroup": IN_CLUSTER_IP_POOL.group, "kind": IN_CLUSTER_IP_POOL.kind, "name": "rack"}
 
 
 def ironbell(*arguments: object, status: int = 0) -> str:
@@ -43,6 +48,15 @@ def named(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
+async def claim_says(client: Client, reason: str, timeout_s: float = 30.0) -> None:
+    async with asyncio.timeout(timeout_s):
+        while True:
+            claim = await client.get(IP_ADDRESS_CLAIM, "default", "c")
+            if [one.reason for one in claim.status.conditions if one.type == "Ready"] == [reason]:
+                return
+            await asyncio.sleep(0.05)
+
+
 async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms(
     site: EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -53,6 +67,7 @@ async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms
             await client.create(HARDWARE, named(name, interfaces=[nic] if name == "busy" else []))
         await client.create(WORKFLOW, named("under-way", templateRef="t", hardwareRef="busy"))
         await client.create(WORKFLOW, named("adrift", templateRef="t"))
+        await client.create(IN_CLUSTER_IP_POOL, named("rack", addresses=["192.0.2.10-192.0.2.19"], prefix=24))
         reference = {"name": "none", "namespace": "default"}
         await client.create(JOB, named("off", machineRef=reference, tasks=[{"powerAction": "off"}]))
     data, file = site.folder / "data", tmp_path / "b.tar"
@@ -76,13 +91,21 @@ async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms
         assert "tinkerbell.org/disabled" in adrift.metadata.annotations
         assert "held: restored from a backup" in ironbell("why", "hardware/free", *where)
 
+        await client.create(IP_ADDRESS_CLAIM, named("c", poolRef=POOL))
+        await claim_says(client, "PoolNotConfirmed")
+        assert "default/rack: confirmed" in ironbell("pool", "confirm", "rack", *where)
+        await claim_says(client, "Ready")
+        assert "nothing to confirm" in ironbell("pool", "confirm", "--all", *where)
+
         said = ironbell("hardware", "confirm", "free", "busy", *where, status=1)
         assert "busy: workflow under-way was under way" in said
         assert HELD in (await client.get(HARDWARE, "default", "free")).metadata.annotations, "all or none"
         assert "default/free: confirmed" in ironbell("hardware", "confirm", "--free", "--go-on", *where)
         assert HELD not in (await client.get(HARDWARE, "default", "free")).metadata.annotations
 
-        assert "2 servers held" in ironbell("hardware", "hold", "--restored-from", "2026-11-22T09:00:00Z", *where)
+        assert "2 servers held, 1 pools held" in ironbell(
+            "hardware", "hold", "--restored-from", "2026-11-22T09:00:00Z", *where
+        )
         ironbell("hardware", "confirm", "busy", "--installed", *where)
         annotations = (await client.get(HARDWARE, "default", "busy")).metadata.annotations
         assert annotations["v1alpha1.tinkerbell.org/provisioned"] == "true"

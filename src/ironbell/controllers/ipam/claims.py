@@ -32,6 +32,7 @@ from ironbell.api.meta import Condition, to_builtin
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.paused import has_paused_annotation, is_paused
+from ironbell.contract.restored import why_no_address
 from ironbell.controllers.ipam.names import (
     ADDRESS_CONFLICT,
     LABEL_POOL_ADDRESS,
@@ -196,11 +197,14 @@ class IpAddressClaimReconciler:
             return _release(observed, now)
         if not has_finalizer(claim, RELEASE_ADDRESS):
             return do(add_finalizer(IP_ADDRESS_CLAIM, claim, RELEASE_ADDRESS))
+        reference = claim.spec.pool_ref
+        why = why_no_address(pool, reference.kind) if pool is not None and not claim.status.address_ref.name else None
+        if why is not None:
+            return _waits(claim, "PoolNotConfirmed", why, now)
         if observed.address is not None:
             return _tell(observed, observed.address, now)
         if claim.status.address_ref.name:
             return _lost(observed, now)
-        reference = claim.spec.pool_ref
         if pool is None:
             return _waits(claim, "PoolNotFound", f"{reference.kind} {reference.name} does not exist", now)
         if is_deleting(pool) or has_paused_annotation(pool):

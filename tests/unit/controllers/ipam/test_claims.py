@@ -12,7 +12,9 @@ import pytest
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
+from ironbell.api.meta import to_builtin
 from ironbell.base.errors import IronbellError
+from ironbell.contract.restored import RESTORED, Restored, mark_pool
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.kube.conditions import find_condition
@@ -112,6 +114,32 @@ def test_what_keeps_a_claim_waiting_is_said(pool: Any, reason: str) -> None:
     world.settle(CLAIMS)
     assert said(world, "c")[0] == reason
     assert not world.list(IP_ADDRESS)
+
+
+def test_a_pool_from_a_backup_gives_nothing_until_a_person_confirms_it() -> None:
+    """An address that was given since the backup is free by its record, and in use."""
+    world = a_world()
+    pool = add_pool(world, "192.0.2.10-192.0.2.12")
+    add_claim(world, "before")
+    world.settle(CLAIMS)
+    add_claim(world, "begun")
+    reference = world.require(IP_ADDRESS_CLAIM, "default", "begun").spec.pool_ref
+    begun = {"claimRef": {"name": "begun"}, "poolRef": to_builtin(reference), "address": "192.0.2.11", "prefix": 24}
+    world.add(IP_ADDRESS, {"metadata": {"namespace": "default", "name": "begun"}, "spec": begun})
+    found = Restored("2026-11-22T09:00:00Z", "2026-11-22T10:00:00Z")
+    pool = world.change(IN_CLUSTER_IP_POOL, pool, {"metadata": {"annotations": mark_pool(pool, found)}})
+    add_claim(world, "after")
+    end = crash_check(CLAIMS, world)
+    assert given(end) == {"default/before": "192.0.2.10"}
+    for name in ("begun", "after"):
+        reason, message = said(end, name)
+        assert reason == "PoolNotConfirmed"
+        assert "a backup of 2026-11-22T09:00:00Z" in message
+        assert "ironbell pool confirm pool" in message
+    world.settle(CLAIMS)
+    world.change(IN_CLUSTER_IP_POOL, pool, {"metadata": {"annotations": {RESTORED: None}}})
+    world.settle(CLAIMS)
+    assert len(given(world)) == 3
 
 
 def test_nothing_happens_while_the_cluster_is_paused() -> None:

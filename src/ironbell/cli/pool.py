@@ -1,0 +1,66 @@
+"""`ironbell pool`: what only a person can say about pools of addresses after a restore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
+from ironbell.cli.session import api_options, connected, namespace_options, run
+from ironbell.contract.restored import RESTORED, restored
+from ironbell.kube.client import Client
+from ironbell.kube.decision import AnyKind
+
+
+@click.group()
+def pool() -> None:
+    """Pools of addresses after a restore."""
+
+
+@pool.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="All pools of the kind and namespace.")
+@click.option("--global", "is_global", is_flag=True, help="GlobalInClusterIPPools instead of InClusterIPPools.")
+@namespace_options
+@api_options
+def confirm(names: tuple[str, ...], *, everything: bool, **where: Any) -> None:
+    """Let pools give addresses again after a restore: none of those that are free by their record is in use.
+
+    Addresses that were given since the backup are free by the record: put those that are in use into
+    spec.excludedAddresses first.
+    """
+    if bool(names) == everything:
+        raise click.UsageError("name pools, or give --all")
+    for line in run(_confirm(names, **where)):
+        click.echo(line)
+
+
+async def _confirm(
+    names: Sequence[str],
+    *,
+    is_global: bool,
+    namespace: str,
+    all_namespaces: bool,
+    kubeconfig: Path | None,
+    context: str,
+) -> list[str]:
+    kind: AnyKind = GLOBAL_IN_CLUSTER_IP_POOL if is_global else IN_CLUSTER_IP_POOL
+    place = "" if is_global else namespace
+    said = []
+    async with connected(kubeconfig, context) as api:
+        client = Client(api)
+        if names:
+            found: Sequence[Any] = [await client.get(kind, place, name) for name in names]
+        else:
+            found = (await client.list(kind, "" if all_namespaces else place)).items
+        for one in found:
+            name = "/".join(filter(None, one.key))
+            if restored(one) is None:
+                said.append(f"{name}: there is nothing to confirm")
+                continue
+            await client.merge_patch(kind, *one.key, body={"metadata": {"annotations": {RESTORED: None}}})
+            said.append(f"{name}: confirmed")
+    return said
