@@ -1,30 +1,16 @@
 """Clusters that come, change and go at random on simulated servers where things go wrong, by seed, on virtual time.
 
-What must hold at every write: a server has one owner at a time, and none loses its claim before its disks are wiped
-and it is off, unless it is held; no server is lost. Once nothing goes wrong any more everything becomes as wanted; once
-all clusters are deleted, nothing of them is left.
-
-As a program it lives one seed:
-`PYTHONHASHSEED=0 python -m support.fleetchurn SEED [LIVES] [SERVERS] [CLUSTERS] [HOURS]`.
+What must hold at every write is `fleetwatch`'s. Once nothing goes wrong any more everything becomes as wanted; once all
+clusters are deleted, nothing of them is left. `fleetseeds` lives many of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import random
-import sys
 from collections import Counter
-from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import repeat
-from multiprocessing import get_context
 from typing import Any
-
-import pytest
-import structlog
 
 from ironbell.api import bmc, capt, tinkerbell
 from ironbell.api.capt import TINKERBELL_MACHINE_TEMPLATE
@@ -32,17 +18,15 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.apiserver.store.entry import Change
 from ironbell.contract.hardware_claim import CLAIMED_BY, HELD
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.speed import REAL
-from ironbell.lab.fleet.state import ServerState
-from ironbell.lab.sim.replay import NotReachedError, ReplaySite
+from ironbell.lab.sim.replay import NotReachedError
 from ironbell.lab.sim.virtualtime import VirtualLoop
 from support.fleetclusters import NAMESPACE, cluster, health_checks
-from support.fleetreplay import FleetSite, endpoint_host, fleet_site
+from support.fleetreplay import endpoint_host, fleet_site
+from support.fleetwatch import ChurnError, Watch
 
-HASH_SEED = "0"
 CONVERGED_S = 12 * 3600.0
 PAUSE_S = 900.0
 """Between changes, at most."""
@@ -55,67 +39,7 @@ FAULTS = Faults(
     slow_boot_seconds=300,
     kubeadm_fails=0.02,
 )
-_HARDWARE = "hardware.tinkerbell.org"
 _CONTROL_PLANES = (1, 1, 1, 3)
-
-
-class ChurnError(AssertionError):
-    """Something happened that must not, or did not that must."""
-
-
-@dataclass
-class Watch:
-    """What must hold at every write."""
-
-    site: ReplaySite
-    fleet: FleetSite
-    broken: list[str] = field(default_factory=list)
-    lives: int = 0
-    """How many machines were given back."""
-    held: int = 0
-    _owners: dict[str, str] = field(default_factory=dict)
-    _machines: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.site.server.context.store.listen(self._changed)
-
-    def _changed(self, change: Change) -> None:
-        entry = change.entry
-        if entry.resource != _HARDWARE:
-            return
-        name = entry.name
-        if change.deleted:
-            self._note(f"{name} is lost")
-            return
-        annotations: Mapping[str, str] = entry.decode()["metadata"].get("annotations") or {}
-        before, owner = self._owners.get(name, ""), annotations.get(CLAIMED_BY, "")
-        self._owners[name] = owner
-        if before and owner and before != owner:
-            self._note(f"{name} of {before} is taken by {owner}")
-        if before and not owner:
-            self.lives += 1
-            self._released(name, before, held=HELD in annotations)
-        taken = Counter(one for one in self._owners.values() if one)
-        for one, count in taken.items():
-            if count > 1:
-                self._note(f"{one} has {count} servers")
-
-    def _released(self, name: str, owner: str, *, held: bool) -> None:
-        state: ServerState = self.fleet.servers[name].state
-        self.held += held
-        if held:
-            return
-        if state.disks or state.node is not None:
-            self._note(f"{name} is given back by {owner}, and not wiped: {sorted(state.disks)}")
-        if state.on:
-            self._note(f"{name} is given back by {owner}, and is on")
-
-    def _note(self, what: str) -> None:
-        self.broken.append(f"at {self.site.clock.monotonic():.1f} s: {what}")
-
-    def check(self) -> None:
-        if self.broken:
-            raise ChurnError("\n".join(self.broken[:20]))
 
 
 @dataclass
@@ -156,11 +80,11 @@ class Churn:
             watch = Watch(site, fleet)
             operator = asyncio.create_task(self._operate(), name="operator")
             try:
-                while watch.lives < self.lives or site.clock.monotonic() < self.hours * 3600:
+                while watch.counts["lives"] < self.lives or site.clock.monotonic() < self.hours * 3600:
                     await self._change()
                     await asyncio.sleep(self._random.random() * PAUSE_S)
                     watch.check()
-                self._tell(f"calm, after {watch.lives} lives")
+                self._tell(f"calm, after {watch.counts['lives']} lives")
                 fleet.calm()
                 await site.until(self._converged, within_s=CONVERGED_S, say=lambda: f"not as wanted: {self._state}")
                 watch.check()
@@ -170,20 +94,25 @@ class Churn:
                 watch.check()
             finally:
                 operator.cancel()
-            self.counts.update(lives=watch.lives, held=watch.held, hours=round(site.clock.monotonic() / 3600))
+                self.counts.update(watch.counts)
+                self.counts.update(crashes=site.crashes, hours=round(site.clock.monotonic() / 3600))
+                for server in fleet.servers.values():
+                    self.counts.update(server.met)
 
     async def _change(self) -> None:
         """One change by whoever uses the site."""
         going = {one.metadata.name for one in await self._site.all(CLUSTER)} - set(self._wanted)
         what = self._random.random()
-        if not self._wanted or (what < 0.3 and len(self._wanted) + len(going) < self.clusters):
+        if not self._wanted or (what < 0.5 and len(self._wanted) + len(going) < self.clusters):
             await self._create()
-        elif what < 0.75:
+        elif what < 0.7:
             await self._scale(self._random.choice(sorted(self._wanted)))
-        elif what < 0.8:
+        elif what < 0.75:
             self._tell("controllers are killed")
             await self._site.crash_with_write(self._random.randint(1, 30), within_s=60.0)
-        elif what < 0.87:
+        elif what < 0.82:
+            await self._cut_power()
+        elif what < 0.88:
             await self._roll(self._random.choice(sorted(self._wanted)))
         else:
             await self._delete(self._random.choice(sorted(self._wanted)))
@@ -199,6 +128,7 @@ class Churn:
         name, control_planes = f"c{self._made}", self._random.choice(_CONTROL_PLANES)
         workers = max(1, min(self._random.randint(1, 12), self._room - control_planes))
         self._wanted[name] = (control_planes, workers)
+        self.counts["clusters"] = max(self.counts["clusters"], len(self._wanted))
         self._tell(f"create {name}: {control_planes} and {workers}")
         documents = cluster(
             name,
@@ -233,6 +163,21 @@ class Churn:
         body = {"spec": {"template": {"spec": reference}}}
         await self._site.client.merge_patch(MACHINE_DEPLOYMENT, NAMESPACE, name, body=body)
 
+    async def _cut_power(self) -> None:
+        """A server loses its power: for a moment, or if it is a worker perhaps until somebody switches it on. What
+        runs in its firmware, or in the middle of an installation, is cut as well."""
+        running = [server for server in self._fleet.servers.values() if server.state.on]
+        if not running:
+            return
+        server = self._random.choice(running)
+        host = self._site.cloud.hosts.get(server.server.uuid)
+        stays_off = host is not None and not host.plan.control_plane and self._random.random() < 0.5
+        self._tell(f"{server.server.name} loses its power{'' if stays_off else ' for a moment'}")
+        self.counts["power cuts"] += 1
+        await server.off()
+        if not stays_off:
+            await server.on()
+
     async def _delete(self, name: str) -> None:
         self._tell(f"delete {name}")
         del self._wanted[name]
@@ -265,12 +210,15 @@ class Churn:
         return not bad and not different
 
     async def _empty(self) -> bool:
-        left = []
+        left: list[str] = []
         kinds = (CLUSTER, MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, KUBEADM_CONTROL_PLANE, *capt.KINDS)
         for kind in (*kinds, *tinkerbell.KINDS, *bmc.KINDS):
             if kind in (HARDWARE, bmc.MACHINE) or kind.kind.endswith("Template"):
                 continue
             left += [f"{kind.kind} {one.metadata.name}" for one in await self._site.all(kind)]
+            if left:
+                self._state = "; ".join(left[:12])
+                return False
         servers = await self._site.all(HARDWARE)
         left += [f"{one.metadata.name} taken" for one in servers if CLAIMED_BY in one.metadata.annotations]
         left += [f"{one.metadata.name} held" for one in servers if HELD in one.metadata.annotations]
@@ -282,34 +230,3 @@ class Churn:
 
     def _tell(self, what: str) -> None:
         self.told.append(f"at {self._site.clock.monotonic():.0f} s: {what}")
-
-
-def live(seed: int, lives: int, servers: int, clusters: int, hours: int) -> str:
-    """Live one seed; what went wrong in it."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        Churn(seed, lives, servers, clusters, hours).run()
-    except AssertionError as error:
-        return str(error)
-    return ""
-
-
-def many(
-    monkeypatch: pytest.MonkeyPatch, seeds: int, *, lives: int, servers: int, clusters: int, hours: int = 0
-) -> None:
-    """Live all of them, on all processors; each as its seed gives it, in whatever process."""
-    monkeypatch.setenv("PYTHONHASHSEED", HASH_SEED)
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        done = pool.map(live, range(seeds), repeat(lives), repeat(servers), repeat(clusters), repeat(hours))
-        failures = [failure for failure in done if failure]
-    assert not failures, "\n\n".join(failures)
-
-
-if __name__ == "__main__":
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    one = Churn(*(int(word) for word in sys.argv[1:]))
-    try:
-        one.run()
-    finally:
-        print("\n".join(one.told))
-    print(dict(one.counts))

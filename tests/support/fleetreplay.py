@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,12 +49,12 @@ from ironbell.kube.events import EventRecorder
 from ironbell.kube.informer import Informer
 from ironbell.lab.fleet import inventory
 from ironbell.lab.fleet.catalogue import Server, fleet
-from ironbell.lab.fleet.faults import Faults, strikes
+from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.fleet.link import Answer, NoAnswerError
 from ironbell.lab.fleet.manifests import bmc_machine, hardware, secret
 from ironbell.lab.fleet.server import SimServer, Surroundings
 from ironbell.lab.fleet.speed import INSTANT, Speed
-from ironbell.lab.fleet.state import AgentStart, MemoryStore
+from ironbell.lab.fleet.state import AgentStart, MemoryStore, ServerState
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.replay import Surroundings as Around
@@ -231,8 +231,24 @@ class _BmcSession:
         return None
 
     def _reach(self) -> None:
-        if strikes(self.server.faults.bmc_unreachable, self.server.around.randomness):
+        if self.server.meets("bmc_unreachable"):
             raise BmcTroubleError(Trouble.UNREACHABLE, "the BMC does not answer, on purpose")
+
+
+Watcher = Callable[[str, ServerState, ServerState], None]
+"""Told of a server's name and what was and is, whenever that changes."""
+
+
+class _Told(MemoryStore):
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers = watchers
+        self._known: dict[str, ServerState] = {}
+
+    def save(self, name: str, state: ServerState) -> None:
+        before = self._known.get(name, ServerState())
+        self._known[name] = state
+        for watcher in self._watchers:
+            watcher(name, before, state)
 
 
 @dataclass
@@ -245,6 +261,8 @@ class FleetSite:
     speed: Speed = INSTANT
     servers: dict[str, SimServer] = field(default_factory=dict)
     """By name."""
+    watchers: list[Watcher] = field(default_factory=list)
+    _by_bmc: dict[str, SimServer] = field(default_factory=dict)
 
     def controllers(self, around: Around) -> list[Controller]:
         """Everything that `core` runs, with BMCs by direct call."""
@@ -258,19 +276,19 @@ class FleetSite:
         ]
 
     async def _connect(self, connection: Connection, _credentials: Credentials) -> _BmcSession:
-        server = next(one for one in self.servers.values() if one.server.bmc_address == connection.host)
-        session = _BmcSession(server)
+        session = _BmcSession(self._by_bmc[connection.host])
         session._reach()
         return session
 
     async def begin(self, site: ReplaySite, wire: Wire) -> None:
         """Make the servers, and their objects."""
         around = Surroundings(
-            MemoryLink(wire), SITE, site.cloud, MemoryStore(), self.speed, site.clock, SeededRandomness(self.seed + 7),
-            cluster_at=_cluster_at,
+            MemoryLink(wire), SITE, site.cloud, _Told(self.watchers), self.speed, site.clock,
+            SeededRandomness(self.seed + 7), cluster_at=_cluster_at,
         )  # fmt: skip
         described = fleet(self.count)
         self.servers = {one.name: SimServer(one, around, self.faults) for one in described}
+        self._by_bmc = {one.server.bmc_address: one for one in self.servers.values()}
         for one in described:
             documents = (
                 secret(one, NAMESPACE, "admin", "x"),

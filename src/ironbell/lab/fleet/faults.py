@@ -6,7 +6,7 @@ Pure but for `read`. A rate is a share between 0 and 1 of the occasions that its
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,6 +15,8 @@ from ironbell.base.randomness import Randomness
 from ironbell.codec import goyaml
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Fault = Literal["bmc_unreachable", "power_on_ignored", "action_fails", "slow_boot", "agent_vanishes", "kubeadm_fails"]
+"""The fields of `Faults` that are rates."""
 
 
 class FaultsFileError(IronbellError):

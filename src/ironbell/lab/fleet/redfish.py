@@ -18,7 +18,6 @@ from typing import Final
 from aiohttp import web
 
 from ironbell.lab.fleet import inventory
-from ironbell.lab.fleet.faults import strikes
 from ironbell.lab.fleet.inventory import MANAGER, SYSTEM
 from ironbell.lab.fleet.server import SimServer
 from ironbell.lab.redfish_answers import ENABLED, answer, error, read_body
@@ -82,7 +81,7 @@ class FleetBmcs:
         bmc = self._bmcs.get(local[0]) if local else None
         if bmc is None:
             return error(404, "Base.1.0.ResourceMissingAtURI", "There is no BMC here.")
-        if strikes(bmc.server.faults.bmc_unreachable, bmc.server.around.randomness):
+        if bmc.server.meets("bmc_unreachable"):
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=503)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,7 +27,7 @@ from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
 from ironbell.kube.decision import Key
 from ironbell.lab.fleet import actions
 from ironbell.lab.fleet.catalogue import Server
-from ironbell.lab.fleet.faults import Faults, strikes
+from ironbell.lab.fleet.faults import Fault, Faults, strikes
 from ironbell.lab.fleet.installed import kernel_arguments
 from ironbell.lab.fleet.inventory import attributes
 from ironbell.lab.fleet.link import Link, NoAnswerError
@@ -68,6 +69,8 @@ class SimServer:
     def __init__(self, server: Server, around: Surroundings, faults: Faults) -> None:
         self.server = server
         self.faults = faults
+        self.met: Counter[Fault] = Counter()
+        """How often each fault struck."""
         self.around = around
         self.state: ServerState = around.store.load(server.name)
         self._life: asyncio.Task[None] | None = None
@@ -79,6 +82,12 @@ class SimServer:
         if state != self.state:
             self.state = state
             self.around.store.save(self.server.name, state)
+
+    def meets(self, fault: Fault) -> bool:
+        """Whether something goes wrong with it this time, by the rate of that fault."""
+        struck = strikes(getattr(self.faults, fault), self.around.randomness)
+        self.met[fault] += struck
+        return struck
 
     def resume(self) -> None:
         """Go on after the simulation has been started again."""
@@ -94,7 +103,7 @@ class SimServer:
 
     async def on(self) -> None:
         """Power on. Cancellation point."""
-        if self.state.on or strikes(self.faults.power_on_ignored, self.around.randomness):
+        if self.state.on or self.meets("power_on_ignored"):
             return
         self._begin()
 
@@ -107,7 +116,7 @@ class SimServer:
 
     async def cycle(self) -> None:
         """Reset. Cancellation point."""
-        if strikes(self.faults.power_on_ignored, self.around.randomness):
+        if self.meets("power_on_ignored"):
             return
         await self._cut()
         self._begin()
@@ -152,7 +161,7 @@ class SimServer:
     async def _boot(self) -> Runs:
         """Firmware: until something is booted."""
         around = self.around
-        slow_s = self.faults.slow_boot_seconds if strikes(self.faults.slow_boot, around.randomness) else 0.0
+        slow_s = self.faults.slow_boot_seconds if self.meets("slow_boot") else 0.0
         await asyncio.sleep(around.speed.firmware.draw(around.randomness) + slow_s)
         first = self.state.target in _NETWORK and self.state.enabled != "Disabled"
         if self.state.enabled == _ONCE:
@@ -233,14 +242,14 @@ class SimServer:
         limit_s = job.limit_s if job.limit_s and job.limit_s > 0 else None
         try:
             async with asyncio.timeout(limit_s):
-                if strikes(self.faults.agent_vanishes, around.randomness):
+                if self.meets("agent_vanishes"):
                     log.info("simulated agent vanishes", server=self.server.name, action=name)
                     with contextlib.suppress(TimeoutError):
                         await asyncio.Event().wait()
                 await asyncio.sleep(around.speed.action(name).draw(around.randomness))
         except TimeoutError:
             return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
-        if strikes(self.faults.action_fails, around.randomness):
+        if self.meets("action_fails"):
             return Outcome(Ending.FAILED, f"{name}: the simulation was told that it fails", exit_code=1)
         done = actions.perform(self.server, self.state, job.image, environment)
         if done.lost:

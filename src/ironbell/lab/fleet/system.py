@@ -13,7 +13,6 @@ import structlog
 from ironbell.base.errors import IronbellError
 from ironbell.lab.fleet import installed
 from ironbell.lab.fleet.actions import booted_disk
-from ironbell.lab.fleet.faults import strikes
 from ironbell.lab.fleet.link import NoAnswerError
 from ironbell.lab.fleet.state import DiskContents, Node
 from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm
@@ -105,8 +104,8 @@ class InstalledSystem:
         return True
 
     def _plan(self, node: Node, contents: DiskContents, run: Kubeadm, endpoint: Endpoint, *, rejoins: bool) -> HostPlan:
-        server, around, faults = self._of.server, self._of.around, self._of.faults
-        fails = not rejoins and strikes(faults.kubeadm_fails, around.randomness)
+        server, around = self._of.server, self._of.around
+        fails = not rejoins and self._of.meets("kubeadm_fails")
         return HostPlan(
             uid=server.uuid,
             key=("", node.hostname or server.name),
