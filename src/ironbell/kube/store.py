@@ -5,6 +5,7 @@ Reading is by key, by namespace or by index; only reading everything is O(all).
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -92,14 +93,28 @@ class Store(Generic[R]):
         if before == after:
             return
         for value in before:
-            self._ordered.pop((index.name, value), None)
             _discard(table, value, key)
+            self._leave(index.name, value, key)
         self._enter(entry, key, after)
 
     def _enter(self, entry: tuple[Index[R], dict[str, set[Key]]], key: Key, values: Iterable[str]) -> None:
         for value in values:
-            self._ordered.pop((entry[0].name, value), None)
-            entry[1].setdefault(value, set()).add(key)
+            keys = entry[1].setdefault(value, set())
+            ordered = self._ordered.get((entry[0].name, value))
+            if ordered is not None and key not in keys:
+                insort(ordered, key)
+            keys.add(key)
+
+    def _leave(self, index: str, value: str, key: Key) -> None:
+        """Keep what is in order so: of a thousand objects one at a time comes and goes, and each is asked about."""
+        ordered = self._ordered.get((index, value))
+        if ordered is None:
+            return
+        place = bisect_left(ordered, key)
+        if place < len(ordered) and ordered[place] == key:
+            del ordered[place]
+        if len(ordered) <= 1:
+            del self._ordered[index, value]
 
 
 def _discard(table: dict[str, set[Key]], value: str, key: Key) -> None:

@@ -58,7 +58,7 @@ from ironbell.kube.finalizers import is_deleting
 
 POWER_OFF_ATTEMPTS: Final = 3
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
-_ENDED: Final = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
+ENDED: Final = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -136,7 +136,7 @@ def _wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decisio
         return progress.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
     if workflow.status.state == WorkflowState.SUCCESS:
         return _certify(progress, observed, hardware, policy, True, _said(workflow))
-    if workflow.status.state in _ENDED:
+    if workflow.status.state in ENDED:
         return _certify(progress, observed, hardware, policy, False, why_failed(workflow), hold=True)
     limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, DEFAULT_WIPE_TIMEOUT_S))
     made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(progress.now))

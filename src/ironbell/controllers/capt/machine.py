@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from ironbell.api.bmc.job import JOB
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE, LEGACY_FINALIZER
@@ -23,16 +25,18 @@ from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.base.labels import SelectorError
+from ironbell.contract.boot_token import BOOT_FOR
 from ironbell.contract.hardware_claim import HELD, claim_of, release, take
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
-from ironbell.controllers.capt.decommissioning import decommission
+from ironbell.controllers.capt.decommissioning import ENDED, decommission
 from ironbell.controllers.capt.installing import how_far, install, withdraw
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import (
@@ -57,6 +61,8 @@ from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
 PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
+_NOTED = frozenset({ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR})
+"""Annotations of a Hardware that say nothing to who has it."""
 LOOK_AGAIN_S = 300.0
 """How often a machine without a server looks for one although nobody woke it."""
 
@@ -80,13 +86,40 @@ def _of_name(namespace: str, cluster: str, cache: Cache) -> list[Key]:
     return [obj.key for obj in cache.indexed(MACHINES_OF, cluster) if obj.metadata.namespace == namespace]
 
 
-def _of_hardware(hardware: Hardware, cache: Cache) -> Iterable[Key]:
-    """Its owner; of a free one, those who stand first in line."""
+def _owner_of(hardware: Hardware, _cache: Cache) -> Iterable[Key]:
     claim = claim_of(hardware)
-    if claim is not None:
-        return [(claim.namespace, claim.name)]
-    free = HELD not in hardware.metadata.annotations and not finalizers.is_deleting(hardware)
-    return first_in_line(cache) if free else []
+    return [(claim.namespace, claim.name)] if claim is not None else []
+
+
+def _matters_to_owner(old: Hardware | None, new: Hardware | None) -> bool:
+    """Whether more has changed than what others note of a server while it is installed."""
+    return old is None or new is None or _of_owner(old) != _of_owner(new)
+
+
+def _of_owner(hardware: Hardware) -> tuple[Any, ...]:
+    metadata, spec = hardware.metadata, hardware.spec
+    return (
+        (metadata.labels, metadata.finalizers, metadata.deletion_timestamp),
+        {name: value for name, value in metadata.annotations.items() if name not in _NOTED},
+        msgspec.structs.replace(spec, interfaces=[]),
+        [(one.dhcp, one.disable_dhcp, one.isoboot) for one in spec.interfaces],
+        hardware.status.state,
+    )
+
+
+def _waiting_for(hardware: Hardware, cache: Cache) -> Iterable[Key]:
+    """Those who stand first in line."""
+    return first_in_line(cache) if _is_free(hardware) else []
+
+
+def _may_be_had(_old: Hardware | None, new: Hardware | None) -> bool:
+    """Whether it is free now; that it was concerns nobody who waits."""
+    return new is not None and _is_free(new)
+
+
+def _is_free(hardware: Hardware) -> bool:
+    held = HELD in hardware.metadata.annotations
+    return claim_of(hardware) is None and not held and not finalizers.is_deleting(hardware)
 
 
 def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
@@ -119,10 +152,10 @@ def _infrastructure_matters(old: TinkerbellCluster | None, new: TinkerbellCluste
 
 
 def _workflow_turned(old: Workflow | None, new: Workflow | None) -> bool:
-    """Whether something follows from it: it came, went, or is in another state."""
-    if old is None or new is None:
+    """Whether something follows from it: it came, goes, or has ended. The states before that are only told."""
+    if old is None or new is None or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
         return True
-    return (old.status.state, old.metadata.deletion_timestamp) != (new.status.state, new.metadata.deletion_timestamp)
+    return old.status.state != new.status.state and new.status.state in ENDED
 
 
 def _workflow_went_on(old: Workflow | None, new: Workflow | None) -> bool:
@@ -144,7 +177,8 @@ class TinkerbellMachineReconciler:
         Watch(MACHINE, _of_machine),
         Watch(CLUSTER, _of_cluster, _cluster_matters),
         Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
-        Watch(HARDWARE, _of_hardware),
+        Watch(HARDWARE, _owner_of, _matters_to_owner),
+        Watch(HARDWARE, _waiting_for, _may_be_had),
         Watch(WORKFLOW, _of_made, _workflow_turned),
         Watch(WORKFLOW, _of_made, _workflow_went_on, delay_s=PROGRESS_S, tells=True),
         Watch(TEMPLATE, _of_made),
@@ -307,9 +341,9 @@ def _claim(progress: Progress, observed: Observed) -> Decision:
         message = f"spec.hardwareAffinity: {error}"
         progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
         return progress.waits("InvalidAffinity", message)
-    ranked = verdicts(wished, observed.servers)
-    hardware = pick(ranked, observed.place)
+    hardware = pick(wished, observed.servers, observed.place)
     if hardware is None:
+        ranked = verdicts(wished, observed.servers)
         message = f"no hardware available: {shortage(ranked, observed.place)}{_remedy(observed, wished)}"
         progress.note(HARDWARE_READY, False, "NoHardware", message)
         return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)

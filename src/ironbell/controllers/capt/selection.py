@@ -13,6 +13,7 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ironbell.api.capt.tinkerbellmachine import HardwareAffinity, HardwareRequirements, TinkerbellMachineSpec
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
@@ -129,10 +130,17 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def pick(ranked: Sequence[Verdict], place: int) -> Hardware | None:
-    """The server for who stands at this place of the line (0 is the first); None if there are too few."""
-    fitting = [one.hardware for one in ranked if one.fits]
-    return fitting[place] if place < len(fitting) else None
+def pick(wished: Wish, servers: Iterable[Hardware], place: int) -> Hardware | None:
+    """The server for who stands at this place of the line (0 is the first); None if there are too few.
+
+    `servers` come by namespace and name. Where none is liked better than others, only so many are looked at as it
+    takes: of a thousand that are free each machine would look at all.
+    """
+    if wished.preferred:
+        fitting: Iterable[Hardware] = [one.hardware for one in verdicts(wished, servers) if one.fits]
+    else:
+        fitting = (hardware for hardware in servers if verdict(wished, hardware).fits)
+    return next(islice(fitting, place, None), None)
 
 
 def elsewhere(wished: Wish, servers: Iterable[Hardware]) -> list[str]:

@@ -17,7 +17,7 @@ OWNER = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/
 
 
 def chosen(spec: dict[str, Any], *servers: Any, place: int = 0, **more: str) -> str | None:
-    found = pick(verdicts(wish(wanted(**spec), **more), servers), place)
+    found = pick(wish(wanted(**spec), **more), sorted(servers, key=lambda one: one.key), place)
     return found.metadata.name if found else None
 
 
@@ -35,6 +35,14 @@ def test_any_free_server_in_order_of_namespace_and_name() -> None:
     assert chosen({}, *servers, place=1) == "b"
     assert chosen({}, *servers, place=2) == "a"
     assert chosen({}, *servers, place=3) is None
+
+
+def test_no_more_servers_are_looked_at_than_it_takes() -> None:
+    servers = iter([server(f"s{number}") for number in range(9)])
+    found = pick(wish(wanted()), servers, 2)
+    assert found is not None
+    assert found.metadata.name == "s2"
+    assert len(list(servers)) == 6
 
 
 def test_required_terms_are_alternatives() -> None:
