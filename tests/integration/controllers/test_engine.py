@@ -359,7 +359,7 @@ async def test_a_workflow_that_is_deleted_takes_its_jobs_and_tasks_along_and_for
 async def test_transitions_are_told_by_events(engine: MakeEngine) -> None:
     async with engine() as made:
         await install(made)
-        wanted = {"Preparing", "AgentNotSeen", "ActionsRunning", "Finishing", "Complete", "JobCompleted"}
+        wanted = {"Preparing", "AgentNotSeen", "ActionsRunning", "Complete", "JobCompleted"}
 
         async def reasons() -> set[str]:
             listing = await made.client.list(EVENT, "default")

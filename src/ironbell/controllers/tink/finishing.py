@@ -24,8 +24,13 @@ from ironbell.kube.finalizers import has_finalizer
 
 
 def post(observed: Observed, now: datetime) -> Decision:
-    """Forbid netboot, eject or run the post actions, then end with success."""
-    workflow = observed.workflow
+    """Forbid netboot, eject or run the post actions, then end with success; at once where nothing is waited for."""
+    workflow, plan = observed.workflow, bootjob.after_last_action(observed.workflow)
+    if plan is None:
+        change = netboot.forbid(observed, workflow.status, now) if netboot.must_forbid(workflow) else None
+        status = _successful(workflow.status if change is None else change.status, now)
+        before = () if change is None else change.actions
+        return do(*before, statuses.written(workflow, status), statuses.announced(workflow, status))
     found = statuses.condition(workflow.status, CONDITION_SUCCEEDED)
     if found is None or found.reason not in (Reason.FINISHING, Reason.BOOT_JOB_RUNNING):
         message = "all actions succeeded; the boot options are being undone"
@@ -33,12 +38,9 @@ def post(observed: Observed, now: datetime) -> Decision:
     if netboot.must_forbid(workflow):
         change = netboot.forbid(observed, workflow.status, now)
         return do(*change.actions, statuses.written(workflow, change.status))
-    plan = bootjob.after_last_action(workflow)
-    if plan is None:
-        return _succeeded(observed, now)
     step = bootjob.progress(observed, plan)
     if step.stage is Stage.COMPLETE:
-        return _succeeded(observed, now)
+        return statuses.changed(workflow, _successful(workflow.status, now))
     problem = step.message if step.stage is Stage.FAILED else _impossible(observed, step.stage)
     if problem:
         status = statuses.noted(workflow.status, WorkflowConditionType.BOOT_JOB_FAILED, True, problem, now=now)
@@ -84,11 +86,8 @@ def is_terminal(workflow: Workflow) -> bool:
     return workflow.status.state in states.TERMINAL
 
 
-def _succeeded(observed: Observed, now: datetime) -> Decision:
-    status = statuses.ended(
-        observed.workflow.status, WorkflowState.SUCCESS, Reason.COMPLETE, "all actions succeeded", now=now
-    )
-    return statuses.changed(observed.workflow, status)
+def _successful(status: WorkflowStatus, now: datetime) -> WorkflowStatus:
+    return statuses.ended(status, WorkflowState.SUCCESS, Reason.COMPLETE, "all actions succeeded", now=now)
 
 
 def _impossible(observed: Observed, stage: Stage) -> str:

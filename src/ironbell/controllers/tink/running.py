@@ -82,6 +82,11 @@ def running(observed: Observed, now: datetime) -> Decision:
     return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
 
 
+def is_to_hand_over(status: WorkflowStatus) -> bool:
+    """Whether it is another agent's turn now."""
+    return _handed_over(status).agent_id != status.agent_id
+
+
 def agent_timeout_s(workflow: Workflow) -> float | None:
     """What the annotation says; None where there is none, or none that is a positive number."""
     text = workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT, "")

@@ -25,7 +25,7 @@ from ironbell.controllers.tink.names import Reason
 from ironbell.controllers.tink.observed import Observed
 from ironbell.kube.decision import AnyKind, Decision, Key, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 
 Handler = Callable[[Observed, datetime], Decision]
 
@@ -45,11 +45,34 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 _BEFORE_THE_END: Final = frozenset({states.PREPARING, states.PENDING, states.RUNNING})
 
 
+TOLD_S: Final = 3.0
+"""How often at most it is told what the agent works at: actions may take milliseconds, and each is written down with
+its times by the workflow service anyhow."""
+
+
+def _more_than_told(old: Workflow, new: Workflow) -> bool:
+    """Whether more follows from a change than another sentence about the action at work."""
+    if old.status.state != new.status.state or new.status.state not in (states.PENDING, states.RUNNING):
+        return True
+    before, after = old.metadata, new.metadata
+    if (old.spec, before.deletion_timestamp, before.finalizers) != (
+        new.spec,
+        after.deletion_timestamp,
+        after.finalizers,
+    ):
+        return True
+    return old.status.agent_id != new.status.agent_id or running.is_to_hand_over(new.status)
+
+
+OWN: Final = Changes(urgent=_more_than_told, delay_s=TOLD_S, tells=True)
+
+
 class WorkflowReconciler:
     """Brings a Workflow from its creation to its end."""
 
     name = "tink-workflow"
     kind: AnyKind = WORKFLOW
+    own: Changes = OWN
     watches: Sequence[Watch[Any]] = (
         Watch(TEMPLATE, observed.of_template),
         Watch(HARDWARE, observed.of_hardware),

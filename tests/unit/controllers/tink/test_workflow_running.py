@@ -7,10 +7,11 @@ import pytest
 
 from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.api.tinkerbell.workflow import WORKFLOW
+from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.boot_token import Record, annotation
 from ironbell.controllers.tink import history
+from ironbell.controllers.tink.workflow import OWN
 from ironbell.kube.testing import World, crash_check
 
 NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
@@ -47,7 +48,6 @@ def test_a_workflow_runs_to_success_and_takes_back_what_it_changed(scene: Any) -
         "Preparing",
         "AgentNotSeen",
         "ActionsRunning",
-        "Finishing",
         "Complete",
     ]
 
@@ -261,6 +261,35 @@ def test_an_agent_that_fetched_the_first_action_and_died_times_out(scene: Any) -
     scene.report(0, "PENDING")
     assert scene.settled(horizon_s=1900).status.state == "TIMEOUT"
     assert scene.condition().reason == "AgentSilent"
+
+
+def test_what_an_agent_works_at_is_told_now_and_then_and_what_follows_from_it_at_once() -> None:
+    def body(state: str, *actions: str, **more: Any) -> Workflow:
+        tasks = [
+            {
+                "id": f"t{n}",
+                "agentID": f"m{n}",
+                "actions": [{"id": f"a{n}{m}", "state": one} for m, one in enumerate(task)],
+            }
+            for n, task in enumerate([actions[:2], actions[2:]])
+        ]
+        current = {"taskID": "t0", "actionID": "a01"}
+        status = {"state": state, "agentID": "m0", "tasks": tasks, "currentState": current}
+        return WORKFLOW.convert({"metadata": {"name": "w", **more}, "status": status})
+
+    def urgent(old: Workflow, new: Workflow) -> bool:
+        assert OWN.urgent is not None
+        return OWN.urgent(old, new)
+
+    begun = body("RUNNING", "SUCCESS", "RUNNING", "PENDING")
+    assert not urgent(body("RUNNING", "RUNNING", "PENDING", "PENDING"), begun)
+    assert not urgent(
+        begun, body("RUNNING", "SUCCESS", "RUNNING", "PENDING", annotations={"ironbell.dev/progress": "1"})
+    )
+    assert urgent(begun, body("RUNNING", "SUCCESS", "SUCCESS", "PENDING")), "it is the next agent's turn"
+    assert urgent(begun, body("RUNNING", "SUCCESS", "RUNNING", "PENDING", deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert urgent(body("PENDING", "PENDING", "PENDING", "PENDING"), begun)
+    assert urgent(begun, body("FAILED", "SUCCESS", "FAILED", "PENDING"))
 
 
 def test_the_next_tasks_agent_takes_over_and_may_take_its_time(scene: Any) -> None:
