@@ -1,8 +1,8 @@
 """Writes annotations that change often, seldom enough.
 
 Only the latest value of each annotation counts. A Workflow is written at most every two seconds, and all together at
-most so often per second as the API can well bear; with more machines each one's turn comes later. A value that could
-not be written is dropped: the next one comes soon.
+most so often per second as the API can well bear; with more machines each one's turn comes later. What nobody waits for
+may wait for what else comes. A value that could not be written is dropped: the next one comes soon.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ironbell.services.workflow.writer import WorkflowWriter
 
 INTERVAL_S = 2.0
 _WRITES_PER_S = 25.0
+_LOOK_S = 0.5
+"""How long at most a value that is to be written at once stands behind those that have time."""
 
 log = structlog.get_logger()
 
@@ -31,10 +33,14 @@ class Annotator:
     clock: Clock
     _pending: dict[Key, dict[str, str | None]] = field(default_factory=dict)
     _written_at: dict[Key, float] = field(default_factory=dict)
+    _due: dict[Key, float] = field(default_factory=dict)
+    """When those are to be written at the latest that have time."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, key: Key, name: str, value: str | None) -> None:
-        """Write this value some time soon."""
+    def put(self, key: Key, name: str, value: str | None, *, within_s: float = 0.0) -> None:
+        """Write this value some time soon; within so many seconds, or with what else is written before that."""
+        due = self.clock.monotonic() + within_s
+        self._due[key] = min(due, self._due.get(key, due))
         self._pending.setdefault(key, {})[name] = value
         self._news.set()
 
@@ -44,6 +50,7 @@ class Annotator:
             values.pop(name, None)
             if not values:
                 del self._pending[key]
+                self._due.pop(key, None)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -54,7 +61,7 @@ class Annotator:
                 self._news.clear()
                 continue
             if wait_s > 0:
-                await asyncio.sleep(min(wait_s, INTERVAL_S))
+                await asyncio.sleep(min(wait_s, _LOOK_S))
                 continue
             await self._write(key)
             await asyncio.sleep(1.0 / _WRITES_PER_S)
@@ -65,12 +72,15 @@ class Annotator:
         self._written_at = {key: at for key, at in self._written_at.items() if now < at + INTERVAL_S}
         if not self._pending:
             return None, 0.0
-        key = min(self._pending, key=lambda key: self._written_at.get(key, 0.0))
-        written_at = self._written_at.get(key)
-        return key, 0.0 if written_at is None else written_at + INTERVAL_S - now
+        key = min(self._pending, key=self._ready_at)
+        return key, self._ready_at(key) - now
+
+    def _ready_at(self, key: Key) -> float:
+        return max(self._due[key], self._written_at.get(key, float("-inf")) + INTERVAL_S)
 
     async def _write(self, key: Key) -> None:
         values = self._pending.pop(key)
+        self._due.pop(key, None)
         self._written_at[key] = self.clock.monotonic()
         try:
             await self.writer.annotate(*key, values)

@@ -41,6 +41,8 @@ _TAIL_CHARACTERS = 3000
 # All annotations of an object together may have 256 KiB.
 _MAX_ANNOTATIONS: Final = 160 << 10
 _MAX_REPORT = 2000
+KEPT_WITHIN_S: Final = 10.0
+"""How soon the end of an action's log is on a Workflow that goes on."""
 
 log = structlog.get_logger()
 
@@ -82,7 +84,7 @@ class LogService(LogServiceBase):
         self._note(workflow, action, request)
         if request.end and action.state in _ENDED:
             # The result came first, as after an outage: what stays of the log is complete only now.
-            for name, value in (await self.keep(workflow, action.id)).items():
+            for name, value in (await self._end_of(workflow, action.id)).items():
                 self._annotator.put(workflow.key, name, value)
         await stream.send_message(
             log_pb2.AppendResponse(next_sequence=position.next, durable_sequence=position.durable)
@@ -187,9 +189,26 @@ class LogService(LogServiceBase):
         except (OSError, BadLogNameError) as error:
             log.error("log cannot be written", workflow="/".join(workflow.key), error=str(error))
 
-    async def keep(self, workflow: Workflow, action_id: str) -> dict[str, str | None]:
-        """The annotation with the end of an action's log; nothing where there is no log, or no room for it."""
+    async def keep(self, workflow: Workflow, action_id: str, ends: bool) -> dict[str, str | None]:
+        """What is to be written on a Workflow with the result of an action: ends of logs, once no more come (`ends`).
+        Until then they are written soon, and several at once."""
         self._annotator.forget(workflow.key, names.PROGRESS)
+        if not ends:
+            for name, value in (await self._end_of(workflow, action_id)).items():
+                self._annotator.put(workflow.key, name, value, within_s=KEPT_WITHIN_S)
+            return {}
+        kept: dict[str, str] = {}
+        for action in (action for task in workflow.status.tasks for action in task.actions):
+            has_ended = action.id == action_id or action.state in _ENDED
+            if has_ended and names.LOG_PREFIX + action.id not in workflow.metadata.annotations:
+                kept |= await self._end_of(workflow, action.id, sum(map(len, kept.values())))
+        for name in kept:
+            self._annotator.forget(workflow.key, name)
+        return dict(kept)
+
+    async def _end_of(self, workflow: Workflow, action_id: str, beside: int = 0) -> dict[str, str]:
+        """The annotation with the end of an action's log; nothing where there is no log, or no room for it beside
+        what else there is."""
         try:
             summary = await self._store.summary(log_key(workflow), action_id)
         except (OSError, BadLogNameError, ApiError) as error:
@@ -198,7 +217,7 @@ class LogService(LogServiceBase):
         if summary is None:
             return {}
         present = sum(len(key) + len(value) for key, value in workflow.metadata.annotations.items())
-        if present > _MAX_ANNOTATIONS:
+        if present + beside > _MAX_ANNOTATIONS:
             return {}
         document: dict[str, object] = {"lines": _shortened(summary.lines), "count": summary.count}
         if summary.exit_code is not None:

@@ -113,6 +113,12 @@ def judge(workflow: Workflow | None, report: Report, *, now: str) -> Verdict:
     return _ends(workflow, report, place, now=now)
 
 
+def ends_workflow(workflow: Workflow, report: Report) -> bool:
+    """Whether no action follows that the report is about."""
+    place = _find(workflow, report)
+    return report.state != WorkflowState.SUCCESS or place is None or _is_last(workflow, place)
+
+
 def _unwanted(report: Report, code: Code, reason: str) -> Ignore | Refuse:
     return Ignore(reason) if report.is_result else Refuse(code, reason)
 

@@ -131,13 +131,15 @@ def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -
         "actionName": action.name,
         "taskName": task.name,
     }
+    # Our own agent says that it begins before it does anything: between two of its actions that is told soon enough.
+    begins_soon = bool(boot_id) and place[1] > 0 and not anew
     return Serve(
         workflow=workflow,
         task=task,
         action=action,
         is_first=place == (0, 0),
         change=Change(
-            status={"currentState": current},
+            status={} if begins_soon else {"currentState": current},
             actions=anew,
             annotations=reboot.recorded(workflow, agent_id, boot_id=boot_id),
         ),

@@ -80,6 +80,7 @@ class WorkflowServer:
             writer,
             clock,
             keeper=logs.keep,
+            replica=options.replica,
             hold_s=options.hold_s,
             finish_s=options.finish_s,
             directory=options.directory,

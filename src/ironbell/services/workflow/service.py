@@ -29,7 +29,7 @@ from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
 from ironbell.contract import boot_token
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow import attributes, guard, metrics, receive, response, selection
+from ironbell.services.workflow import attributes, guard, metrics, names, receive, response, selection
 from ironbell.services.workflow import report as reports
 from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.gate import Gate
@@ -53,11 +53,11 @@ _DOUBT_S = 1.0
 log = structlog.get_logger()
 
 
-Keeper = Callable[[Workflow, str], Awaitable[dict[str, str | None]]]
-"""Annotations to write when an action (by its id) of a Workflow has ended."""
+Keeper = Callable[[Workflow, str, bool], Awaitable[dict[str, str | None]]]
+"""Annotations to write when an action (by its id) of a Workflow has ended, and whether the Workflow ends with it."""
 
 
-async def keep_nothing(_workflow: Workflow, _action_id: str) -> dict[str, str | None]:
+async def keep_nothing(_workflow: Workflow, _action_id: str, _ends: bool) -> dict[str, str | None]:
     """For a service without logs."""
     return {}
 
@@ -84,11 +84,14 @@ class WorkflowService(WorkflowServiceBase):
         finish_s: float = 0.0,
         directory: HardwareDirectory | None = None,
         identity: Identity = Identity.COMPAT,
+        replica: str = "",
     ) -> None:
+        """`replica` is who has the logs of agents that send some."""
         self._writer = writer
         self._index = writer.index
         self._clock = clock
         self._keeper = keeper
+        self._replica = replica
         self._hold_s = hold_s
         self._finish_s = finish_s
         self._directory = directory
@@ -148,7 +151,13 @@ class WorkflowService(WorkflowServiceBase):
             return self._choose([stored] if stored else [], agent_id, boot_id)
 
         def change(choice: Choice) -> Change | None:
-            return None if isinstance(choice, Nothing) else choice.change
+            if isinstance(choice, Nothing):
+                return None
+            if not (isinstance(choice, Serve) and boot_id and self._replica):
+                return choice.change
+            # It is our own agent, which will send its log here: said in the write that there is anyhow.
+            here = {**choice.change.annotations, names.LOG_REPLICA: self._replica}
+            return replace(choice.change, annotations=here)
 
         with _api_errors("error writing current state"):
             choice = await self._writer.decide(*workflow.key, decision=decision, change=change)
@@ -237,7 +246,7 @@ class WorkflowService(WorkflowServiceBase):
         kept: dict[str, str | None] = {}
         known = self._index.get(namespace, name)
         if report.is_result and known is not None:
-            kept = await self._keeper(known, report.action_id)
+            kept = await self._keeper(known, report.action_id, reports.ends_workflow(known, report))
 
         def decision(workflow: Workflow | None) -> Verdict:
             return reports.judge(workflow, report, now=rfc3339(self._clock.now()))

@@ -64,6 +64,32 @@ def test_failures_do_not_stop_it(failure):
     assert len(in_virtual_time(2, seconds=10, failure=failure).written) >= 8
 
 
+async def later() -> Writer:
+    """What is written of two values that have time, one of which has company."""
+    writer = Writer()
+    annotator = Annotator(writer, LoopClock())
+    task = asyncio.create_task(annotator.run())
+    for name in ("alone", "joined"):
+        annotator.put(("ns", name), "log", "1", within_s=10)
+    await asyncio.sleep(3)
+    annotator.put(("ns", "joined"), "progress", "2")
+    await asyncio.sleep(20)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return writer
+
+
+def test_what_has_time_waits_for_company_and_not_for_ever():
+    with asyncio.Runner(loop_factory=lambda: looptime.new_event_loop(start=0.0)) as runner:
+        written = runner.run(later()).written
+    assert [(name, values) for _, name, values in written] == [
+        ("joined", {"log": "1", "progress": "2"}),
+        ("alone", {"log": "1"}),
+    ]
+    assert written[0][0] <= 4
+    assert 10 <= written[1][0] <= 11
+
+
 async def test_what_is_forgotten_is_not_written():
     writer = Writer()
     annotator = Annotator(writer, LoopClock())

@@ -270,6 +270,14 @@ class TestReboots:
         assert choice.change.status["currentState"]["state"] == "PENDING"
         assert choice.action.state == "PENDING"
 
+    def test_an_agent_that_names_its_boot_is_not_noted_when_it_fetches_one_action_after_the_other(self):
+        known = {"ironbell.dev/boot-ids": '{"m":"1"}'}
+        running = a_workflow("SUCCESS", "PENDING", state="RUNNING", annotations=known)
+        assert chosen(running, boot_id="1").change.status == {}, "it says that it begins before it does anything"
+        assert chosen(running).change.status["currentState"]["actionID"] == "a1", "another agent may not"
+        first = chosen(a_workflow("PENDING", annotations=known), boot_id="1")
+        assert first.change.status["currentState"]["actionID"] == "a0", "that it came is news"
+
     def test_an_unknown_policy_fails_and_is_named(self):
         known = {"ironbell.dev/boot-ids": '{"m":"1"}', "ironbell.dev/on-reboot": "maybe"}
         choice = chosen(a_workflow("PENDING", state="RUNNING", annotations=known), boot_id="2")
@@ -303,3 +311,11 @@ def test_a_template_cannot_switch_off_the_check_of_the_machine():
     action = msgspec.structs.replace(task.actions[0], environment={"IRONBELL_MACHINE_MAC": "another"})
     found = response.assemble(workflow, task, action, expected={"IRONBELL_MACHINE_MAC": "the right one"})
     assert list(found.environment) == ["IRONBELL_MACHINE_MAC=the right one"]
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "ends"), [("a0", "SUCCESS", False), ("a0", "FAILED", True), ("a1", "SUCCESS", True)]
+)
+def test_a_workflow_ends_with_its_last_action_or_a_failure(action: str, state: str, ends: bool) -> None:
+    workflow = a_workflow("RUNNING", "PENDING", state="RUNNING")
+    assert report.ends_workflow(workflow, Report("ns/wf", "t0", action, "m", state)) is ends
