@@ -93,6 +93,7 @@ class Workloads:
                 clock=self._clock,
                 randomness=self._randomness,
                 turns=self._turns,
+                clusters=lambda: len(self._sessions),
                 state_changed=self._state_changed,
                 nodes_changed=self._nodes_changed,
                 node_changed=self._node_changed,

@@ -51,12 +51,22 @@ class Settings:
     probe_timeout_s: float = 5.0
     failures: int = 5
     """After how many failed probes in a row a connection is given up."""
+    probes_per_s: float = 25.0
+    """Of all clusters together, as long as they are well: of very many each is probed more seldom. One that does not
+    answer is given up after the same time nonetheless."""
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
     """Between attempts to connect. Half of the first lies between two attempts however often a cluster is nudged."""
     attempts_at_once: int = 32
     """To connect to any cluster; those that have failed least go first."""
     attempt_patience_s: float = 0.5
     """After how long an attempt that gets no answer holds up no other any more. It still has its time."""
+
+
+def until_probe_s(settings: Settings, *, clusters: int, healthy: bool) -> float:
+    """How long to wait for the next probe of one of so many clusters."""
+    every_s, failures = settings.probe_every_s, settings.failures
+    well_s = max(every_s, min(clusters / settings.probes_per_s, (failures - 1) * every_s))
+    return well_s if healthy else (failures * every_s - well_s) / max(1, failures - 1)
 
 
 class Session:
@@ -72,6 +82,7 @@ class Session:
         clock: Clock,
         randomness: Randomness,
         turns: Turns,
+        clusters: Callable[[], int],
         state_changed: Callable[[Key], None],
         nodes_changed: Callable[[Key], None],
         node_changed: Callable[[Key, Node | None, Node | None], None],
@@ -79,6 +90,7 @@ class Session:
         """
         Args:
             turns: those of all clusters, to begin an attempt.
+            clusters: how many there are.
             state_changed: called when the connection comes or goes, and when its health changes.
             nodes_changed: called when all nodes have been read, and when they are not known any more.
             node_changed: called for every change of one node, with its old and new state.
@@ -94,6 +106,7 @@ class Session:
         self._clock = clock
         self._randomness = randomness
         self._turns = turns
+        self._clusters = clusters
         self._state_changed = state_changed
         self._nodes_changed = nodes_changed
         self._node_changed = node_changed
@@ -236,7 +249,8 @@ class Session:
             # the first one somewhere within the time, so that clusters which were connected together are not probed so
             share = self._randomness.fraction() if first else 1.0
             first = False
-            await self._pause(self._settings.probe_every_s * share)
+            pause_s = until_probe_s(self._settings, clusters=self._clusters(), healthy=self.state.healthy)
+            await self._pause(pause_s * share)
             if self._renew:
                 return Unavailable("the kubeconfig was replaced")
             error = await self._probe(link)

@@ -16,7 +16,7 @@ from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.access import NotConnected, Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
-from ironbell.workload.session import Settings
+from ironbell.workload.session import Settings, until_probe_s
 from support.workloads import FakeCluster, FakeClusters
 
 ONE, TWO = ("n", "one"), ("n", "two")
@@ -336,3 +336,12 @@ async def test_a_thousand_clusters_that_come_up_together_are_tried_a_few_at_a_ti
         while not all(workloads.state(key).connected for key in keys):
             assert clusters.probing <= 32
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("clusters", [1, 250, 500, 1000, 20_000])
+def test_very_many_clusters_are_probed_more_seldom_and_given_up_after_the_same_time(clusters: int) -> None:
+    settings = Settings()
+    well_s = until_probe_s(settings, clusters=clusters, healthy=True)
+    again_s = until_probe_s(settings, clusters=clusters, healthy=False)
+    assert well_s == {1: 10, 250: 10, 500: 20}.get(clusters, 40)
+    assert well_s + (settings.failures - 1) * again_s == pytest.approx(50)
