@@ -1,8 +1,10 @@
-"""Work to be done once each, by a few workers, again later if it fails."""
+"""Work to be done once each, by a few workers, again later if it fails. Workers are there as long as there is work: a
+simulation has a thousand servers with four such lists each, and hardly anything to do."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -23,7 +25,9 @@ class Worklist(Generic[Item]):
         self._name = name
         self._handle = handle
         self._width = width
-        self._queue: asyncio.Queue[Item] = asyncio.Queue()
+        self._queue: deque[Item] = deque()
+        self._group: asyncio.TaskGroup | None = None
+        self._workers = 0
         self._queued: set[Item] = set()
         self._failures: dict[Item, int] = {}
         self._delayed: set[asyncio.TimerHandle] = set()
@@ -32,7 +36,8 @@ class Worklist(Generic[Item]):
     def add(self, item: Item) -> None:
         if item not in self._queued:
             self._queued.add(item)
-            self._queue.put_nowait(item)
+            self._queue.append(item)
+            self._staff()
 
     @property
     def is_idle(self) -> bool:
@@ -43,28 +48,43 @@ class Worklist(Generic[Item]):
         """Work until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                for number in range(self._width):
-                    group.create_task(self._work(), name=f"{self._name} {number}")
+                self._group = group
+                try:
+                    self._staff()
+                    await asyncio.Event().wait()
+                finally:
+                    self._group = None
         finally:
             for handle in self._delayed:
                 handle.cancel()
 
+    def _staff(self) -> None:
+        """As many workers as there is work for."""
+        while self._group is not None and self._workers < min(self._width, self._busy + len(self._queue)):
+            self._workers += 1
+            self._group.create_task(self._work(), name=self._name)
+
     async def _work(self) -> None:
-        while True:
-            item = await self._queue.get()
-            self._queued.discard(item)
-            self._busy += 1
-            try:
-                await self._handle(item)
-                self._failures.pop(item, None)
-            except (ApiError, StorageError) as error:
-                self._again(item, error.message)
-            except Exception as error:  # noqa: BLE001 - a task boundary
-                # One object that cannot be handled must not end the work on all others.
-                structlog.get_logger().exception("work failed", work=self._name, item=str(item))
-                self._again(item, str(error))
-            finally:
-                self._busy -= 1
+        try:
+            while self._queue:
+                await self._do(self._queue.popleft())
+        finally:
+            self._workers -= 1
+
+    async def _do(self, item: Item) -> None:
+        self._queued.discard(item)
+        self._busy += 1
+        try:
+            await self._handle(item)
+            self._failures.pop(item, None)
+        except (ApiError, StorageError) as error:
+            self._again(item, error.message)
+        except Exception as error:  # noqa: BLE001 - a task boundary
+            # One object that cannot be handled must not end the work on all others.
+            structlog.get_logger().exception("work failed", work=self._name, item=str(item))
+            self._again(item, str(error))
+        finally:
+            self._busy -= 1
 
     def _again(self, item: Item, cause: str) -> None:
         count = self._failures.get(item, 0)
