@@ -81,9 +81,13 @@ def _workers(snapshot: Snapshot, count: int, wanted: str | None) -> Change:
 
 
 def _one_of(names: list[str], wanted: str | None, snapshot: Snapshot) -> str:
-    known = ", ".join(sorted(names)) or "none"
-    if wanted is not None and wanted not in names:
+    known = ", ".join(sorted(names))
+    if names and wanted is not None and wanted not in names:
         raise ChangeRefusedError(f"--machine-deployment: {title(snapshot.cluster)} has no {wanted!r}; it has: {known}")
+    if not names:
+        raise ChangeRefusedError(
+            f"--workers: {title(snapshot.cluster)} has no MachineDeployment; add one to its manifest first"
+        )
     if wanted is None and len(names) != 1:
         raise ChangeRefusedError(
             f"--workers: say which with --machine-deployment; {title(snapshot.cluster)} has: {known}"

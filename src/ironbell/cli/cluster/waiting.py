@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import click
 
+from ironbell.api.client import Unavailable
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.terminal import printable
 
@@ -23,6 +24,8 @@ class StillWaitingError(IronbellError):
 async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float) -> None:
     """Look every second until it is done; `look` tells that, and what is waited for.
 
+    An API that cannot be reached for a while, because it is being upgraded for instance, is waited for as well.
+
     A few objects of one cluster are read, by one person: a poll is simpler than watches of six kinds, and as quick.
 
     Raises:
@@ -32,7 +35,10 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
     try:
         async with asyncio.timeout(timeout_s):
             while True:
-                done, line = await look()
+                try:
+                    done, line = await look()
+                except Unavailable as error:
+                    done, line = False, f"{error.message}; trying again"
                 if line and line != said:
                     click.echo(printable(line), err=True)
                     said = line

@@ -57,7 +57,7 @@ def test_topology_is_scaled_by_name_even_if_the_list_has_changed() -> None:
     [
         (plain(), {}, "give --control-planes or --workers"),
         (plain(), {"control_planes": 0}, "--control-planes must be at least 1"),
-        (plain(), {"workers": 1}, "--workers: say which with --machine-deployment; Cluster site/one has: none"),
+        (plain(), {"workers": 1}, "--workers: Cluster site/one has no MachineDeployment"),
         (managed(), {"workers": 1}, "has: a, b"),
         (managed(), {"workers": 1, "deployment": "x"}, "--machine-deployment: Cluster site/one has no 'x'"),
         (plain(deployment("md", "")), {"workers": -1}, "--workers must not be negative"),

@@ -1,0 +1,54 @@
+"""Waiting for a cluster: what is said, once, and what it takes in its stride."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbell.api.client import Forbidden, Unavailable
+from ironbell.cli.cluster import waiting
+from ironbell.cli.cluster.waiting import StillWaitingError, until
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "POLL_S", 0.001)
+
+
+async def test_an_api_that_is_away_for_a_while_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    answers: list[tuple[bool, str] | Exception] = [
+        (False, "1 of 3 ready"),
+        Unavailable("the API server at 127.0.0.1 cannot be reached"),
+        Unavailable("the API server at 127.0.0.1 cannot be reached"),
+        (False, "2 of 3 ready"),
+        (True, "3 of 3 ready"),
+    ]
+
+    async def look() -> tuple[bool, str]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    await until(look, what="it", timeout_s=10)
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 3 ready",
+        "the API server at 127.0.0.1 cannot be reached; trying again",
+        "2 of 3 ready",
+        "3 of 3 ready",
+    ]
+
+
+async def test_it_ends_with_what_was_waited_for_last() -> None:
+    async def look() -> tuple[bool, str]:
+        raise Unavailable("nobody answers")
+
+    with pytest.raises(StillWaitingError, match="waits for: nobody answers; trying again"):
+        await until(look, what="it", timeout_s=0.05)
+
+
+async def test_a_refusal_is_told_at_once() -> None:
+    async def look() -> tuple[bool, str]:
+        raise Forbidden("you may not")
+
+    with pytest.raises(Forbidden):
+        await until(look, what="it", timeout_s=10)
