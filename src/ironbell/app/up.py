@@ -36,6 +36,8 @@ CORE, WIRE, LAB, SIMULATION = "core", "wire", "lab", "simulation"
 PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
+LAB_STOP_S = 40.0
+"""Machines let go of their disks, and their network is removed."""
 
 
 class UpError(IronbellError):
@@ -232,7 +234,7 @@ class Site:
 
     def _lab_process(self) -> ChildSpec:
         arguments = ("--file", str(Path(self.options.lab).absolute()), "--data-dir", str(self.options.folder / "lab"))
-        return ChildSpec(LAB, "ironbell.lab.process", dict, arguments)
+        return ChildSpec(LAB, "ironbell.lab.process", dict, arguments, stop_after_s=LAB_STOP_S)
 
 
 def _check_faults(path: Path) -> None:

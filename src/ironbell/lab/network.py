@@ -20,8 +20,10 @@ from ironbell.lab.description import LabDescription
 
 BRIDGE = "br0"
 COMMAND_TIMEOUT_S = 15
+_NAMESPACES = Path("/run/netns")
 _LINKS = IPv4Network("169.254.64.0/18")
 _LINK_NETWORKS = _LINKS.num_addresses // 4
+NEEDS_ROOT = "a lab needs root for its network namespace; run as root or by sudo"
 
 
 class LabNetworkError(IronbellError):
@@ -46,7 +48,7 @@ class LabNetwork:
     @property
     def path(self) -> Path:
         """How other processes enter it."""
-        return Path("/run/netns") / self.namespace
+        return _NAMESPACES / self.namespace
 
     def tap(self, name: str) -> str:
         """The tap of a machine; interface names have at most 15 characters."""
@@ -90,7 +92,7 @@ class LabNetwork:
             LabNetworkError: no privilege, or no `ip` command.
         """
         if os.geteuid() != 0:
-            raise LabNetworkError("a lab needs root for its network namespace; run as root or by sudo")
+            raise LabNetworkError(NEEDS_ROOT)
         self.remove()
         _ip("netns", "add", self.namespace)
         prefix = self.lab.network.network.prefixlen
@@ -109,8 +111,7 @@ class LabNetwork:
 
     def remove(self) -> None:
         """Remove it with all processes in it, if it is there."""
-        for path in sorted(self.path.parent.glob(f"{self.namespace}*")):
-            _remove(path.name)
+        remove_networks(self.namespace)
 
     def _connect_host(self) -> None:
         """A route from this host to the machines and back. It is no bridge: broadcasts, so DHCP, stay inside."""
@@ -124,7 +125,14 @@ class LabNetwork:
         self._inside("link", "set", "host0", "up")
         _ip("address", "add", f"{host}/30", "dev", ours)
         _ip("link", "set", ours, "up")
-        _ip("route", "add", str(self.lab.network.network), "via", str(inside), "dev", ours)
+        subnet = str(self.lab.network.network)
+        routed = _run("ip", "route", "add", subnet, "via", str(inside), "dev", ours)
+        if routed.returncode != 0:
+            self.remove()
+            raise LabNetworkError(
+                f"this host has a route to {subnet} already ({routed.stderr.strip()}), perhaps of another "
+                "lab that runs: end that, or choose another (network.subnet in a lab file, --subnet of the demo)"
+            )
         forwarding = _run(*self.command("sysctl", "-q", "-w", "net.ipv4.ip_forward=1"))
         if forwarding.returncode != 0:
             raise LabNetworkError(f"sysctl net.ipv4.ip_forward: {forwarding.stderr.strip()}")
@@ -133,9 +141,15 @@ class LabNetwork:
         _ip("-n", self.namespace, *words)
 
 
+def remove_networks(namespace: str) -> None:
+    """Remove a lab's namespace and those of its machines, with all processes in them, as far as they are there."""
+    for path in sorted(_NAMESPACES.glob(f"{namespace}*")):
+        _remove(path.name)
+
+
 def _remove(namespace: str) -> None:
     """Remove a namespace with all processes in it, if it is there."""
-    if not (Path("/run/netns") / namespace).exists():
+    if not (_NAMESPACES / namespace).exists():
         return
     found = _run("ip", "netns", "pids", namespace)
     for pid in found.stdout.split():

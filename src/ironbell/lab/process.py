@@ -1,7 +1,7 @@
 """The `lab` process: the network, the machines, their BMCs, and a socket for commands.
 
 Started by `ironbell up --lab FILE`. Machines are off at first. When the process ends, however it does, QEMU ends with
-it; the namespace is removed at a clean end, and otherwise by the next lab of the same folder.
+it; the namespace is removed at a clean end, and otherwise by the next lab.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ssl
 import sys
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import structlog
@@ -29,6 +29,7 @@ from ironbell.lab.machine import VirtualMachine
 from ironbell.lab.namespace.host import node_host
 from ironbell.lab.namespace.machine import NamespaceMachine
 from ironbell.lab.network import BRIDGE, LabNetwork
+from ironbell.lab.presence import present
 from ironbell.lab.qemu_machine import QemuMachine
 from ironbell.lab.redfish import VirtualBmc
 from ironbell.lab.state import LabState, MachineState, write_state
@@ -49,8 +50,15 @@ def prepare() -> Callable[[], Awaitable[None]]:
     folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     make_certificates(folder)
     network = LabNetwork.of(lab, folder.root)
+    held = ExitStack()
+    held.enter_context(present(network.namespace))
     network.make()
-    return lambda: run_lab(lab, folder, network)
+
+    async def run() -> None:
+        with held:
+            await run_lab(lab, folder, network)
+
+    return run
 
 
 async def run_lab(lab: LabDescription, folder: LabFolder, network: LabNetwork) -> None:

@@ -191,3 +191,16 @@ def test_a_killed_lab_leaves_no_machine_and_the_next_cleans_up(tmp_path: Path) -
         assert again["network_namespace"] == ready["network_namespace"]
         assert lab.power() == "Off"
         assert lab.machine.bmc_port == port
+
+
+def test_what_a_killed_lab_left_goes_with_the_next_lab_of_any_folder(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with running(tmp_path / "first") as lab:
+        left = Path(lab.reports("ready")["network_namespace"])
+        lab.process.send_signal(signal.SIGKILL)
+        lab.process.wait(timeout=WAIT_S)
+    assert left.exists()
+    with running(tmp_path / "second") as lab:
+        assert Path(lab.reports("ready")["network_namespace"]).exists()
+        assert not left.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -122,15 +123,39 @@ def test_containerd_is_told_what_a_shared_kernel_needs() -> None:
 
 
 def test_a_hosts_own_setting_comes_back(tmp_path: Path) -> None:
-    setting = tmp_path / "nf_conntrack_max"
-    setting.write_text("262144\n")
-    with node_host(setting):
+    setting, folder = tmp_path / "nf_conntrack_max", tmp_path / "run"
+    setting.write_text("262143\n")
+    with node_host(setting, folder):
         assert int(setting.read_text()) >= 131072
-    assert setting.read_text() == "262144\n"
-    with node_host(tmp_path / "missing" / "setting"):
+    assert setting.read_text() == "262143\n"
+    with node_host(tmp_path / "missing" / "setting", folder):
         pass
     assert wanted_connections(2) == 131072
     assert wanted_connections(8) == 262144
+
+
+def test_the_last_of_several_labs_sets_the_host_back(tmp_path: Path) -> None:
+    setting, folder = tmp_path / "nf_conntrack_max", tmp_path / "run"
+    setting.write_text("262143\n")
+    with node_host(setting, folder):
+        wanted = setting.read_text()
+        with node_host(setting, folder):
+            pass
+        assert setting.read_text() == wanted
+    assert setting.read_text() == "262143\n"
+
+
+def test_after_a_killed_lab_the_next_sets_the_host_back(tmp_path: Path) -> None:
+    setting, folder = tmp_path / "nf_conntrack_max", tmp_path / "run"
+    setting.write_text("262143\n")
+    if (pid := os.fork()) == 0:
+        with node_host(setting, folder):
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert setting.read_text() != "262143\n"
+    with node_host(setting, folder):
+        pass
+    assert setting.read_text() == "262143\n"
 
 
 def test_a_lab_may_have_machines_of_both_kinds(tmp_path: Path) -> None:

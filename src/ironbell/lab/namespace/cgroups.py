@@ -92,6 +92,11 @@ def enter(name: str) -> None:
         (hierarchy.path / name / "cgroup.procs").write_text(str(os.getpid()))
 
 
+def names(prefix: str) -> set[str]:
+    """The host's cgroups whose names begin so."""
+    return {folder.name for one in host_hierarchies() for folder in one.path.glob(f"{prefix}*/")}
+
+
 def remove(name: str) -> None:
     """Remove a machine's cgroups with every process in them."""
     for hierarchy in host_hierarchies():
