@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 # of the demo: at native speed, and by real firmware in QEMU
 WORKERS ?= 1
-QEMU_WORKERS ?= 0
+QEMU_WORKERS ?= 1
 # network namespaces, DHCP and image building need root
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 # a checkout that was copied or moved needs its environment anew: paths of the old place are in it

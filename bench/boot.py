@@ -90,7 +90,7 @@ async def measure(demo: Demo) -> list[Stage]:
     ):
         screen = Recorder(SystemClock(), namespace=namespace_of(site))
         await apply(Client(api), demo, site, password="benchmark")  # noqa: S106 - a machine that lives for minutes
-        await follow(api, demo, screen)
+        await follow(api, demo, screen, site)
         return screen.stages
 
 

@@ -8,8 +8,7 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,9 @@ import click
 from ironbell.base.errors import IronbellError
 
 CLUSTER_TIMEOUT_S, MACHINE_TIMEOUT_S = 2700.0, 1800.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+Show = Callable[[Path], Coroutine[Any, Any, None]]
+"""On a folder."""
 
 
 @click.command()
@@ -25,7 +27,7 @@ CLUSTER_TIMEOUT_S, MACHINE_TIMEOUT_S = 2700.0, 1800.0
 @click.option("--machine", "what", flag_value="machine", help="Install one server instead, in QEMU, to a login prompt.")
 @click.option("--workers", type=click.IntRange(0, 20), default=1, show_default=True, help="The cluster's workers.")
 @click.option(
-    "--qemu-workers", type=click.IntRange(0, 5), default=0, show_default=True,
+    "--qemu-workers", type=click.IntRange(0, 5), default=1, show_default=True,
     help="Further workers that netboot by real firmware in QEMU.",
 )  # fmt: skip
 @click.option(
@@ -58,36 +60,34 @@ def demo(
         raise IronbellError("--workers and --qemu-workers are both 0: the demo needs a worker to run a pod on")
     if (what == "machine" or qemu_workers) and shutil.which("qemu-system-x86_64") is None:
         raise IronbellError("qemu-system-x86_64 is missing; run `make packages`, or install qemu-system-x86 and ovmf")
-    folder = data_dir or Path(tempfile.mkdtemp(prefix="ironbell-demo-"))
     stays = sys.stdout.isatty() if stay is None else stay
-    try:
-        if what == "machine":
-            shown = _machine(firmware, folder, timeout_s=timeout_s or MACHINE_TIMEOUT_S, stay=stays)
-        else:
-            plan = {"workers": workers, "qemu_workers": qemu_workers, "firmware": firmware}
-            shown = _cluster(plan, folder, subnet=subnet, timeout_s=timeout_s or CLUSTER_TIMEOUT_S, stay=stays)
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_until_ended(shown))
-    finally:
-        if data_dir is None:
-            shutil.rmtree(folder, ignore_errors=True)
+    if what == "machine":
+        show = _machine(firmware, timeout_s=timeout_s or MACHINE_TIMEOUT_S, stay=stays)
+    else:
+        plan = {"workers": workers, "qemu_workers": qemu_workers, "firmware": firmware}
+        show = _cluster(plan, subnet=subnet, timeout_s=timeout_s or CLUSTER_TIMEOUT_S, stay=stays)
+    from ironbell.demo.folder import own_folder
+
+    with contextlib.nullcontext(data_dir) if data_dir else own_folder(_say) as folder:
+        ended_by = asyncio.run(_until_ended(show(folder)))
+    if ended_by:
+        sys.exit(128 + ended_by)
 
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _machine(firmware: str, folder: Path, *, timeout_s: float, stay: bool) -> Coroutine[Any, Any, None]:
+def _machine(firmware: str, *, timeout_s: float, stay: bool) -> Show:
     """One server; in-memory OS and image are built if they are not there or out of date."""
     from ironbell.demo.artefacts import ensure_image, ensure_osie
     from ironbell.demo.run import Demo, run
 
-    return run(Demo(firmware, ensure_osie(_say), ensure_image(_say), folder, timeout_s), stay=stay)
+    osie, image = ensure_osie(_say), ensure_image(_say)
+    return lambda folder: run(Demo(firmware, osie, image, folder, timeout_s), stay=stay)
 
 
-def _cluster(
-    wanted: dict[str, Any], folder: Path, *, subnet: str, timeout_s: float, stay: bool
-) -> Coroutine[Any, Any, None]:
+def _cluster(wanted: dict[str, Any], *, subnet: str, timeout_s: float, stay: bool) -> Show:
     """A cluster; in-memory OS and node image are built if they are not there or out of date."""
     from ironbell.demo.artefacts import NODE_RELEASE, ensure_node_image, ensure_osie
     from ironbell.demo.clusterplan import plan
@@ -100,13 +100,27 @@ def _cluster(
     except BuildError as error:
         raise BuildError(f"{error}; `ironbell demo --machine` needs no Kubernetes image") from error
     chosen = plan(**wanted, has_kvm=has_kvm())
-    return run(ClusterDemo(chosen, NODE_RELEASE, osie, image, folder, subnet, timeout_s), stay=stay)
+    return lambda folder: run(ClusterDemo(chosen, NODE_RELEASE, osie, image, folder, subnet, timeout_s), stay=stay)
 
 
-async def _until_ended(shown: Coroutine[Any, Any, None]) -> None:
-    """Until it is over, or somebody ends it."""
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await shown
+async def _until_ended(shown: Coroutine[Any, Any, None]) -> int:
+    """Until it is over, or a signal ends it, whose number is given. A second signal does not wait for the end."""
+    task, loop, ended_by = asyncio.create_task(shown), asyncio.get_running_loop(), 0
+
+    def end(number: int) -> None:
+        nonlocal ended_by
+        ended_by = number
+        for one in ENDING:
+            loop.remove_signal_handler(one)
+        with contextlib.suppress(OSError):
+            _say("\nending: servers are switched off, and what was made is removed ...")
+        task.cancel()
+
+    for one in ENDING:
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            loop.add_signal_handler(one, end, one)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return ended_by
+    return 0

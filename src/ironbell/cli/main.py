@@ -19,7 +19,7 @@ COMMANDS = {
     "run": ("ironbell.cli.run", "run", "Run components against any Kubernetes API."),
     "install": ("ironbell.cli.install", "install", "Install Ironbell on a cluster."),
     "uninstall": ("ironbell.cli.install", "uninstall", "Remove Ironbell from a cluster."),
-    "demo": ("ironbell.cli.demo", "demo", "Install a virtual machine from power-off to login, and show each stage."),
+    "demo": ("ironbell.cli.demo", "demo", "Make a cluster of powered-off virtual servers, and show each stage."),
     "get": ("ironbell.cli.get", "get", "Show objects as a table."),
     "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),
     "why": ("ironbell.cli.why", "why", "Tell why an object waits or failed."),

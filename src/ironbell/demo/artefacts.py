@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from ironbell.base.clock import SystemClock
 from ironbell.image import build as images
-from ironbell.image.debian import chosen_sources
+from ironbell.image.debian import BuildError, chosen_sources
 from ironbell.image.kubernetes.node import Node
 from ironbell.image.kubernetes.release import parse_release
 from ironbell.image.kubernetes.source import GoModules
@@ -36,8 +39,9 @@ def ensure_osie(progress: Callable[[str], None]) -> Path:
         BuildError: it cannot be built here.
     """
     folder = cache_folder() / "osie"
-    with _alone("osie"):
-        osies.build(osies.Options(folder, only_if_changed=True), chosen_sources(None, ""), progress=progress)
+    with alone("osie"):
+        told = _Told("the in-memory OS, about a minute", progress)
+        osies.build(osies.Options(folder, only_if_changed=True), chosen_sources(None, ""), progress=told)
     return folder
 
 
@@ -48,8 +52,9 @@ def ensure_image(progress: Callable[[str], None]) -> Path:
         BuildError: it cannot be built here.
     """
     image = cache_folder() / "images" / IMAGE_NAME
-    with _alone("image"):
-        images.build(images.Options(image, only_if_changed=True), chosen_sources(None, ""), progress=progress)
+    with alone("image"):
+        told = _Told("a disk image of Debian, about two minutes", progress)
+        images.build(images.Options(image, only_if_changed=True), chosen_sources(None, ""), progress=told)
     return image
 
 
@@ -60,15 +65,36 @@ def ensure_node_image(release: str, progress: Callable[[str], None]) -> Path:
         BuildError: it cannot be built here.
     """
     image = cache_folder() / "images" / f"debian-kubernetes-{release}.raw.zst"
-    node = Node(parse_release(release), GoModules(cache_folder() / "kubernetes"))
-    with _alone("image"):
+    programs = cache_folder() / "kubernetes"
+    if not image.exists() and not programs.exists() and shutil.which("go") is None:
+        raise BuildError("Kubernetes is built from its Go modules: put Go on the PATH")
+    node = Node(parse_release(release), GoModules(programs))
+    with alone("image"):
         options = images.Options(image, only_if_changed=True, node=node)
-        images.build(options, chosen_sources(None, ""), progress=progress)
+        what = f"a disk image of Kubernetes {release} nodes, about twenty minutes"
+        images.build(options, chosen_sources(None, ""), progress=_Told(what, progress))
     return image
 
 
+@dataclass
+class _Told:
+    """What a build says, with its time, once it begins to say something: what is up to date says nothing."""
+
+    what: str
+    say: Callable[[str], None]
+    _began_s: float = -1.0
+
+    def __call__(self, text: str) -> None:
+        now_s = SystemClock().monotonic()
+        if self._began_s < 0:
+            self._began_s = now_s
+            self.say(f"building, once: {self.what}")
+        self.say(f"  {now_s - self._began_s:5.0f} s  {text}")
+
+
 @contextmanager
-def _alone(what: str) -> Iterator[None]:
+def alone(what: str) -> Iterator[None]:
+    """Hold what is called so for this process alone; others wait."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{what}.lock").open("w") as lock:

@@ -46,6 +46,11 @@ class Plan:
         return {name for group in self.workers for name in group.machines}
 
     @property
+    def emulated(self) -> set[str]:
+        """Servers of QEMU where it has no KVM."""
+        return {name for name, kind in self.kinds.items() if kind != self.control_plane.kind}
+
+    @property
     def shrinking(self) -> Group:
         """The group that the demonstration takes a server from: the first."""
         return self.workers[0]

@@ -34,7 +34,7 @@ from ironbell.demo.clustermanifests import ClusterRequest, Document
 from ironbell.demo.clusterplan import Plan
 from ironbell.demo.clusterstory import READY_LABEL, ClusterStory
 from ironbell.demo.newcluster import NewCluster
-from ironbell.demo.run import HTTP_PORT, REDRAW_S
+from ironbell.demo.run import HTTP_PORT, REDRAW_S, stayed
 from ironbell.demo.screen import Screen
 from ironbell.demo.site import DemoError, RunningSite, running_site
 from ironbell.demo.story import Line
@@ -90,12 +90,11 @@ async def run(demo: ClusterDemo, *, stay: bool) -> None:
                     await show.go()
             except TimeoutError:
                 failed = f"; what failed last: {show.story.last_failure}" if show.story.last_failure else ""
-                where = f"; its log, which --data-dir keeps: {site.log}"
-                raise DemoError(f"not done after {demo.timeout_s:g} s: {show.waits_for}{failed}{where}") from None
+                raise DemoError(f"not done after {demo.timeout_s:g} s: {show.waits_for}{failed}") from None
             show.tell_times()
             if stay:
                 show.look_around()
-                await asyncio.Event().wait()
+                await stayed()
 
 
 @dataclass
@@ -141,8 +140,7 @@ class Show:
             raise DemoError(f"servers that should be off are on: {', '.join(on)}; the data folder is not new")
         self.screen.restart()
         await self._apply()
-        slow = {name for name, kind in plan.kinds.items() if kind != plan.control_plane.kind}
-        for names in (set(plan.kinds) - slow, slow):
+        for names in (set(plan.kinds) - plan.emulated, plan.emulated):
             if names:
                 await self._stage(f"Ready nodes: {_listed(names)}", partial(self._not_ready, names))
             if workers := names & plan.worker_names:
@@ -160,7 +158,7 @@ class Show:
         plan, story, group = self.demo.plan, self.story, self.demo.plan.shrinking
         before = {name: await asyncio.to_thread(disks.bytes_written, self.disk(name)) for name in group.machines}
         for name, written in before.items():
-            self.tell([Line("disk", f"{written / 1e9:.1f} GB are on its disk", about=f"{name} ({group.kind})")])
+            self.tell([Line("disk", f"{written / 1e9:.1f} GB are on its disk", about=story.about(name))])
         deployment = f"{NAME}-{group.role}"
         body = {"spec": {"replicas": group.count - 1}}
         await self.client.merge_patch(MACHINE_DEPLOYMENT, "default", deployment, body=body)
@@ -185,7 +183,7 @@ class Show:
             raise DemoError(f"the disk of {name} is not blank: {disk}")
         size = disk.stat().st_size / 1e9
         text = f"all {size:.1f} GB of its disk read: every byte is zero ({before / 1e9:.1f} GB had been written)"
-        self.tell([Line("disk", text, about=f"{name} ({self.demo.plan.kinds[name]})")])
+        self.tell([Line("disk", text, about=self.story.about(name))])
 
     def disk(self, name: str) -> Path:
         """The file that is a server's disk."""
@@ -199,15 +197,24 @@ class Show:
                 if watcher.done():
                     watcher.result()
             self.waits_for = f"{what} (missing: {', '.join(sorted(left))})"
+            self.site.check()
             self.changed.clear()
             try:
                 await asyncio.wait_for(self.changed.wait(), REDRAW_S)
             except TimeoutError:
-                self.screen.progress(self.story.progress)
+                self.screen.progress(self._doing(what, left))
         self.screen.progress("")
         took = self.screen.elapsed_s - started
         self._stages.append((what, took))
         self.tell([Line("stage", f"{what} (after {took:.1f} s)")])
+
+    def _doing(self, what: str, left: AbstractSet[str]) -> str:
+        """What is waited for, and how far those are that it needs."""
+        far, kinds, story = self.story.progress, self.demo.plan.kinds, self.story
+        found = {
+            name: self.screen.since(story.about(name), far.get(name, "")) for name in sorted(left) if name in kinds
+        }
+        return "; ".join((what, *(f"{name}: {how}" for name, how in found.items() if how)))
 
     async def _apply(self) -> None:
         """Apply the servers, then the cluster.
@@ -259,8 +266,8 @@ class Show:
         for what, took in self._stages:
             screen.note(f"  {took:6.1f} s  {what}")
         screen.note("From the first power-on to a Ready node:")
-        for name, kind in self.demo.plan.kinds.items():
-            about = f"{name} ({kind})"
+        for name in self.demo.plan.kinds:
+            about = self.story.about(name)
             on = next((at for at, one in screen.times if one.about == about and one.text.endswith("power on")), None)
             ready = next((at for at, one in screen.times if (one.about, one.label) == (about, READY_LABEL)), None)
             if on is not None and ready is not None:
@@ -326,4 +333,7 @@ def _kinds_told(plan: Plan) -> list[str]:
     }
     kinds = dict.fromkeys(group.kind for group in plan.groups)
     named = {kind: [name for name, its in plan.kinds.items() if its == kind] for kind in kinds}
-    return [f"{', '.join(names)}: {kind} ({said[kind]})" for kind, names in named.items()]
+    lines = [f"{', '.join(names)}: {kind} ({said[kind]})" for kind, names in named.items()]
+    if plan.emulated:
+        lines.append(f"{_listed(plan.emulated)}: emulated, as there is no KVM here, which takes some minutes more")
+    return lines

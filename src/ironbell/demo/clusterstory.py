@@ -43,10 +43,9 @@ class ClusterStory:
     _owner: dict[str, str] = field(default_factory=dict)
 
     @property
-    def progress(self) -> str:
-        """How far running actions are, for a line that is drawn over and over."""
-        parts = [f"{machine}: {story.progress}" for machine, story in self._workflows.values() if story.progress]
-        return "  ".join(parts)
+    def progress(self) -> dict[str, str]:
+        """How far a server's running action is, by its name, for a line that is drawn over and over."""
+        return {machine: story.progress for machine, story in self._workflows.values() if story.progress}
 
     def event(self, event: Event) -> list[Line]:
         """An Event appeared or was counted up."""
@@ -133,9 +132,12 @@ class ClusterStory:
     def _story(self, machine: str) -> Story:
         return self._machines.setdefault(machine, Story(machine, ""))
 
+    def about(self, machine: str) -> str:
+        """A server with its kind."""
+        return f"{machine} ({self.kinds[machine]})" if machine in self.kinds else machine
+
     def _about(self, machine: str, lines: list[Line]) -> list[Line]:
-        about = f"{machine} ({self.kinds[machine]})" if machine in self.kinds else machine
-        return [replace(line, about=about) for line in lines]
+        return [replace(line, about=self.about(machine)) for line in lines]
 
 
 def _system(node: Node) -> str:

@@ -7,6 +7,7 @@ watching. It ends when the installed system's cloud-init has reported, or says w
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,12 +83,18 @@ async def run(demo: Demo, *, stay: bool) -> None:
             screen.restart()
             await apply(Client(api), demo, site, password=password)
             screen.line(Line("applied", "Secret, Machine, Hardware, Template and Workflow"))
-            await follow(api, demo, screen)
+            await follow(api, demo, screen, site)
         _tell_times(screen)
         if stay:
             _look_around(screen, site, password=password)
             screen.note("The machine keeps running. Ctrl-C ends it and removes everything.")
-            await asyncio.Event().wait()
+            await stayed()
+
+
+async def stayed() -> None:
+    """Until somebody ends it, which is then no failure."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
 
 
 async def apply(client: Client, demo: Demo, site: RunningSite, *, password: str) -> None:
@@ -132,7 +139,7 @@ async def _create(client: Client, kind: Any, document: dict[str, Any]) -> None:
         raise DemoError(f"{error}; the data folder is not new") from error
 
 
-async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
+async def follow(api: HttpApi, demo: Demo, screen: Screen, site: RunningSite) -> None:
     """Show what happens until the machine is installed.
 
     Raises:
@@ -155,10 +162,10 @@ async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
         tasks = [group.create_task(informer.run()) for informer in (events, workflows, machines)]
         try:
             async with asyncio.timeout(demo.timeout_s):
-                while not (story.is_installed or story.failure):
+                while not (story.is_installed or story.failure or site.has_ended):
                     changed.clear()
-                    await _wait(changed)
-                    screen.progress(story.progress)
+                    if not await _woken(changed):
+                        screen.progress(f"an installed system: {screen.since('', story.progress)}")
         except TimeoutError:
             in_time = False
         finally:
@@ -166,20 +173,23 @@ async def follow(api: HttpApi, demo: Demo, screen: Screen) -> None:
                 task.cancel()
     screen.progress("")
     if not in_time:
-        raise DemoError(f"not installed after {demo.timeout_s:g} s; see {demo.data_dir / 'up.log'}")
+        raise DemoError(f"not installed after {demo.timeout_s:g} s: {screen.since('')}")
     if story.failure:
         raise DemoError(story.failure)
+    if not story.is_installed:
+        site.check()
 
 
 def _on_new(read: Callable[[Any], list[Line]], tell: Callable[[list[Line]], None], _kind: type) -> Any:
     return lambda _old, new: tell(read(new)) if new is not None else None
 
 
-async def _wait(changed: asyncio.Event) -> None:
+async def _woken(changed: asyncio.Event) -> bool:
     try:
         await asyncio.wait_for(changed.wait(), REDRAW_S)
     except TimeoutError:
-        return
+        return False
+    return True
 
 
 def _tell_times(screen: Screen) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass, field
 
 from ironbell.base.clock import Clock
-from ironbell.demo.story import Line
+from ironbell.demo.story import Line, follows
 
 _COLOURS = {
     "power": 33, "DHCP": 36, "action": 32, "agent": 32, "installed": 92, "workflow": 35, "stage": 97, "node ready": 92,
     "pod": 92, "wiped": 92, "disk": 92,
 }  # fmt: skip
+QUIET_S = 30.0
+"""After so long without a line, where there is no terminal to draw on, it is said what is waited for."""
 _RED, _DIM, _RESET, _CLEAR = "\x1b[91m", "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 
 
@@ -23,6 +26,7 @@ class Screen:
     is_terminal: bool = field(default_factory=sys.stdout.isatty)
     _started_s: float = field(init=False)
     _has_progress: bool = False
+    _said_s: float = 0.0
     times: list[tuple[float, Line]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -34,11 +38,12 @@ class Screen:
 
     def restart(self) -> None:
         """Count from now."""
-        self._started_s = self.clock.monotonic()
+        self._started_s, self._said_s = self.clock.monotonic(), 0.0
 
     def line(self, line: Line) -> None:
         """Something happened."""
         self.times.append((self.elapsed_s, line))
+        self._said_s = self.elapsed_s
         self._clear()
         label = f"{line.label:<10}"
         text = f"{line.about}: {line.text}" if line.about else line.text
@@ -54,13 +59,25 @@ class Screen:
         self._write(f"{text}\n")
 
     def progress(self, text: str) -> None:
-        """Draw the live line; only on a terminal."""
+        """Draw the live line, as much of it as one line of the terminal has room for; elsewhere say it now and then."""
         if not self.is_terminal:
+            if text and self.elapsed_s - self._said_s >= QUIET_S:
+                self._said_s = self.elapsed_s
+                self._write(f"{self.elapsed_s:7.1f} s  {'waiting':<10} {text}\n")
             return
         self._clear()
         if text:
-            self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}             {text}")
+            room = shutil.get_terminal_size().columns - 1
+            time = f"{self.elapsed_s:7.1f} s"[:room]
+            self._write(f"{_DIM}{time}{_RESET}{f'  waiting    {text}'[: room - len(time)]}")
             self._has_progress = True
+
+    def since(self, about: str, progress: str = "") -> str:
+        """What somebody is at, by what was told last, and for how long; with how far that is."""
+        for at, line in reversed(self.times):
+            if line.about == about and (what := follows(line)):
+                return ", ".join((what, progress or f"for {self.elapsed_s - at:.0f} s"))
+        return progress
 
     def _clear(self) -> None:
         if self._has_progress:

@@ -13,9 +13,11 @@ from pathlib import Path
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.lab.state import LabState, NoLabError, read_state
 
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 8.0
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 45.0
+"""Longer than `ironbell up` gives its lab."""
 POLL_S = 0.1
+_SAYS = "ironbell: "
 
 
 class DemoError(IronbellError):
@@ -33,6 +35,21 @@ class RunningSite:
     kubeconfig: Path
     lab: LabState
     log: Path
+    process: asyncio.subprocess.Process | None = None
+    """Of `ironbell up`, where that is what runs."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.returncode is not None
+
+    def check(self) -> None:
+        """Nothing while it runs.
+
+        Raises:
+            DemoError: it does not any more; the message has the end of its log.
+        """
+        if self.has_ended:
+            raise DemoError(f"`ironbell up` ended: {_end_of(self.log)}")
 
 
 @asynccontextmanager
@@ -45,19 +62,24 @@ async def running_site(
         DemoError: it did not start; the message has the end of its log.
     """
     log = data_dir / "up.log"
-    command = [sys.executable, "-m", "ironbell.cli.main", "up", "--data-dir", str(data_dir), "--lab", str(lab_file)]
-    command += ["--osie-dir", str(osie), *options]
+    # ends with us, however we end; apart from the terminal, whose Ctrl-C is ours to carry out
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "ironbell.cli.main", "up"]
+    command += ["--data-dir", str(data_dir), "--lab", str(lab_file), "--osie-dir", str(osie), *options]
     for name, folder in artefacts.items():
         command += ["--artefacts", f"{name}={folder}"]
     with log.open("wb") as stderr:
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=stderr)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=stderr,
+            start_new_session=True,
+        )  # fmt: skip
     try:
-        async with asyncio.timeout(START_TIMEOUT_S):
-            kubeconfig = await _ready(process, log)
-            lab = await _lab(data_dir, process, log)
-        yield RunningSite(data_dir, kubeconfig, lab, log)
-    except TimeoutError:
-        raise DemoError(f"`ironbell up` was not ready in {START_TIMEOUT_S:g} s; its log: {log}") from None
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                kubeconfig = await _ready(process, log)
+                lab = await _lab(data_dir, process, log)
+        except TimeoutError:
+            raise DemoError(f"`ironbell up` was not ready in {START_TIMEOUT_S:g} s:\n{_end_of(log)}") from None
+        yield RunningSite(data_dir, kubeconfig, lab, log, process)
     finally:
         await _end(process)
 
@@ -68,7 +90,7 @@ async def _ready(process: asyncio.subprocess.Process, log: Path) -> Path:
         word, _, path = line.decode().strip().partition(" ")
         if word == "ready":
             return Path(path)
-    raise DemoError(f"`ironbell up` ended at once:\n{_end_of(log)}")
+    raise DemoError(f"`ironbell up` ended at once: {_end_of(log)}")
 
 
 async def _lab(data_dir: Path, process: asyncio.subprocess.Process, log: Path) -> LabState:
@@ -77,7 +99,7 @@ async def _lab(data_dir: Path, process: asyncio.subprocess.Process, log: Path) -
             return read_state(data_dir)
         except NoLabError:
             await asyncio.sleep(POLL_S)
-    raise DemoError(f"`ironbell up` ended:\n{_end_of(log)}")
+    raise DemoError(f"`ironbell up` ended: {_end_of(log)}")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -93,4 +115,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _end_of(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+    """Why it ended, where it said so, else its last words."""
+    lines = log.read_text(errors="replace").splitlines()[-8:]
+    said = [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+    return said[-1] if said else "\n".join(lines)

@@ -40,6 +40,34 @@ class Line:
     """Whom it is about, where there are several."""
 
 
+def follows(line: Line) -> str:
+    """What a server is at after this line, in words; empty where nothing more is known to come."""
+    if line.label == "DHCP":
+        return "loads its boot file" if "boot file" in line.text else "starts the in-memory OS"
+    if line.label == "action":
+        return line.text.removesuffix(" ...") if line.text.endswith(" ...") else "the next action"
+    if line.label == "workflow":
+        return "boots what was installed" if line.text in _INSTALLED else "waits for the agent"
+    return _FOLLOWS.get(line.label, "")
+
+
+_INSTALLED = {WorkflowState.POST, WorkflowState.SUCCESS}
+_FOLLOWS = {
+    "claimed": "is switched on",
+    "power": "firmware starts",
+    "boot file": "starts iPXE",
+    "script": "loads the in-memory OS",
+    "kernel": "loads the in-memory OS",
+    "initramfs": "starts the in-memory OS",
+    "agent": "the first action",
+    "disk boot": "boots its disk",
+    "metadata": "cloud-init is at work",
+    "installed": "services start",
+    "node": "its network and kubelet get ready",
+    "node ready": "its pod starts",
+}
+
+
 @dataclass
 class Story:
     """Remembers what was told. `failure` is set when the installation cannot succeed any more."""

@@ -87,11 +87,11 @@ def test_without_a_certificate_nothing_counts_as_wiped() -> None:
 def test_a_failed_installation_is_told_and_remembered() -> None:
     seen = story()
     seen.workflow_changed(workflow("RUNNING", percent=40))
-    assert seen.progress == "q-1: 40 %"
+    assert seen.progress == {"q-1": "40 %"}
     assert any(line.is_bad for line in seen.workflow_changed(workflow("FAILED", "no such disk")))
     assert "no such disk" in seen.last_failure
     seen.workflow_gone(workflow("FAILED"))
-    assert seen.progress == ""
+    assert seen.progress == {}
 
 
 def test_nodes_join_become_ready_and_leave() -> None:
