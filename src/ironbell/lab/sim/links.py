@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from ironbell.api.client import Api, NotFound, Unauthorized, Unavailable
 from ironbell.apiserver.identity import AUTHENTICATED, Identity
 from ironbell.base.clock import Clock
-from ironbell.contract.pki import PkiError, certificates
+from ironbell.contract.pki import KeyPair, PkiError, certificates
 from ironbell.kube.decision import Key
 from ironbell.kube.kubeconfig import Chosen, choose_from
 from ironbell.lab.sim.cloud import Cloud
@@ -33,6 +33,8 @@ class SimLink:
     def __init__(self, cloud: Cloud, key: Key, chosen: Chosen, clock: Clock, wrap: Callable[[Api], Api]) -> None:
         self._cloud, self._key, self._chosen, self._clock, self._wrap = cloud, key, chosen, clock, wrap
         self._api: Api | None = None
+        self._verified: tuple[KeyPair, x509.Certificate] | None = None
+        """The cluster's authority for which the kubeconfig was found good, and the user's certificate in it."""
 
     @property
     def api(self) -> Api:
@@ -64,20 +66,26 @@ class SimLink:
         return cluster
 
     def _identity(self, cluster: SimCluster) -> Identity:
-        """Who the kubeconfig's user is to the cluster."""
+        """Who the kubeconfig's user is to the cluster. Only time is looked at again as long as that is the same."""
         if cluster.authority is None:
             raise Unavailable(f"{cluster.endpoint} does not answer")
+        if self._verified is None or self._verified[0] is not cluster.authority:
+            self._verified = cluster.authority, self._verify(cluster.authority)
+        client = self._verified[1]
+        if not client.not_valid_before_utc <= self._clock.now() <= client.not_valid_after_utc:
+            raise Unauthorized("Unauthorized")
+        return _subject(client)
+
+    def _verify(self, of_cluster: KeyPair) -> x509.Certificate:
         try:
-            (authority, *_rest) = certificates(cluster.authority.certificate)
+            (authority, *_rest) = certificates(of_cluster.certificate)
             if authority not in certificates(self._chosen.cluster.data("certificate-authority")):
                 raise Unavailable("x509: certificate signed by unknown authority")
             (client, *_rest) = certificates(self._chosen.user.data("client-certificate"))
             client.verify_directly_issued_by(authority)
         except (PkiError, InvalidSignature, ValueError, TypeError) as error:
             raise Unauthorized("Unauthorized") from error
-        if not client.not_valid_before_utc <= self._clock.now() <= client.not_valid_after_utc:
-            raise Unauthorized("Unauthorized")
-        return _subject(client)
+        return client
 
 
 class Links:
