@@ -53,6 +53,14 @@ def _keys(cluster: Cluster, cache: Cache) -> Iterable[Key]:
             yield obj.key
 
 
+def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
+    """Whether what is read of it changed: its status, which changes with each of its machines, is not, and each look
+    goes through the servers."""
+    if old is None or new is None:
+        return True
+    return (old.metadata.uid, old.spec) != (new.metadata.uid, new.spec)
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A TinkerbellCluster, its Cluster, and the domains of the servers."""
@@ -69,7 +77,7 @@ class TinkerbellClusterReconciler:
     name = "capt-cluster"
     kind: AnyKind = TINKERBELL_CLUSTER
     watches: Sequence[Watch[Any]] = (
-        Watch(CLUSTER, _keys),
+        Watch(CLUSTER, _keys, _cluster_matters),
         Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
         Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
         read_by(TINKERBELL_MACHINE_TEMPLATE),

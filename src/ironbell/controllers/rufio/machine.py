@@ -24,7 +24,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
-from ironbell.controllers.rufio.names import ANNOTATION_MACHINE, Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE, Trouble
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
 from ironbell.controllers.rufio.trouble import trouble_of
 from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, wait
@@ -74,6 +74,16 @@ def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
     return [(namespace, name)] if name else []
 
 
+def _task_matters(old: Task | None, new: Task | None) -> bool:
+    """Whether it says something new of the BMC: of its writes most are about the Task itself."""
+    return _told_by(old) != _told_by(new)
+
+
+def _told_by(task: Task | None) -> tuple[str | None, ...]:
+    annotations = task.metadata.annotations if task is not None else {}
+    return annotations.get(ANNOTATION_MACHINE), annotations.get(ANNOTATION_ATTEMPT)
+
+
 def _latest(moments: Iterable[datetime | None]) -> datetime | None:
     return max((moment for moment in moments if moment is not None), default=None)
 
@@ -83,7 +93,7 @@ class MachineReconciler:
 
     name = "rufio-machine"
     kind: AnyKind = MACHINE
-    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), Watch(TASK, _of_task))
+    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), Watch(TASK, _of_task, _task_matters))
     indexes: Sequence[Index[Any]] = (BY_SECRET, TASKS_BY_MACHINE)
 
     def __init__(self, *, power_interval_s: float = POWER_INTERVAL_S) -> None:

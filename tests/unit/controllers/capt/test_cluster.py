@@ -65,6 +65,20 @@ def test_who_takes_one_server_of_many_wakes_no_cluster() -> None:
     assert woken(world, free, taken) == [KEY], "it was the last of its kind"
 
 
+def test_only_what_is_read_of_a_cluster_wakes_its_infrastructure() -> None:
+    """Its status changes with each of its machines, and each look goes through the servers."""
+    world = scene(own={"controlPlaneEndpoint": ENDPOINT})
+    watch = next(one for one in CLUSTERS.watches if one.kind is CLUSTER)
+    assert watch.relevant is not None
+    first = world.require(CLUSTER, *KEY)
+    world.change(CLUSTER, first, {"status": {"phase": "Provisioned"}, "metadata": {"labels": {"a": "b"}}})
+    second = world.require(CLUSTER, *KEY)
+    world.change(CLUSTER, second, {"spec": {"paused": True}})
+    third = world.require(CLUSTER, *KEY)
+    steps = ((None, first), (first, second), (second, third), (third, None))
+    assert [watch.relevant(*step) for step in steps] == [True, False, True, True]
+
+
 @pytest.mark.parametrize("side", ["own", "cluster"])
 def test_the_endpoint_comes_from_either_side(side: str) -> None:
     obj = settled(scene(**{side: {"controlPlaneEndpoint": ENDPOINT}}))

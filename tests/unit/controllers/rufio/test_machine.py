@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from ironbell.api.bmc.machine import PowerState
+from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, Trouble
 from ironbell.kube.testing import crash_check
 
 
@@ -87,6 +88,17 @@ def test_the_power_state_follows_a_task_at_once(scene: Any) -> None:
     scene.job("j2", {"powerAction": "off"})
     scene.settle(horizon_s=10)
     assert scene.the_machine().status.power_state == "off"
+
+
+def test_only_what_a_task_did_to_the_bmc_wakes_its_machine(scene: Any) -> None:
+    """A Task is written some ten times, and most of that is about itself."""
+    watch = next(one for one in scene.machines.watches if one.kind is TASK)
+    scene.machine()
+    first = scene.task({"powerAction": "on"})
+    second = scene.world.set_status(TASK, first, {"startTime": "2026-01-01T00:00:00Z"})
+    attempt = {"metadata": {"annotations": {ANNOTATION_ATTEMPT: "{}"}}}
+    third = scene.world.change(TASK, second, attempt)
+    assert [watch.relevant(*step) for step in ((first, second), (second, third), (third, None))] == [False, True, True]
 
 
 def test_the_condition_keeps_the_time_of_its_last_change(scene: Any) -> None:
