@@ -101,7 +101,8 @@ def _duration_round(duration: Any) -> str:
     elif type(duration) is Int64:
         nanoseconds = int(duration)
     elif isinstance(duration, Time):
-        nanoseconds = int(SystemClock().now().timestamp() * 1000) * 1_000_000 - duration.unix_nanoseconds
+        since = int(SystemClock().now().timestamp() * 1000) * 1_000_000 - duration.unix_nanoseconds
+        nanoseconds = max(-(1 << 63) + 1, min((1 << 63) - 1, since))  # as much as a duration can be
     magnitude = abs(nanoseconds)
     for unit, seconds in _UNITS:
         if magnitude > seconds * SECOND:
