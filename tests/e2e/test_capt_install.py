@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -69,6 +68,7 @@ async def test_machine_made_of_namespaces_is_installed_and_given_back_wiped(
         await machine.apply(*documents(f"{seen.base_url}/images/{seen.image.name}", USER_DATA))
         await machine.until(lambda: machine.is_ready, within_s=INSTALL_S, what="TinkerbellMachine ready")
         assert seen.site.lab.machine(NODE).kind == "namespace"
+        await check_told_as_it_goes(machine)
         await check_installed(seen, machine)
         await machine.kubectl.ok("delete", "machine.cluster.x-k8s.io", MACHINE, "--wait=false")
         await machine.until(lambda: machine.is_gone, within_s=WIPE_S, what="the machine's end")
@@ -77,13 +77,20 @@ async def test_machine_made_of_namespaces_is_installed_and_given_back_wiped(
 
 
 async def check_told_as_it_goes(machine: CaptMachine) -> None:
-    """Which action is at work, to whoever looks at the TinkerbellMachine or at the Machine."""
+    """Which action is at work, to whoever looks at the TinkerbellMachine or at the Machine.
+
+    What was told was written down: a machine may be done with an action before anybody asks.
+    """
     told = f"action 1 of 4: {STREAM}"
-    async with asyncio.timeout(INSTALL_S):
-        while told not in await machine.kubectl.ok("get", "tinkerbellmachine", MACHINE):
-            await asyncio.sleep(0.5)
-        while told not in json.dumps((await machine.get("machine.cluster.x-k8s.io", MACHINE))["status"]["conditions"]):
-            await asyncio.sleep(0.5)
+    await machine.until(
+        lambda: any(text.startswith(told) for text in machine.said), within_s=INSTALL_S, what="the action told"
+    )
+    await machine.until(
+        lambda: any("action " in text and " of 4: " in text for text in machine.passed_on),
+        within_s=INSTALL_S,
+        what="an action told of the Machine",
+    )
+    assert "MESSAGE" in await machine.kubectl.ok("get", "tinkerbellmachine", MACHINE)
 
 
 async def check_installed(seen: Installation, machine: CaptMachine) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,9 @@ import yaml
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster import MACHINE as OWNER
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.meta import Condition
 from ironbell.kube.informer import Informer
 from support.installation import Installation
 from support.kubectl import Kubectl
@@ -74,6 +77,8 @@ class CaptMachine:
     now: TinkerbellMachine | None = None
     said: list[str] = field(default_factory=list)
     """Messages of its condition Ready, in order."""
+    passed_on: list[str] = field(default_factory=list)
+    """Messages of the condition InfrastructureReady of its Machine, in order."""
     _known: bool = False
 
     @property
@@ -109,21 +114,29 @@ class CaptMachine:
 
     def changed(self, _old: TinkerbellMachine | None, new: TinkerbellMachine | None) -> None:
         self.now, self._known = new, True
-        conditions = new.status.conditions if new is not None else []
-        message = next((one.message for one in conditions if one.type == "Ready"), "")
-        if message and (not self.said or self.said[-1] != message):
-            self.said.append(message)
+        _note(self.said, new.status.conditions if new is not None else [], "Ready")
+
+    def owner_changed(self, _old: Machine | None, new: Machine | None) -> None:
+        _note(self.passed_on, new.status.conditions if new is not None else [], "InfrastructureReady")
+
+
+def _note(said: list[str], conditions: Sequence[Condition], type_: str) -> None:
+    message = next((one.message for one in conditions if one.type == type_), "")
+    if message and said[-1:] != [message]:
+        said.append(message)
 
 
 @asynccontextmanager
 async def capt_machine(seen: Installation, kubectl: Path, home: Path) -> AsyncIterator[CaptMachine]:
     """Watch the machine for as long as the block lasts."""
     found = CaptMachine(seen, Kubectl(kubectl, seen.site.kubeconfig, home))
-    informer = Informer(seen.client.api, TINKERBELL_MACHINE)
+    informer, owners = Informer(seen.client.api, TINKERBELL_MACHINE), Informer(seen.client.api, OWNER)
     informer.add_handler(found.changed)
-    task = asyncio.create_task(informer.run())
+    owners.add_handler(found.owner_changed)
+    tasks = [asyncio.create_task(one.run()) for one in (informer, owners)]
     try:
         yield found
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
