@@ -94,6 +94,9 @@ def test_s49_clusters_and_single_machines_are_watched(story: Story) -> None:
         if any(one.type == "HealthCheckSucceeded" and one.status == "False" for one in machine.status.conditions)
     ]
     assert set(cycled) == {story.facts["hung"]}
+    for name in {machine.metadata.name for machine in chapter.machines()}:
+        conditions = {one.type: one.status for one in chapter.one("TinkerbellMachine", name).status.conditions}
+        assert (conditions["PoweredOn"], conditions["BMCContactable"]) == ("True", "True"), name
 
 
 def test_s50_scaling_up_installs(story: Story) -> None:

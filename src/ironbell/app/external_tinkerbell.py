@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from ironbell.api.bmc import JOB
+from ironbell.api.bmc import JOB, MACHINE
 from ironbell.api.client import Api
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -23,7 +23,9 @@ from ironbell.kube.split import SplitApi
 
 KUBECONFIG: Final = "/var/run/secrets/external-tinkerbell/kubeconfig"
 SECRET: Final = "external-tinkerbell-kubeconfig"  # noqa: S105 - the name of a Secret
-THEIRS: Final[frozenset[Collection]] = frozenset(kind.collection for kind in (HARDWARE, TEMPLATE, WORKFLOW, JOB))
+THEIRS: Final[frozenset[Collection]] = frozenset(
+    kind.collection for kind in (HARDWARE, TEMPLATE, WORKFLOW, JOB, MACHINE)
+)
 """What is on the other cluster."""
 _log = structlog.get_logger()
 

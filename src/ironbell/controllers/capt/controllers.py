@@ -78,7 +78,7 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _CONTROL_PLANE, "resources": ["*"], "verbs": _READ},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
     {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
-    {"apiGroups": _BMC, "resources": ["jobs"], "verbs": _READ},
+    {"apiGroups": _BMC, "resources": ["jobs", "machines"], "verbs": _READ},
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch: of Secrets, that one is there; of control planes, which servers they want."""

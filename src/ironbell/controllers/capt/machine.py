@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.job import JOB
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE, LEGACY_FINALIZER
@@ -37,6 +38,7 @@ from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import ENDED, decommission
+from ironbell.controllers.capt.health import BY_BMC, machines_of, tell_health, turned
 from ironbell.controllers.capt.installing import how_far, install, withdraw
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import (
@@ -184,11 +186,12 @@ class TinkerbellMachineReconciler:
         Watch(TEMPLATE, _of_made),
         read_by(TEMPLATE),
         Watch(JOB, _of_made),
+        Watch(BMC_MACHINE, machines_of, turned, delay_s=PROGRESS_S, tells=True),
         read_by(SECRET_METADATA),
         Watch(TINKERBELL_MACHINE, next_in, leaves),
         Watch(TINKERBELL_MACHINE, _left_the_line, lambda _old, new: new is None or finalizers.is_deleting(new)),
     )
-    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK)
+    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)
@@ -201,6 +204,8 @@ class TinkerbellMachineReconciler:
         progress.conditions.append(pause)
         if is_paused(obj, cluster_paused=paused):
             return wait("Paused", pause.message, progress.status())
+        if observed.hardware is not None:
+            tell_health(progress, observed.hardware, observed.bmc)
         if observed.too_many:
             # they have its name, and nothing else was ever done to them
             return do(*(release(hardware) for hardware in observed.too_many))

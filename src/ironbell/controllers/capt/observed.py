@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ironbell.api.bmc.job import JOB, Job
+from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import ANNOTATION_TEMPLATE_OVERRIDE, LABEL_OWNER_NAME
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
@@ -25,6 +26,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import Claimant, claim_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming
+from ironbell.controllers.capt.health import bmc_of
 from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
@@ -82,6 +84,8 @@ class Observed:
     """The server that it has."""
     too_many: tuple[Hardware, ...] = ()
     """Others that were taken for it: by a process that did not know yet that it has one."""
+    bmc: BmcMachine | None = None
+    """That of its server."""
     servers: tuple[Hardware, ...] = ()
     """Free ones, as long as it has none."""
     place: int = 0
@@ -133,6 +137,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         infrastructure=infrastructure,
         secret=cache.get(SECRET_METADATA, namespace, secret_name) if secret_name else None,
         hardware=hardware,
+        bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
         servers=tuple(cache.indexed(FREE, "free")) if waits else (),
         place=_place(cache, obj) if waits else 0,

@@ -1,0 +1,83 @@
+"""How the server itself is, beside what its node says: whether its BMC answers, and whether it is switched on. Pure.
+
+They are told as conditions and change nothing else: who heals machines decides by nodes, and a BMC that does not answer
+is no reason to take a node away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ironbell.api.bmc import MACHINE
+from ironbell.api.bmc.machine import Machine, MachineConditionType, PowerState
+from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.contract.hardware_claim import claim_of
+from ironbell.controllers.capt.progress import Progress
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Key
+from ironbell.kube.reconciler import Cache, Index
+
+BMC_CONTACTABLE: Final = "BMCContactable"
+POWERED_ON: Final = "PoweredOn"
+_UNKNOWN: Final[tuple[bool | None, str]] = (None, "PowerUnknown")
+_POWERED: Final[dict[str, tuple[bool | None, str]]] = {
+    PowerState.ON: (True, "PoweredOn"),
+    PowerState.OFF: (False, "PoweredOff"),
+}
+
+
+def _bmc(hardware: Hardware) -> list[str]:
+    reference = hardware.spec.bmc_ref
+    return [f"{hardware.metadata.namespace}/{reference.name}"] if reference is not None and reference.name else []
+
+
+BY_BMC: Index[Hardware] = Index(HARDWARE, "capt-bmc", _bmc)
+
+
+def bmc_of(cache: Cache, hardware: Hardware | None) -> Machine | None:
+    """The BMC of a server, if it is there."""
+    reference = hardware.spec.bmc_ref if hardware is not None else None
+    if hardware is None or reference is None or not reference.name:
+        return None
+    return cache.get(MACHINE, hardware.metadata.namespace, reference.name)
+
+
+def machines_of(bmc: Machine, cache: Cache) -> Iterable[Key]:
+    """Who has the server behind a BMC."""
+    for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)):
+        claim = claim_of(hardware)
+        if claim is not None:
+            yield claim.namespace, claim.name
+
+
+def turned(old: Machine | None, new: Machine | None) -> bool:
+    """Whether there is something to tell: not what a BMC says of itself each time it is asked."""
+    return _seen(old) != _seen(new)
+
+
+def tell_health(progress: Progress, hardware: Hardware, bmc: Machine | None) -> None:
+    """Set the conditions. A server without a BMC has none; one that had, says so."""
+    if not _bmc(hardware):
+        for type_ in (BMC_CONTACTABLE, POWERED_ON):
+            if find_condition(progress.obj.status.conditions, type_) is not None:
+                progress.note(type_, None, "NoBMC", f"Hardware {hardware.metadata.name} names no BMC")
+        return
+    answers, power = _seen(bmc)
+    if answers == "True":
+        progress.note(BMC_CONTACTABLE, True, "BMCContactable")
+    elif answers == "False":
+        progress.note(BMC_CONTACTABLE, False, "BMCNotContactable", f"bmc Machine {_bmc(hardware)[0]} says why")
+    else:
+        progress.note(BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist")
+    is_on, reason = _POWERED.get(power, _UNKNOWN)
+    progress.note(POWERED_ON, is_on, reason, "" if is_on or answers == "True" else "as of when the BMC last answered")
+
+
+def _seen(bmc: Machine | None) -> tuple[str, str]:
+    """Whether it answers, and the power state."""
+    if bmc is None:
+        return "", ""
+    kind = MachineConditionType.CONTACTABLE
+    answers = next((one.status for one in bmc.status.conditions if one.type == kind), "")
+    return answers, bmc.status.power_state

@@ -1,0 +1,80 @@
+"""What is told of a machine's server beside its node: its BMC, and its power."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ironbell.api.bmc import MACHINE
+from ironbell.api.bmc.machine import Machine
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.testing import World
+from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+
+KEY = ("default", "m")
+
+
+def bmc(world: World, answers: str, power: str, message: str = "") -> Machine:
+    status = {"powerState": power, "conditions": [{"type": "Contactable", "status": answers, "message": message}]}
+    found = world.get(MACHINE, "default", "bmc")
+    if found is None:
+        connection: dict[str, Any] = {"host": "192.0.2.99", "authSecretRef": {"name": "x", "namespace": "default"}}
+        body = {"metadata": {"namespace": "default", "name": "bmc"}, "spec": {"connection": connection}}
+        found = world.add(MACHINE, body)
+    return world.set_status(MACHINE, found, status)
+
+
+def woken(world: World, old: Machine | None, new: Machine) -> list[tuple[str, str]]:
+    (watch,) = [one for one in MACHINES.watches if one.kind is MACHINE]
+    return list(watch.keys(new, world)) if watch.relevant is None or watch.relevant(old, new) else []
+
+
+def test_power_and_bmc_are_told_and_only_what_turns_wakes_the_machine() -> None:
+    world = scene(Engine())
+    before = bmc(world, "True", "on", "the BMC answers")
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world), "PoweredOn")[:2] == ("True", "PoweredOn")
+    assert said(get(world), "BMCContactable")[:2] == ("True", "BMCContactable")
+    same = bmc(world, "True", "on", "the BMC answers again")
+    assert woken(world, before, same) == []
+    off = bmc(world, "True", "off")
+    assert woken(world, same, off) == [KEY]
+    world.settle(MACHINES)
+    assert said(get(world), "PoweredOn")[:2] == ("False", "PoweredOff")
+    lost = bmc(world, "False", "off", "no route to host")
+    assert woken(world, off, lost) == [KEY]
+    world.settle(MACHINES)
+    assert said(get(world), "BMCContactable") == ("False", "BMCNotContactable", "bmc Machine default/bmc says why")
+    assert "when the BMC last answered" in said(get(world), "PoweredOn")[2]
+    assert said(get(world))[0] == "True", "nodes say whether a machine works"
+
+
+def test_a_server_without_a_bmc_is_told_nothing_of() -> None:
+    world = scene(Engine(), bmc=False)
+    add_machine(world)
+    world.settle(MACHINES)
+    assert find_condition(get(world).status.conditions, "PoweredOn") is None
+
+
+def test_a_bmc_that_is_taken_away_leaves_nothing_that_was_true_once() -> None:
+    world = scene(Engine())
+    bmc(world, "True", "on")
+    add_machine(world)
+    world.settle(MACHINES)
+    world.change(HARDWARE, hardware(world), {"spec": {"bmcRef": None}})
+    world.settle(MACHINES)
+    for type_ in ("PoweredOn", "BMCContactable"):
+        assert said(get(world), type_)[:2] == ("Unknown", "NoBMC")
+
+
+def test_a_bmc_that_was_never_asked_is_unknown() -> None:
+    world = scene(Engine(wipe=""))
+    add_machine(world)
+    world.settle(MACHINES)
+    assert said(get(world), "BMCContactable") == ("Unknown", "NotAskedYet", "its bmc Machine does not exist")
+    assert said(get(world), "PoweredOn")[:2] == ("Unknown", "PowerUnknown")
+    delete(world)
+    bmc(world, "True", "on")
+    world.settle(MACHINES)
+    assert said(get(world), "PoweredOn")[0] == "True", "also while it is wiped"
