@@ -51,6 +51,12 @@ def image() -> None:
 )
 @click.option("--apt-repository", default="", metavar="ENTRY", help="With --source apt: the line for sources.list.")
 @click.option("--registry", default="", help="Prefix of the container images' names. Default: as kubeadm has it.")
+@click.option(
+    "--container-image",
+    multiple=True,
+    metavar="REFERENCE",
+    help="Container image to have beside kubeadm's, such as the kube-proxy that nodes run before an upgrade.",
+)
 @click.option("--size", type=_Mebibytes(), default="0M", help="Size of the disk. Default: as small as it can be.")
 @click.option("--compress", type=click.Choice(["zst", "gz", "none"]), default="zst", show_default=True)
 @click.option(
@@ -80,13 +86,16 @@ def build(
     source: str,
     apt_repository: str,
     registry: str,
+    container_image: tuple[str, ...],
 ) -> None:
     """Build a bootable Debian disk with cloud-init, for BIOS and UEFI; needs root."""
     from ironbell.image.build import Options
     from ironbell.image.build import build as build_image
     from ironbell.image.debian import chosen_sources
 
-    node = _node(kubernetes, source=source, apt_repository=apt_repository, registry=registry)
+    node = _node(
+        kubernetes, source=source, apt_repository=apt_repository, registry=registry, container_images=container_image
+    )
     default = DEFAULT_FILE if node is None else NODE_FILE.format(release=node.release)
     options = Options(
         output=Path(output or default).expanduser().absolute(),
@@ -107,7 +116,9 @@ def build(
     click.echo(f"{options.output}  {artefact.size_bytes / 1e6:.1f} MB  sha256:{artefact.sha256}")
 
 
-def _node(kubernetes: str, *, source: str, apt_repository: str, registry: str) -> Node | None:
+def _node(
+    kubernetes: str, *, source: str, apt_repository: str, registry: str, container_images: tuple[str, ...] = ()
+) -> Node | None:
     """What the options ask for; None without `--kubernetes`."""
     from ironbell.image.debian import BuildError
     from ironbell.image.kubernetes.node import Node
@@ -115,8 +126,10 @@ def _node(kubernetes: str, *, source: str, apt_repository: str, registry: str) -
     from ironbell.image.kubernetes.source import Folder, GoModules, Packages, Source
 
     if not kubernetes:
-        if apt_repository or registry:
-            raise BuildError("--apt-repository and --registry are for node images: give --kubernetes too")
+        if apt_repository or registry or container_images:
+            raise BuildError(
+                "--apt-repository, --registry and --container-image are for node images: give --kubernetes too"
+            )
         return None
     if (source == "apt") != bool(apt_repository):
         raise BuildError("--source apt and --apt-repository belong together")
@@ -129,7 +142,7 @@ def _node(kubernetes: str, *, source: str, apt_repository: str, registry: str) -
         origin = Folder(Path(source).expanduser().absolute())
         if not origin.path.is_dir():
             raise BuildError(f"--source {source}: neither gomodules nor apt nor a folder")
-    return Node(parse_release(kubernetes), origin, registry)
+    return Node(parse_release(kubernetes), origin, registry, container_images)
 
 
 @image.command()

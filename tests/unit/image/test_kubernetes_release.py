@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ironbell.image.debian import BuildError
-from ironbell.image.kubernetes.golang import KUBERNETES, Program, kubernetes_program, link_flags, module_text
-from ironbell.image.kubernetes.release import ContainerImage, etcd_version, parse_images, parse_release, pause
+from ironbell.image.kubernetes.golang import KUBERNETES, Program, go_mod_of, kubernetes_program, link_flags, module_text
+from ironbell.image.kubernetes.release import (
+    ContainerImage,
+    etcd_version,
+    parse_images,
+    parse_release,
+    pause,
+    with_further,
+)
 
 LISTING = """\
 registry.example/kube-apiserver:v1.36.3
@@ -63,6 +72,20 @@ def test_a_listing_without_pause_is_refused() -> None:
         parse_images("registry.example/etcd:3.6.8-0\n")
 
 
+def test_further_images_come_after_those_that_kubeadm_asks_for() -> None:
+    asked = parse_images(LISTING)
+    further = ["registry.example/kube-proxy:v1.35.4", "registry.example/pause:3.10.2"]
+    assert with_further(asked, further) == (*asked, ContainerImage(further[0]))
+
+
+@pytest.mark.parametrize(
+    "reference", ["pause:3.10", "registry.example/pause", "registry.example:5000/pause", "a/b@c:1"]
+)
+def test_a_further_image_that_is_not_whole_is_refused(reference: str) -> None:
+    with pytest.raises(BuildError, match="write registry, name and tag"):
+        with_further(parse_images(LISTING), [reference])
+
+
 @pytest.mark.parametrize(
     ("tag", "version"), [("3.6.8-0", "v3.6.8"), ("v3.6.8", "v3.6.8"), ("3.7.0-rc.1-0", "v3.7.0-rc.1")]
 )
@@ -81,6 +104,12 @@ def test_what_is_cut_out_of_kubernetes_is_required_at_its_release() -> None:
     assert "klog" not in text
 
 
+def test_a_module_that_comes_with_its_origin_is_read_as_one_without() -> None:
+    plain = '{"Path": "m", "Version": "v1", "GoMod": "/cache/m.mod", "Zip": "/cache/m.zip"}'
+    assert go_mod_of(plain) == Path("/cache/m.mod")
+    assert go_mod_of(plain.replace("{", '{"Origin": {"VCS": "git", "Ref": "refs/tags/v1"}, ')) == Path("/cache/m.mod")
+
+
 def test_another_module_requires_itself_alone() -> None:
     text = module_text(Program("etcd", "example/etcd", "example/etcd", "v3.6.8"), "module x\n\ngo 1.24\n")
     assert text == "module ironbell.dev/node\n\ngo 1.24\n\nrequire (\n\texample/etcd v3.6.8\n)\n"
@@ -91,3 +120,5 @@ def test_kubernetes_programs_are_told_their_version() -> None:
     assert "version.gitVersion=v1.36.3 " in flags
     assert "version.gitMinor=36 " in flags
     assert link_flags(Program("etcd", "x", "x", "v3.6.8")) == "-s -w"
+    told = Program("one", "x", "x", "v1.2.3", version_variable="main.Version")
+    assert link_flags(told) == "-s -w -X main.Version=v1.2.3"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,9 +13,10 @@ from ironbell.cli.image import _node
 from ironbell.image import kubernetes
 from ironbell.image.build import Options, inputs
 from ironbell.image.debian import BuildError, Sources
+from ironbell.image.kubernetes.golang import Program
 from ironbell.image.kubernetes.node import Node
 from ironbell.image.kubernetes.release import ContainerImage, parse_release
-from ironbell.image.kubernetes.source import Folder, GoModules, Packages
+from ironbell.image.kubernetes.source import Folder, GoModules, Packages, Progress
 
 RELEASE = parse_release("v1.36.3")
 SOURCES = Sources("bookworm", "deb http://debian.example bookworm main")
@@ -55,7 +58,28 @@ def test_an_image_that_is_not_known_is_refused_by_its_name(tmp_path: Path) -> No
         source.store_images([ContainerImage("registry.example/novel:1")], RELEASE, tmp_path, tmp_path, print)
 
 
-def test_a_node_is_built_anew_when_its_folder_changes(tmp_path: Path) -> None:
+def test_programs_of_container_images_are_of_their_tags_version(tmp_path: Path) -> None:
+    """kube-proxy of an earlier release is on the nodes of a later one while a cluster is upgraded."""
+    built: list[tuple[str, str]] = []
+
+    class Recorded(GoModules):
+        def _built(self, program: Program, progress: Progress) -> Path:
+            built.append((program.name, program.version))
+            raise BuildError("enough")
+
+    for reference in ("registry.example/kube-scheduler:v1.35.4", "registry.example/etcd:3.6.6-0"):
+        with pytest.raises(BuildError, match="enough"):
+            Recorded(tmp_path).store_images([ContainerImage(reference)], RELEASE, tmp_path, tmp_path, print)
+    assert built == [("kube-scheduler", "v1.35.4"), ("etcd", "v3.6.6")]
+
+
+def test_a_node_is_built_anew_when_it_is_to_have_another_container_image(tmp_path: Path) -> None:
+    node = Node(RELEASE, Packages("deb x"))
+    other = replace(node, further_images=("registry.example/kube-proxy:v1.35.4",))
+    assert inputs(Options(tmp_path, node=node), SOURCES) != inputs(Options(tmp_path, node=other), SOURCES)
+
+
+def test_a_node_is_built_anew__when_its_folder_changes(tmp_path: Path) -> None:
     def digest() -> str:
         return inputs(Options(tmp_path / "out", node=Node(RELEASE, Folder(tmp_path))), SOURCES)
 
@@ -71,14 +95,15 @@ def test_a_node_is_built_anew_when_its_folder_changes(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"kubernetes": "", "registry": "registry.example"}, "give --kubernetes too"),
+        ({"kubernetes": "", "container_images": ("registry.example/kube-proxy:v1",)}, "give --kubernetes too"),
         ({"kubernetes": "v1.36.3", "source": "apt"}, "belong together"),
         ({"kubernetes": "v1.36.3", "apt_repository": "deb x"}, "belong together"),
         ({"kubernetes": "v1.36.3", "source": "/nowhere"}, "nor a folder"),
         ({"kubernetes": "1.36"}, "whole version"),
     ],
 )
-def test_options_that_do_not_fit_together_are_refused(options: dict[str, str], message: str) -> None:
-    given = {"source": "gomodules", "apt_repository": "", "registry": "", **options}
+def test_options_that_do_not_fit_together_are_refused(options: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"source": "gomodules", "apt_repository": "", "registry": "", **options}
     with pytest.raises(BuildError, match=message):
         _node(given.pop("kubernetes"), **given)
 

@@ -18,7 +18,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,8 @@ class Program:
     package: str
     module: str
     version: str
+    version_variable: str = ""
+    """The variable that its own build tells the version, as the linker names it."""
 
 
 def kubernetes_program(name: str, release: Release) -> Program:
@@ -68,10 +70,20 @@ def module_text(program: Program, go_mod: str) -> str:
     return f"module ironbell.dev/node\n\ngo {needed[1]}\n\nrequire (\n{lines})\n"
 
 
+def go_mod_of(downloaded: str) -> Path:
+    """The go.mod that `go mod download -json` tells of, among much that differs by where a module came from. Pure."""
+    return Path(msgspec.json.decode(downloaded, type=_Download).go_mod)
+
+
+class _Download(msgspec.Struct, rename="pascal"):
+    go_mod: str
+
+
 def link_flags(program: Program) -> str:
-    """Without symbols; Kubernetes' programs are told their version, as upstream's own build does."""
+    """Without symbols; programs are told their version where upstream's own build does."""
     if program.module != KUBERNETES:
-        return "-s -w"
+        told = f" -X {program.version_variable}={program.version}" if program.version_variable else ""
+        return f"-s -w{told}"
     major, minor, _ = program.version.removeprefix("v").split(".", 2)
     facts = {"gitVersion": program.version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     return " ".join(["-s -w", *(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in facts.items())])
@@ -87,7 +99,7 @@ def build(program: Program, cache: Path) -> Path:
     with _alone(folder):
         made = folder / program.name
         if not made.exists():
-            go_mod = Path(_download(program, folder)["GoMod"]).read_text()
+            go_mod = _downloaded(program, folder).read_text()
             (folder / "go.mod").write_text(module_text(program, go_mod))
             _compile(folder, program.package, made, flags=link_flags(program))
         return made
@@ -126,9 +138,10 @@ class _alone:  # noqa: N801 - used as a context manager only
         self._lock.close()
 
 
-def _download(program: Program, folder: Path) -> Mapping[str, str]:
+def _downloaded(program: Program, folder: Path) -> Path:
+    """Where the go.mod of the program's module is."""
     said = _go(["mod", "download", "-json", f"{program.module}@{program.version}"], folder, what=program.name)
-    return msgspec.json.decode(said, type=dict[str, str], strict=False)
+    return go_mod_of(said)
 
 
 def _compile(folder: Path, package: str, target: Path, *, flags: str) -> None:

@@ -3,7 +3,7 @@
 What kubeadm does on the machine is left to kubeadm; nothing here is of a cluster. Add-ons find the CNI plugins where
 they expect them (/opt/cni/bin), and may put their own beside them.
 
-Failure modes: `BuildError` of the source, or an image that kubeadm asks for and the source did not bring.
+Failure modes: `BuildError` of the source, or an image that is asked for and the source did not bring.
 
 Source: kubernetes/release: cmd/krel/templates/latest/kubeadm (the kubelet's drop-in and its variables); containerd:
 docs/cri/config.md.
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbell.image.debian import BuildError, run
-from ironbell.image.kubernetes.release import ContainerImage, Release, parse_images, pause
+from ironbell.image.kubernetes.release import ContainerImage, Release, parse_images, pause, with_further
 from ironbell.image.kubernetes.source import Progress, Source
 
 PACKAGES = (
-    "conntrack", "containerd", "containernetworking-plugins", "ethtool", "ipset", "iptables", "keepalived", "mount",
-    "nftables", "openssl", "runc", "socat",
+    "conntrack", "containerd", "containernetworking-plugins", "ethtool", "ipset", "iptables", "jq", "keepalived",
+    "mount", "nftables", "openssl", "runc", "socat",
 )  # fmt: skip
 
 _FILES = Path(__file__).parent / "files"
@@ -38,10 +38,12 @@ class Node:
     source: Source
     registry: str = ""
     """Prefix of the images' names instead of kubeadm's own."""
+    further_images: tuple[str, ...] = ()
+    """References of images to have beside those that kubeadm asks for."""
 
     def words(self) -> list[str]:
         """What shapes the result, for the digest of inputs."""
-        return [str(self.release), self.registry, *self.source.words()]
+        return [str(self.release), self.registry, *self.further_images, *self.source.words()]
 
     def packages(self) -> tuple[str, ...]:
         """Debian packages beside those of every image."""
@@ -68,12 +70,12 @@ def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tup
     present = node.source.store_images(images, node.release, tree, scratch, progress)
     missing = [image.reference for image in images if image.reference not in present]
     if missing:
-        raise BuildError(f"kubeadm {node.release} asks for images that the source did not bring: {', '.join(missing)}")
+        raise BuildError(f"the source did not bring images that are to be there: {', '.join(missing)}")
     return present
 
 
 def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
-    """The images that this release's kubeadm asks for.
+    """The images that this release's kubeadm asks for, and the further ones.
 
     Raises:
         BuildError: kubeadm does not run, or is of another release.
@@ -83,7 +85,8 @@ def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
     if said != str(node.release):
         raise BuildError(f"kubeadm in the image is {said}, not {node.release}")
     repository = [f"--image-repository={node.registry}"] if node.registry else []
-    return parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
+    asked = parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
+    return with_further(asked, node.further_images)
 
 
 def _link_plugins(tree: Path) -> None:

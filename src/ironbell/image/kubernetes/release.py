@@ -6,13 +6,14 @@ Source: kubernetes/kubernetes: cmd/kubeadm/app/images (the list), build/lib/rele
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ironbell.image.debian import BuildError
 
 PROGRAMS = ("kubeadm", "kubelet", "kubectl")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)((?:-[0-9A-Za-z.-]+)?)")
+_REFERENCE = re.compile(r"[^\s@/]+/[^\s@:]+:[\w.-]+")
 _ETCD_VERSION = re.compile(r"v?(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.\d+)?)(?:-\d+)?")
 
 
@@ -71,6 +72,20 @@ def parse_images(listing: str) -> tuple[ContainerImage, ...]:
     found = tuple(ContainerImage(line.strip()) for line in listing.splitlines() if ":" in line)
     pause(found)
     return found
+
+
+def with_further(asked: Sequence[ContainerImage], references: Iterable[str]) -> tuple[ContainerImage, ...]:
+    """The images that kubeadm asks for, then others, each once.
+
+    Raises:
+        BuildError: a reference is not whole, with the name of its registry and a tag, as containerd needs it.
+    """
+    further = []
+    for reference in references:
+        if _REFERENCE.fullmatch(reference) is None:
+            raise BuildError(f"--container-image {reference}: write registry, name and tag")
+        further.append(ContainerImage(reference))
+    return tuple(dict.fromkeys((*asked, *further)))
 
 
 def pause(images: Iterable[ContainerImage]) -> ContainerImage:

@@ -17,13 +17,14 @@ from typing import Protocol
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, run
 from ironbell.image.kubernetes import golang, oci, programs, store
-from ironbell.image.kubernetes.release import PROGRAMS, ContainerImage, Release, etcd_version
+from ironbell.image.kubernetes.release import PROGRAMS, ContainerImage, Release, etcd_version, parse_release
 
 Progress = Callable[[str], None]
 
 _PAUSE = Path(__file__).parent / "files/pause"
 _COREDNS = "github.com/coredns/coredns"
 _ETCD = "go.etcd.io/etcd/server/v3"
+_KUBE_VIP = "github.com/kube-vip/kube-vip"
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
 # What kube-proxy calls; it writes rules by nothing else.
 _PROXY_TOOLS = (
@@ -79,20 +80,20 @@ class GoModules:
     def store_images(
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
     ) -> tuple[str, ...]:
-        made = [self._contents(image, release, tree, progress) for image in images]
+        made = [self._contents(image, tree, progress) for image in images]
         progress(f"packing {len(made)} container images")
         archive = scratch / "images.tar"
         oci.write(made, archive)
         return store.import_archives(tree, [archive])
 
-    def _contents(self, image: ContainerImage, release: Release, tree: Path, progress: Progress) -> oci.Contents:
+    def _contents(self, image: ContainerImage, tree: Path, progress: Progress) -> oci.Contents:
         """The image's one program, at the place where upstream's image has it.
 
         Raises:
-            BuildError: kubeadm asks for an image that is not known here.
+            BuildError: the image is none that is known here.
         """
         if image.name in _CONTROL_PLANE:
-            program = self._kubernetes(image.name, release, progress)
+            program = self._kubernetes(image.name, parse_release(image.tag), progress)
             entries = [oci.Entry(f"usr/local/bin/{image.name}", program)]
             if image.name == "kube-proxy":
                 entries += programs.with_libraries(tree, _PROXY_TOOLS)
@@ -103,10 +104,17 @@ class GoModules:
         if image.name == "coredns":
             program = self._built(golang.Program("coredns", _COREDNS, _COREDNS, image.tag), progress)
             return oci.Contents(image.reference, (oci.Entry("coredns", program),), entrypoint=("/coredns",))
+        if image.name == "kube-vip":
+            # the manifests that it writes name the image by its own version
+            wanted = golang.Program("kube-vip", _KUBE_VIP, _KUBE_VIP, image.tag, version_variable="main.Version")
+            program = self._built(wanted, progress)
+            return oci.Contents(image.reference, (oci.Entry("kube-vip", program),), entrypoint=("/kube-vip",))
         if image.name == "pause":
             program = golang.build_own("pause", _PAUSE, self.cache)
             return oci.Contents(image.reference, (oci.Entry("pause", program),), entrypoint=("/pause",))
-        raise BuildError(f"kubeadm {release} asks for {image.reference}, which --source gomodules does not know")
+        raise BuildError(
+            f"--source gomodules cannot make the image {image.reference}: have it in a folder, or in a registry"
+        )
 
     def _kubernetes(self, name: str, release: Release, progress: Progress) -> Path:
         return self._built(golang.kubernetes_program(name, release), progress)
