@@ -25,6 +25,7 @@ MODULES: Mapping[str, str] = {
     "network": "network",
     "oci2disk": "oci2disk",
     "poweroff": "poweroff",
+    "qemuimg2disk": "qemuimg2disk",
     "reboot": "reboot",
     "rootio": "rootio",
     "wipe": "wipe",

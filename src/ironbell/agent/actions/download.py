@@ -117,6 +117,11 @@ class Download:
             self._alive_at = time.monotonic()
             yield chunk
 
+    def seek(self, offset: int) -> None:
+        """Go on from there: `chunks`, called again, begins with that byte."""
+        self.close()
+        self.offset = offset
+
     def close(self) -> None:
         """Drop the connection."""
         if self._response is not None:

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ironbell.agent.actions import checksum, decompress, devices
+from ironbell.agent.actions import checksum, decompress, devices, foreign
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.diskwriter import DiskWriter
 from ironbell.agent.actions.download import Download, Patience, SourceChangedError, shown
@@ -51,10 +51,15 @@ def run(context: Context) -> None:
 
 
 def write_from(context: Context, source: Callable[[], Source]) -> None:
-    """Write an image to `DEST_DISK`, from the beginning again when the source changed on the way."""
+    """Write an image to `DEST_DISK`."""
+    begun_again(context, lambda: _transfer(context, source))
+
+
+def begun_again(context: Context, transfer: Callable[[], None]) -> None:
+    """Carry out a transfer, from the beginning again when the source changed on the way."""
     for left in reversed(range(_RESTARTS + 1)):
         try:
-            _transfer(context, source)
+            transfer()
         except SourceChangedError as error:
             if not left:
                 raise
@@ -84,8 +89,10 @@ def _transfer(context: Context, make: Callable[[], Source]) -> None:
             image = written.over(image)
         writer = DiskWriter(device)
         try:
-            _write(context, download, image, writer=writer)
-            _verify(download, served, written)
+            fill(context, image, writer=writer, what="image2disk", share=lambda: _share(download), name=source.name)
+            verify((served, "the downloaded file"), (written, "the image"))
+            if download.total is not None and download.offset != download.total:
+                raise ActionError(f"only {download.offset} of {download.total} bytes arrived")
             writer.commit()
         finally:
             writer.close()
@@ -127,29 +134,59 @@ def _announced(download: Download) -> str:
     return "" if download.total is None else f", {devices.size_text(download.total)}"
 
 
-def _write(context: Context, download: Download, image: Iterator[bytes], *, writer: DiskWriter) -> None:
-    meter = Meter(context, what="image2disk")
+def _share(download: Download) -> float | None:
+    return download.offset / download.total if download.total else None
+
+
+def fill(
+    context: Context,
+    image: Iterator[bytes],
+    *,
+    writer: DiskWriter,
+    what: str,
+    share: Callable[[], float | None],
+    name: str,
+) -> None:
+    """Write the image, but for what is held back until it is verified.
+
+    Args:
+        context: the action's.
+        image: the bytes of the disk.
+        writer: the disk; nothing is done to it before there is something that can be an image.
+        what: the action, for people.
+        share: how much of the source has been read, 0 to 1; None where nobody knows.
+        name: what the source is called.
+
+    Raises:
+        ActionError: there is no image, or it is none of a disk's own bytes, or it does not fit.
+    """
+    meter = Meter(context, what=what)
     with relayed(image) as chunks:
         first = next(chunks, b"")
         if not first:
             raise ActionError("the image is empty")
+        kind = foreign.container(first)
+        if kind is not None:
+            raise ActionError(f"{name} is a {kind} image, not the bytes of a disk; {foreign.remedy(kind)}")
         writer.prepare()
         for chunk in itertools.chain([first], chunks):
             writer.write(chunk)
-            meter.update(writer.position, share=download.offset / download.total if download.total else None)
+            meter.update(writer.position, share=share())
         writer.flush()
     meter.finish(writer.position)
     if writer.skipped:
         context.say(f"{devices.size_text(writer.skipped)} of it zeros that the device made by itself")
 
 
-def _verify(download: Download, served: checksum.Checksum | None, written: checksum.Checksum | None) -> None:
+def verify(*sums: tuple[checksum.Checksum | None, str]) -> None:
+    """Hold check sums, each with what it is of, to what was read.
+
+    Raises:
+        ActionError: one is another.
+    """
     try:
-        if served:
-            served.verify("the downloaded file")
-        if written:
-            written.verify("the image")
+        for expected, what in sums:
+            if expected:
+                expected.verify(what)
     except ActionError as error:
         raise ActionError(f"{error.message}; the disk is left without a partition table") from error
-    if download.total is not None and download.offset != download.total:
-        raise ActionError(f"only {download.offset} of {download.total} bytes arrived")

@@ -21,7 +21,7 @@ from ironbell.lab.fleet.state import DiskContents, ServerState
 
 _PARTITION: Final = re.compile(r"(/dev/nvme\d+n\d+)p\d+|(/dev/[a-z]+)\d+")
 _IMAGE_VARIABLES: Final = ("IMG_URL", "ARCHIVE_URL", "URL", "SOURCE_IMAGE")
-_INSTALLS: Final = frozenset({"image2disk", "oci2disk", "archive2disk"})
+_INSTALLS: Final = frozenset({"image2disk", "oci2disk", "qemuimg2disk", "archive2disk"})
 _WIPES: Final = frozenset({"wipe", "wipedisk"})
 _LEAVES: Final = {"reboot": Power.REBOOT, "poweroff": Power.POWEROFF, "kexec": Power.KEXEC}
 

@@ -39,6 +39,7 @@ REAL: Final = Speed(
     actions={
         "image2disk": Timing(60, 0.5),
         "oci2disk": Timing(60, 0.5),
+        "qemuimg2disk": Timing(60, 0.5),
         "archive2disk": Timing(60, 0.5),
         "wipe": Timing(20, 0.5),
         "wipedisk": Timing(20, 0.5),
