@@ -14,7 +14,7 @@ from ironbell.image import kubernetes
 from ironbell.image.build import Options, inputs
 from ironbell.image.debian import BuildError, Sources
 from ironbell.image.kubernetes.golang import Program
-from ironbell.image.kubernetes.node import Node
+from ironbell.image.kubernetes.node import Node, link_plugins
 from ironbell.image.kubernetes.release import ContainerImage, parse_release
 from ironbell.image.kubernetes.source import Folder, GoModules, Packages, Progress
 
@@ -89,6 +89,17 @@ def test_a_node_is_built_anew__when_its_folder_changes(tmp_path: Path) -> None:
     (tmp_path / "images.tar").write_bytes(b"another")
     assert digest() != first
     assert inputs(Options(tmp_path / "out"), SOURCES) != first
+
+
+def test_plugins_that_a_package_brought_to_where_they_are_expected_stay(tmp_path: Path) -> None:
+    """Upstream's kubelet package depends on one that does."""
+    for folder, names in (("usr/lib/cni", ("bridge", "portmap")), ("opt/cni/bin", ("bridge",))):
+        (tmp_path / folder).mkdir(parents=True)
+        for name in names:
+            (tmp_path / folder / name).write_text(folder)
+    link_plugins(tmp_path)
+    assert (tmp_path / "opt/cni/bin/bridge").read_text() == "opt/cni/bin"
+    assert str((tmp_path / "opt/cni/bin/portmap").readlink()) == "/usr/lib/cni/portmap"
 
 
 @pytest.mark.parametrize(

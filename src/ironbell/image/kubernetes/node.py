@@ -64,7 +64,7 @@ def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tup
     (tree / "etc/containerd").mkdir(parents=True, exist_ok=True)
     settings = (_FILES / "containerd.toml").read_text().replace("{pause}", pause(images).reference)
     (tree / "etc/containerd/config.toml").write_text(settings)
-    _link_plugins(tree)
+    link_plugins(tree)
     run(["systemctl", f"--root={tree}", "--quiet", "enable", "containerd.service", "kubelet.service"])
     run(["systemctl", f"--root={tree}", "--quiet", "disable", *_LEFT_OFF])
     present = node.source.store_images(images, node.release, tree, scratch, progress)
@@ -89,8 +89,11 @@ def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
     return with_further(asked, node.further_images)
 
 
-def _link_plugins(tree: Path) -> None:
+def link_plugins(tree: Path) -> None:
+    """Put Debian's CNI plugins where add-ons expect them; those of another package that are there stay."""
     folder = tree / _PLUGINS_EXPECTED
     folder.mkdir(parents=True, exist_ok=True)
     for plugin in sorted((tree / _PLUGINS).iterdir()):
-        (folder / plugin.name).symlink_to(f"/{_PLUGINS}/{plugin.name}")
+        place = folder / plugin.name
+        if not place.exists() and not place.is_symlink():
+            place.symlink_to(f"/{_PLUGINS}/{plugin.name}")
