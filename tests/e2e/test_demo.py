@@ -1,4 +1,4 @@
-"""`ironbell demo` as a person runs it: it ends by itself, with status 0 and a disk that was read.
+"""`ironbell demo` as a person runs it: it ends by itself, with status 0 and a disk that was read, and leaves nothing.
 
 What it does is tested in parts by `test_kubeadm_cluster`; this is the whole of it.
 """
@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from ironbell.lab.namespace.host import CONNECTIONS
+from ironbell.lab.presence import FOLDER
 from support.kubeadmcluster import RELEASE, node_artefacts
 
 pytestmark = [
@@ -20,49 +26,79 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
 ]
 
-NAMESPACE_S, QEMU_S = 420, 1500
+NAMESPACE_S, QEMU_S, STARTED_S, ENDED_S = 420, 1500, 180, 60
+AT_WORK = "1 of 4, stream image ..."
 
 
 async def test_the_demo_makes_a_cluster_and_gives_a_server_back_wiped(tmp_path: Path) -> None:
-    said = await _demo(tmp_path, "--qemu-workers", "0", timeout_s=NAMESPACE_S)
+    """After one that was interrupted and one that was killed in the middle, both with machines running."""
+    node_artefacts(RELEASE)
+    before = _host()
+    async with _demo(tmp_path, "--qemu-workers", "0") as interrupted:
+        await _said(interrupted, until=AT_WORK, within_s=STARTED_S)
+        interrupted.send_signal(signal.SIGINT)
+        await _said(interrupted, within_s=ENDED_S)
+        assert await interrupted.wait() == 128 + signal.SIGINT
+    assert (_host(), list(tmp_path.iterdir())) == (before, [])
+    async with _demo(tmp_path, "--qemu-workers", "0") as killed:
+        await _said(killed, until=AT_WORK, within_s=STARTED_S)
+        killed.kill()
+        await killed.wait()
+    (left,) = tmp_path.iterdir()
+    said = await _whole(tmp_path, "--qemu-workers", "0", within_s=NAMESPACE_S)
+    assert f"removing what an earlier demonstration left: {left}" in said
     for told in ("cp-1 (namespace): kubelet v", "w-1 (namespace): kubelet v", "w-1 (namespace): hello-"):
         assert told in said
     assert "every byte is zero" in said
+    assert (_host(), list(tmp_path.iterdir())) == (before, [])
 
 
 @pytest.mark.qemu
 async def test_a_worker_of_the_demo_joins_from_a_server_with_real_firmware(tmp_path: Path) -> None:
-    said = await _demo(tmp_path, "--qemu-workers", "1", timeout_s=QEMU_S)
+    node_artefacts(RELEASE)
+    said = await _whole(tmp_path, within_s=QEMU_S)
     for told in ("q-1 (qemu): ipxe.efi over TFTP", "q-1 (qemu): kubelet v", "q-1 (qemu): hello-"):
         assert told in said
     assert "every byte is zero" in said
+    assert list(tmp_path.iterdir()) == []
 
 
-async def _demo(folder: Path, *options: str, timeout_s: float) -> str:
-    """Run it without a terminal; gives what it said."""
-    node_artefacts(RELEASE)
-    command = [
-        sys.executable,
-        "-m",
-        "ironbell.cli.main",
-        "demo",
-        "--data-dir",
-        str(folder),
-        "--timeout",
-        str(timeout_s),
-    ]
-    process = await asyncio.create_subprocess_exec(
-        *command, *options, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+def _host() -> tuple[list[str], str]:
+    """Which labs are known to this host, and the setting that they change."""
+    labs = sorted(path.name for path in FOLDER.glob("*")) if FOLDER.exists() else []
+    return labs, CONNECTIONS.read_text() if CONNECTIONS.exists() else ""
+
+
+async def _whole(folder: Path, *options: str, within_s: float) -> str:
+    async with _demo(folder, "--timeout", str(within_s), *options) as process:
+        said = await _said(process, within_s=within_s + STARTED_S)
+        assert await process.wait() == 0, said[-2000:]
+    return said
+
+
+async def _said(process: Process, *, until: str = "", within_s: float) -> str:
+    """What it says up to a line, or up to its end."""
     assert process.stdout is not None
     said = ""
-    try:
+    async with asyncio.timeout(within_s):
         async for line in process.stdout:
             said += line.decode()
             print(line.decode(), end="", flush=True)
-        assert await process.wait() == 0, said[-2000:]
+            if until and until in line.decode():
+                return said
+    assert not until, f"it ended before {until}"
+    return said
+
+
+@asynccontextmanager
+async def _demo(folder: Path, *options: str) -> AsyncIterator[Process]:
+    """Without a terminal; its own folder is made in this one."""
+    command = [sys.executable, "-m", "ironbell.cli.main", "demo", *options]
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=STDOUT, env=environment)
+    try:
+        yield process
     finally:
         if process.returncode is None:
             process.terminate()
             await process.wait()
-    return said
