@@ -17,6 +17,7 @@ import structlog
 import uvloop
 
 from ironbell.app.logs import configure_logging
+from ironbell.base.allocator import tune_allocator
 from ironbell.base.errors import IronbellError
 
 C = TypeVar("C")
@@ -58,6 +59,7 @@ def run_child(name: str, prepare: Callable[[], Callable[[], Awaitable[None]]]) -
 
     The coroutine is cancelled on SIGTERM, SIGINT, or when the parent is gone. Returns the exit status.
     """
+    tune_allocator()
     configure_logging(process=name)
     raise_file_limit()
     try:

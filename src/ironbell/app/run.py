@@ -29,6 +29,7 @@ from ironbell.app.run_options import RunOptions
 from ironbell.app.run_webhooks import webhooks_beside
 from ironbell.app.run_wire import Servers
 from ironbell.app.wire_sockets import WireSockets
+from ironbell.base.allocator import tune_allocator
 from ironbell.base.clock import SteadyClock
 from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.errors import IronbellError
@@ -78,6 +79,7 @@ def find_connection(kubeconfig: Path | None, context: str) -> Connection:
 def run_components(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> int:
     """Run until told to stop; the exit status. Why a component could not go on is in the log."""
     raise_file_limit()
+    tune_allocator()
     tune_gc()
     if start_tracing("ironbell"):
         _log.info("traces are sent")
