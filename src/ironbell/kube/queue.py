@@ -29,8 +29,8 @@ UNAVAILABLE = Backoff(0.5, 15.0)
 """While the API server is away: soon after it is back, everything goes on."""
 CONFLICTS = Backoff(0.01, 5.0)
 """After a conflict: the caches only have to catch up."""
-PATIENCE = 10
-"""For how many times its spacing a key that only tells waits at most while there is much to do."""
+PATIENCE_S = 30.0
+"""How long a key that only tells waits at most while there is much to do."""
 _FRESH_IN_A_ROW = 16
 _COSTLY_S = 0.004
 """A look that takes less is not spaced."""
@@ -143,7 +143,7 @@ class WorkQueue:
 
         However many changes ask for a key, it is looked at once per spacing, and once after the last of them. With
         `tells` it comes only to tell something: while there is more to do than can be done at once it waits for the
-        spacing in any case, and again, until there is less to do or it has waited `PATIENCE` times as long. A key that
+        spacing in any case, and again, until there is less to do or it has waited for `PATIENCE_S`. A key that
         takes long is spaced further: see `note_cost`.
         """
         if key in self._took:
@@ -160,7 +160,7 @@ class WorkQueue:
         elif not self._closed:
             now_s = asyncio.get_running_loop().time()
             due_s = now_s + wait_s
-            latest_s = now_s + spacing_s * PATIENCE if tells else due_s
+            latest_s = now_s + max(spacing_s, PATIENCE_S) if tells else due_s
             held = self._delayed.get(key)
             if held is None:
                 self._delay(key, due_s, spacing_s, latest_s)

@@ -11,7 +11,7 @@ from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.backoff import Backoff
 from ironbell.kube.load import MANY, Load
-from ironbell.kube.queue import CONFLICTS, PATIENCE, Priority, QueueClosedError, WorkQueue
+from ironbell.kube.queue import CONFLICTS, PATIENCE_S, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.testing.clock import LoopClock
 
 A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
@@ -262,7 +262,7 @@ async def test_while_there_is_much_to_do_a_roll_up_waits_until_there_is_less() -
 async def test_a_roll_up_does_not_wait_for_ever() -> None:
     queue, _load = await busy_queue()
     queue.add_spaced(A, 5.0, tells=True)
-    await asyncio.sleep(5.0 * PATIENCE - 1)
+    await asyncio.sleep(PATIENCE_S - 1)
     queue.add_spaced(A, 5.0, tells=True)  # asked for again, it does not begin to wait anew
     assert len(queue) == 0
     await asyncio.sleep(1.1)
