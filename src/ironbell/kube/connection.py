@@ -41,6 +41,8 @@ __all__ = [
 
 POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CONNECTIONS = 100
+KEEP_S = 75.0
+"""How long a connection without a request is kept: longer than from probe to probe, since TLS begins with work."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class Connection:
         """A new pool of connections; call it inside the event loop."""
         if self.socket:
             return aiohttp.UnixConnector(path=self.socket, limit=_CONNECTIONS)
-        return aiohttp.TCPConnector(limit=_CONNECTIONS)
+        return aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=KEEP_S)
 
 
 def over_socket(path: str | Path, token: str) -> Connection:
