@@ -4,14 +4,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, ObjectMeta, OwnerReference, Resource
 from ironbell.kube import patches
+from ironbell.kube.act import Written
 from ironbell.kube.conditions import find_condition, is_true, set_condition
-from ironbell.kube.decision import Create, Decision, Delete, Effect, Emit, JsonPatch, Need, Waiting, create, do
+from ironbell.kube.decision import (
+    Create,
+    Decision,
+    Delete,
+    Effect,
+    Emit,
+    JsonPatch,
+    MergePatch,
+    Need,
+    Waiting,
+    create,
+    do,
+)
 from ironbell.kube.describe import describe
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from ironbell.kube.reconciler import owner_keys
@@ -122,3 +136,19 @@ def test_decisions_print_as_plain_data_without_secrets() -> None:
     assert '"effect":"power-on"' in text
     assert '"requeueAfterSeconds":5.0' in text
     assert describe(do()) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        (b'{"metadata":{"name":"a","resourceVersion":"12"}}', "12"),
+        (b'{"metadata":{"annotations":{"resourceVersion":"9"},"resourceVersion":"12"}}', "12"),
+        (b'{"spec":{"text":"\\"resourceVersion\\":\\"9\\""},"metadata":{"resourceVersion":"12"}}', "12"),
+        (b'{"kind": "Status", "metadata": {}}', ""),
+        (b'{"metadata": {"resourceVersion": "12"}}', "12"),
+    ],
+)
+def test_the_version_of_an_answer_is_that_of_its_metadata(body: bytes, version: str) -> None:
+    written = Written()
+    written.note(MergePatch(SLOT, "n", "a", {}), body, "")
+    assert written.versions[SLOT.collection] == version
