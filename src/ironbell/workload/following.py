@@ -33,6 +33,13 @@ from ironbell.workload.link import ReadKubeconfig
 
 _REPORTS: Final = frozenset({"InfrastructureReady", "BootstrapConfigReady"})
 """Conditions of a Machine in which its providers say how far its host is."""
+_NOT_YET: Final = frozenset(
+    {
+        *("WaitingForOwner", "WaitingForCluster", "WaitingForClusterInfrastructure", "WaitingForBootstrapData"),
+        *("WaitingForHardware", "WaitingForTurn", "GivingUserData", "Installing", "Retrying"),
+    }
+)
+"""Reasons of hosts that have no operating system yet: one in place of another says nothing of an API server."""
 
 
 def follow(workloads: Workloads, informers: Informers) -> None:
@@ -79,7 +86,11 @@ def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
 
 def _of_machine(machine: Machine) -> tuple[Any, ...]:
     """What changes when the API server on it may have come up."""
-    reported = [(it.type, it.status, it.reason) for it in machine.status.conditions if it.type in _REPORTS]
+    reported = [
+        (it.type, it.status, "" if it.reason in _NOT_YET else it.reason)
+        for it in machine.status.conditions
+        if it.type in _REPORTS
+    ]
     return machine.spec.provider_id, machine.status.initialization, machine.status.addresses, sorted(reported)
 
 

@@ -104,6 +104,11 @@ async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Manage
 ENDPOINT = {"spec": {"controlPlaneEndpoint": {"host": "b", "port": 2}}}
 
 
+def told(reason: str) -> dict[str, Any]:
+    """What a provider tells of a host that is not ready."""
+    return {"status": {"conditions": [{"type": "InfrastructureReady", "status": "False", "reason": reason}]}}
+
+
 @pytest.mark.parametrize(
     ("kind", "patch", "is_control_plane"),
     [
@@ -114,6 +119,8 @@ ENDPOINT = {"spec": {"controlPlaneEndpoint": {"host": "b", "port": 2}}}
         (MACHINE, {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}, True),
         (MACHINE, {"status": {"conditions": [{"type": "InfrastructureReady", "status": "True"}]}}, True),
         (MACHINE, {"status": {"conditions": [{"type": "BootstrapConfigReady", "status": "True"}]}}, True),
+        (MACHINE, told("Booting"), True),
+        (MACHINE, told("Installing"), False),
         (MACHINE, {"status": {"phase": "Provisioned"}}, False),
         (MACHINE, {"metadata": {"labels": {"cluster.x-k8s.io/control-plane": None}}}, False),
     ],
@@ -128,6 +135,7 @@ async def test_a_step_toward_an_answer_is_tried_at_once(
     labels = {"cluster.x-k8s.io/control-plane": ""}
     machine = {"metadata": {"namespace": "n", "name": "one", "labels": labels}, "spec": {"clusterName": "one"}}
     await management.client.create(MACHINE, machine)
+    await management.client.merge_patch(MACHINE, "n", "one", body=told("GivingUserData"), subresource="status")
     await asyncio.sleep(300)
     before = one.probes
     await management.until(lambda: one.probes > before)
