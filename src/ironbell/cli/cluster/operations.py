@@ -14,7 +14,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.discovered import Discovered, Object
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
-from ironbell.cli.cluster.status import is_settled, progress, reason_to_wait, title, unsettled
+from ironbell.cli.cluster.status import is_settled, of_other_version, progress, reason_to_wait, title, unsettled
 from ironbell.cli.cluster.waiting import until
 from ironbell.kube.http import HttpApi
 
@@ -95,7 +95,9 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
     async def look() -> tuple[bool, str]:
         nonlocal last
         last = await read(api, namespace, name)
-        return last.control_plane is not None and is_settled(last.control_plane), progress(last)
+        plane = last.control_plane
+        done = plane is not None and is_settled(plane) and not of_other_version(last, plane)
+        return done, progress(last)
 
     await until(look, what=what, timeout_s=timeout_s)
     return last

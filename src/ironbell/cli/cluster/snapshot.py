@@ -67,15 +67,18 @@ async def read(api: HttpApi, namespace: str, name: str, *, with_parts: bool = Fa
     cluster = await get_cluster(api, namespace, name)
     discovered = Discovered(api)
     labels = f"{LABEL_CLUSTER_NAME}={name}"
+    spec = cluster.get("spec", {})
+    infrastructure = await referenced(discovered, namespace, spec.get("infrastructureRef", {}))
+    control_plane = await referenced(discovered, namespace, spec.get("controlPlaneRef", {}))
+    # Machines after what counts them: one that is counted no more is being deleted in this list, or gone
     deployments, sets, pools, machines = [
         tuple(sorted(await discovered.labelled(kind.collection, namespace, labels), key=object_name))
         for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE_POOL, MACHINE)
     ]
-    spec = cluster.get("spec", {})
     return Snapshot(
         cluster,
-        await referenced(discovered, namespace, spec.get("infrastructureRef", {})),
-        await referenced(discovered, namespace, spec.get("controlPlaneRef", {})),
+        infrastructure,
+        control_plane,
         deployments,
         sets,
         pools,

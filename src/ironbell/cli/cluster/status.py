@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
 from ironbell.cli.cluster.discovered import Object
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 
@@ -83,13 +84,33 @@ def is_settled(obj: Object) -> bool:
 
 
 def unsettled(snapshot: Snapshot) -> list[Object]:
-    """What of a cluster is not as it is to be: control plane first, then workers, then Machines that still go (no
-    counter has them), then the Cluster itself."""
+    """What of a cluster is not as it is to be: control plane first, then workers, then Machines of another version and
+    those that still go (no counter has them), then the Cluster itself."""
     scaled = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
     return [
         *(obj for obj in scaled if not is_settled(obj)),
+        *of_other_version(snapshot, snapshot.control_plane, *snapshot.deployments),
         *(obj for obj in snapshot.machines if "deletionTimestamp" in obj["metadata"]),
         *(obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)),
+    ]
+
+
+def of_other_version(snapshot: Snapshot, *owners: Object | None) -> list[Object]:
+    """Machines of these owners that have another version than their owner wants.
+
+    Whoever counts up-to-date Machines goes by their conditions, which are those of the version before until each has
+    been looked at anew.
+    """
+    wanted = {}
+    for owner in owners:
+        if owner is not None and version(owner):
+            label = LABEL_CONTROL_PLANE_NAME if owner is snapshot.control_plane else LABEL_DEPLOYMENT_NAME
+            wanted[label, object_name(owner)] = version(owner)
+    return [
+        machine
+        for machine in snapshot.machines
+        for label, name in (machine["metadata"].get("labels") or {}).items()
+        if wanted.get((label, name), version(machine)) != version(machine)
     ]
 
 

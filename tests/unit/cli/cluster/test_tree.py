@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
-from ironbell.cli.cluster.snapshot import Snapshot
-from ironbell.cli.cluster.status import one_line, progress, reason_to_wait, unsettled
+import msgspec
+import pytest
+
+from ironbell.api.kind import Collection
+from ironbell.cli.cluster.snapshot import Snapshot, read
+from ironbell.cli.cluster.status import of_other_version, one_line, progress, reason_to_wait, unsettled
 from ironbell.cli.cluster.tree import text, tree
+from ironbell.kube.http import HttpApi
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 SINCE = "2026-01-01T11:50:00Z"
@@ -141,3 +146,51 @@ def test_lists_of_messages_become_one_line() -> None:
 def test_a_machine_that_still_goes_is_waited_for_though_no_counter_has_it() -> None:
     going = obj("Machine", "old", AVAILABLE, metadata={"deletionTimestamp": SINCE})
     assert unsettled(Snapshot(obj("Cluster", "one", AVAILABLE), machines=(going,))) == [going]
+
+
+def test_a_machine_of_the_version_before_is_waited_for_though_it_counts_as_up_to_date() -> None:
+    """Counters go by the Machines' conditions, which are of the time before until each was looked at anew."""
+    plane = obj("KubeadmControlPlane", "one", AVAILABLE, status=counts(1), replicas=1, version="v1.35.0")
+    spec = {"template": {"spec": {"version": "v1.35.0"}}}
+    workers = obj("MachineDeployment", "md", AVAILABLE, status=counts(2), replicas=2, **spec)
+    follows_its_image = obj("MachineDeployment", "image", AVAILABLE, status=counts(1), replicas=1)
+    machines = [
+        obj("Machine", name, AVAILABLE, metadata={"labels": {f"cluster.x-k8s.io/{label}": owner}}, version=version)
+        for name, label, owner, version in (
+            ("a", "control-plane-name", "one", "v1.34.2"),
+            ("b", "deployment-name", "md", "v1.35.0"),
+            ("c", "deployment-name", "md", "v1.34.2"),
+            ("d", "deployment-name", "image", "v1.34.2"),
+            ("e", "deployment-name", "one", "v1.34.2"),
+        )
+    ]
+    cluster = obj("Cluster", "one", AVAILABLE)
+    deployments = (workers, follows_its_image)
+    found = Snapshot(cluster, control_plane=plane, deployments=deployments, machines=tuple(machines))
+    assert unsettled(found) == [machines[0], machines[2]]
+    assert of_other_version(found, plane) == [machines[0]]
+
+
+async def test_machines_are_read_after_what_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other way round one that went in between is in the list as if it stayed, and counted no more."""
+    asked: list[str] = []
+
+    class Recorder:
+        def __init__(self, _api: object) -> None: ...
+
+        async def labelled(self, where: Collection, _namespace: str, _labels: str) -> list[dict[str, Any]]:
+            asked.append(where.plural)
+            return []
+
+        async def find(self, _group: str, kind: str, _namespace: str, _name: str) -> None:
+            asked.append(kind)
+
+    class Api:
+        async def get(self, *_where: object) -> bytes:
+            references = {"controlPlaneRef": {"kind": "Plane", "name": "p"}, "infrastructureRef": {"name": "i"}}
+            return msgspec.json.encode(obj("Cluster", "one", **references))
+
+    monkeypatch.setattr("ironbell.cli.cluster.snapshot.Discovered", Recorder)
+    await read(cast(HttpApi, Api()), "site", "one")
+    assert asked.index("Plane") < asked.index("machines")
+    assert asked.index("machinedeployments") < asked.index("machines") == len(asked) - 1
