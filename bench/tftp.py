@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -168,27 +167,9 @@ def window_transfer() -> float:
 
 def window_client() -> int:
     """Fetch the file with windowsize 16; its size."""
-    from ironbell.codec.tftp import Download
+    from ironbell.lab.tftpclient import fetch
 
-    options = {"blksize": str(BLOCK), "windowsize": "16", "tsize": "0"}
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-    download = Download("file", ("127.0.0.1", 69), options=options)
-    download.start(time.monotonic())
-    while not download.is_over:
-        for data, to in download.outgoing():
-            sock.sendto(data, to)
-        sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
-        try:
-            data, source = sock.recvfrom(2048)
-        except TimeoutError:
-            download.on_timeout(time.monotonic())
-            continue
-        download.receive(data, source, time.monotonic())
-    for data, to in download.outgoing():
-        sock.sendto(data, to)
-    assert download.content is not None, download.failure
-    return len(download.content)
+    return len(fetch("127.0.0.1", "file", options={"blksize": str(BLOCK), "windowsize": "16", "tsize": "0"}))
 
 
 async def serve(folder: Path) -> None:

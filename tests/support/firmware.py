@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
-from ironbell.codec.tftp import Download, Retransmission
+from ironbell.codec.tftp import Retransmission
+from ironbell.lab.tftpclient import TftpFailedError, fetch
 from ironbell.services.dhcp.sockets import open_dhcp_socket
 
 Hook = Callable[[str], None]
@@ -178,25 +179,10 @@ def _configure(interface: str, ack: Packet) -> None:
 
 def tftp(server: str, name: str) -> bytes:
     """Fetch a file as a PXE ROM does."""
-    patience = Retransmission(first_s=0.5, tries=4)
-    download = Download(name, (server, 69), options={"blksize": "1408", "tsize": "0"}, retransmission=patience)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        download.start(time.monotonic())
-        while not download.is_over:
-            for data, to in download.outgoing():
-                sock.sendto(data, to)
-            sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
-            try:
-                data, source = sock.recvfrom(2048)
-            except TimeoutError:
-                download.on_timeout(time.monotonic())
-                continue
-            download.receive(data, source, time.monotonic())
-        for data, to in download.outgoing():
-            sock.sendto(data, to)
-    if download.content is None:
-        raise BootFailedError(f"TFTP {name}: {download.failure}")
-    return download.content
+    try:
+        return fetch(server, name, patience=Retransmission(first_s=0.5, tries=4))
+    except TftpFailedError as error:
+        raise BootFailedError(error.message) from None
 
 
 def _connected(url: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:

@@ -20,12 +20,14 @@ from pathlib import Path
 from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
-from ironbell.codec.tftp import Download, Retransmission
+from ironbell.codec.tftp import Retransmission
 from ironbell.lab.namespace.script import Chain, Disk, InMemory, outcome
+from ironbell.lab.tftpclient import TftpFailedError, fetch
 
 Say = Callable[[str], None]
 
 _DISCOVER_S = (1.0, 2.0, 4.0, 8.0)
+_PATIENCE = Retransmission(first_s=0.5, tries=6)
 _HTTP_S = 30.0
 _HTTP_TRIES = 6
 _HTTP_PAUSE_S = 1.0
@@ -51,7 +53,7 @@ def network_boot(*, mac: str, uuid: str, firmware: str, interface: str, target: 
     options = {60: vendor, 93: kind, 94: b"\1\3\20", 97: b"\0" + bytes.fromhex(uuid.replace("-", ""))}
     try:
         return _boot(mac, options, interface, target, say)
-    except (OSError, ValueError, urllib.error.URLError, http.client.HTTPException) as error:
+    except (OSError, ValueError, TftpFailedError, urllib.error.URLError, http.client.HTTPException) as error:
         raise FirmwareError(str(error)) from error
     finally:
         subprocess.run(["ip", "address", "flush", "dev", interface, "scope", "global"], check=False)
@@ -65,7 +67,7 @@ def _boot(mac: str, options: dict[int, bytes], interface: str, target: Path, say
         raise FirmwareError("the DHCP server names no boot file: this machine may not boot over the network")
     say(f"PXE: {rom.yiaddr} from {rom.siaddr}, boot file {name}")
     if not name.startswith("http"):
-        say(f"PXE: {len(_tftp(str(rom.siaddr), name))} bytes by TFTP")
+        say(f"PXE: {len(fetch(str(rom.siaddr), name, patience=_PATIENCE))} bytes by TFTP")
     ipxe = _lease(mac, interface, options | {77: b"iPXE"})
     url = ipxe.file.decode() or ipxe.options.get(67, b"").decode()
     for _ in range(_SCRIPTS):
@@ -139,28 +141,6 @@ def _configure(interface: str, ack: Packet) -> None:
     routers = bytes(ack.options.get(int(Option.ROUTERS), b""))[:4]
     if routers:
         subprocess.run(["ip", "route", "replace", "default", "via", socket.inet_ntoa(routers)], check=False)
-
-
-def _tftp(server: str, name: str) -> bytes:
-    patience = Retransmission(first_s=0.5, tries=6)
-    download = Download(name, (server, 69), options={"blksize": "1408", "tsize": "0"}, retransmission=patience)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        download.start(time.monotonic())
-        while not download.is_over:
-            for data, to in download.outgoing():
-                sock.sendto(data, to)
-            sock.settimeout(max(0.001, (download.timeout() or 0) - time.monotonic()))
-            try:
-                data, source = sock.recvfrom(2048)
-            except TimeoutError:
-                download.on_timeout(time.monotonic())
-                continue
-            download.receive(data, source, time.monotonic())
-        for data, to in download.outgoing():
-            sock.sendto(data, to)
-    if download.content is None:
-        raise FirmwareError(f"TFTP {name}: {download.failure}")
-    return download.content
 
 
 def _get(url: str) -> bytes:
