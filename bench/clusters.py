@@ -275,18 +275,19 @@ async def all_running(api: HttpApi, wanted: int, since: str, timeout_s: float) -
     running: set[str] = set()
     shown = time.perf_counter()
     async with asyncio.timeout(timeout_s):
-        async for event in api.watch(MACHINE.collection, NAMESPACE, resource_version=since):
-            if event.type is EventType.BOOKMARK:
-                continue
-            machine = MACHINE.decode(event.body)
-            if machine.status.phase == "Running":
-                running.add(machine.metadata.name)
-            if len(running) >= wanted:
-                return time.perf_counter()
-            if time.perf_counter() - shown > 10:
-                shown = time.perf_counter()
-                print(f"  {len(running)} of {wanted} machines run", flush=True)
-    raise SystemExit("the watch ended early")
+        while True:  # a watch ends after some minutes
+            async for event in api.watch(MACHINE.collection, NAMESPACE, resource_version=since):
+                since = event.resource_version or since
+                if event.type is EventType.BOOKMARK:
+                    continue
+                machine = MACHINE.decode(event.body)
+                if machine.status.phase == "Running":
+                    running.add(machine.metadata.name)
+                if len(running) >= wanted:
+                    return time.perf_counter()
+                if time.perf_counter() - shown > 10:
+                    shown = time.perf_counter()
+                    print(f"  {len(running)} of {wanted} machines run", flush=True)
 
 
 def processes_of(site: EmbeddedCluster) -> list[Process]:
