@@ -135,7 +135,7 @@ def progress(observed: Observed, plan: Plan) -> Progress:
     if entry.uid:
         if job is None or job.metadata.uid != entry.uid:
             return Progress(Stage.FAILED, f"job {plan.name} was deleted before it completed")
-        return _running(job)
+        return running(job)
     if job is None:
         return Progress(Stage.TO_CREATE)
     if not _is_owned(job, observed.workflow):
@@ -186,15 +186,16 @@ def completed(status: WorkflowStatus, plan: Plan, now: datetime) -> WorkflowStat
     return statuses.noted(_with_job(status, plan.name, entry), condition, True, "job completed", now=now)
 
 
-def _running(job: Job) -> Progress:
+def running(job: Job) -> Progress:
+    """How far a Job of ours is."""
     conditions = {c.type: c for c in job.status.conditions}
     failed, done = conditions.get(JobConditionType.FAILED), conditions.get(JobConditionType.COMPLETED)
     if failed is not None and failed.status == "True":
         return Progress(Stage.FAILED, f"job {job.metadata.name} failed: {failed.message or 'no reason given'}")
     if done is not None and done.status == "True":
         return Progress(Stage.TO_COMPLETE)
-    running = conditions.get(JobConditionType.RUNNING)
-    detail = f": {running.message}" if running is not None and running.message else ""
+    at_work = conditions.get(JobConditionType.RUNNING)
+    detail = f": {at_work.message}" if at_work is not None and at_work.message else ""
     return Progress(Stage.RUNNING, f"job {job.metadata.name} is not completed{detail}")
 
 

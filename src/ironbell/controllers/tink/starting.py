@@ -99,7 +99,9 @@ def carry_on(observed: Observed, hardware: Hardware | None, plan: Plan, now: dat
     if step.stage is Stage.TO_CREATE and hardware is not None:
         return do(_creation(observed, hardware, plan, now))
     if step.stage is Stage.TO_RECORD and job is not None:
-        return statuses.changed(workflow, bootjob.recorded(status, plan, job, now))
+        known = bootjob.recorded(status, plan, job, now)
+        said = bootjob.running(job).message or f"job {plan.name}"
+        return statuses.changed(workflow, statuses.waits(known, Reason.BOOT_JOB_RUNNING, said, now=now))
     if step.stage is Stage.TO_COMPLETE:
         return statuses.changed(workflow, bootjob.completed(status, plan, now))
     message = step.message or f"job {plan.name}"
