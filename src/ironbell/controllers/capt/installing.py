@@ -47,7 +47,7 @@ from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
-from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, emit, patch
+from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
 
 GIVE_USER_DATA: Final = "give-user-data"
 LOOK_AGAIN_S: Final = 300.0
@@ -166,25 +166,22 @@ def _begin(
         progress.state = State.WAITING
         progress.note(INSTALLED, False, "WaitingForTurn", turn)
         return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
-    progress.state = State.INSTALLING
-    progress.note(INSTALLED, False, "Installing", "the workflow is being made")
-    if tried == 0:
-        mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", INSTALL_BEGUN: rfc3339(progress.now)}}}
-        return progress.goes_on(patch(TINKERBELL_MACHINE, obj, mark, locked=True))
-    if observed.template is None:
-        made = metadata(obj, hardware, obj.metadata.name)
-        return progress.goes_on(create(TEMPLATE, {"metadata": made, "spec": {"data": text}}))
-    if observed.template.metadata.deletion_timestamp is not None:
+    if observed.template is not None and observed.template.metadata.deletion_timestamp is not None:
         return progress.waits("WaitingForOldTemplate", f"Template {obj.metadata.name} of an earlier attempt goes")
+    made = metadata(obj, hardware, obj.metadata.name)
+    mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", INSTALL_BEGUN: rfc3339(progress.now)}}}
     spec: dict[str, Any] = {
         "templateRef": obj.metadata.name,
         "hardwareRef": hardware.metadata.name,
         "hardwareMap": {"device_1": agent_id(hardware)},
         "bootOptions": boot,
     }
-    told = emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed")
-    return progress.goes_on(
-        create(WORKFLOW, {"metadata": metadata(obj, hardware, obj.metadata.name), "spec": spec}), told
+    # The Workflow's coming brings it back: then there is something to tell.
+    return do(
+        patch(TINKERBELL_MACHINE, obj, mark, locked=True) if tried == 0 else None,
+        create(TEMPLATE, {"metadata": made, "spec": {"data": text}}) if observed.template is None else None,
+        create(WORKFLOW, {"metadata": made, "spec": spec}),
+        emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed"),
     )
 
 
