@@ -61,6 +61,10 @@ def demo(
     if (what == "machine" or qemu_workers) and shutil.which("qemu-system-x86_64") is None:
         raise IronbellError("qemu-system-x86_64 is missing; run `make packages`, or install qemu-system-x86 and ovmf")
     stays = sys.stdout.isatty() if stay is None else stay
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # a build cleans up as by Ctrl-C
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     if what == "machine":
         show = _machine(firmware, timeout_s=timeout_s or MACHINE_TIMEOUT_S, stay=stays)
     else:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -19,3 +23,27 @@ def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_root_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "run it as root" in str(CliRunner().invoke(cli, ["demo", "--machine"]).exception)
+
+
+def test_a_signal_ends_a_build_as_ctrl_c_does(tmp_path: Path) -> None:
+    """What a build has in a temporary folder goes with it."""
+    program = (
+        "import os, tempfile, time\n"
+        "from ironbell.cli.main import cli\n"
+        "from ironbell.demo import artefacts\n"
+        "def build(say):\n"
+        "    with tempfile.TemporaryDirectory():\n"
+        "        print('building', flush=True)\n"
+        "        time.sleep(60)\n"
+        "artefacts.ensure_osie = build\n"
+        "os.geteuid = lambda: 0\n"
+        "cli(['demo', '--qemu-workers', '0'])\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "building\n"
+        process.terminate()
+        assert process.wait(30) == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
