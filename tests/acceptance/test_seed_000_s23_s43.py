@@ -57,13 +57,14 @@ def test_s24_kubeadm_and_kubelet_are_configured(story: Story) -> None:
 
 
 def test_s25_the_progress_of_each_action_is_followed(story: Story) -> None:
-    said = {
-        condition.message
-        for _, obj in story.revisions["TinkerbellMachine"]
-        if (condition := find_condition(obj.status.conditions, "Installed")) is not None
-    }
-    for number, action in enumerate(("stream image", "add tink cloud-init config"), 1):
-        assert f"action {number} of 4: {action}" in said
+    for kind, type_ in (("TinkerbellMachine", "Installed"), ("Machine", "InfrastructureReady")):
+        said = {
+            condition.message
+            for _, obj in story.revisions[kind]
+            if (condition := find_condition(obj.status.conditions, type_)) is not None
+        }
+        for number, action in enumerate(("stream image", "add tink cloud-init config"), 1):
+            assert f"action {number} of 4: {action}" in said, kind
 
 
 def test_s26_failures_and_logs_are_seen_while_it_runs(story: Story, wire: Wire) -> None:
