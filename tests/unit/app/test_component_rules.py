@@ -1,0 +1,49 @@
+"""What a component may read on a cluster is what its controllers watch: without one of them it would not start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ironbell.app.components import CAPT, IPAM, RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.rendering import TemplateEngine
+from ironbell.base.clock import SteadyClock, SystemClock
+from ironbell.controllers.capt import controllers as capt
+from ironbell.controllers.ipam import controllers as ipam
+from ironbell.controllers.rufio import controllers as rufio
+from ironbell.controllers.rufio.bmc_access import BmcAccess
+from ironbell.controllers.tink import controllers as tink
+from ironbell.kube.controller import Controller
+from ironbell.kube.testing.memory import MemoryApi
+
+
+async def nobody(*_arguments: object) -> object:
+    raise AssertionError("no BMC is asked here")
+
+
+def made(component: Component) -> Sequence[Controller]:
+    api, engine = MemoryApi(clock=SystemClock()), TemplateEngine()
+    return {
+        TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, lambda _name: api),
+        RUFIO.name: lambda: rufio.controllers(BmcAccess(api, nobody), SteadyClock(), lambda _name: api),
+        CAPT.name: lambda: capt.controllers(api, "", lambda _name: api),
+        IPAM.name: lambda: ipam.controllers(api, lambda _name: api),
+    }[component.name]()
+
+
+@pytest.mark.parametrize("component", [TINK_CONTROLLER, RUFIO, CAPT, IPAM], ids=lambda one: one.name)
+def test_everything_that_is_watched_may_be_read(component: Component) -> None:
+    allowed = {
+        (group, resource)
+        for rule in component.rules
+        if {"get", "list", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    watched = {
+        (kind.group, kind.plural)
+        for controller in made(component)
+        for kind in (controller.reconciler.kind, *(watch.kind for watch in controller.reconciler.watches))
+    }
+    assert watched - allowed == set()
