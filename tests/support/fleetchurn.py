@@ -28,8 +28,8 @@ from support.fleetreplay import endpoint_host, fleet_site
 from support.fleetwatch import ChurnError, Watch
 
 CONVERGED_S = 12 * 3600.0
-PAUSE_S = 900.0
-"""Between changes, at most."""
+PAUSE_S, LONG_PAUSE_S = 300.0, 900.0
+"""Between changes, at most; the second where a seed is to last."""
 FAULTS = Faults(
     bmc_unreachable=0.03,
     power_on_ignored=0.04,
@@ -80,9 +80,10 @@ class Churn:
             watch = Watch(site, fleet)
             operator = asyncio.create_task(self._operate(), name="operator")
             try:
-                while watch.counts["lives"] < self.lives or site.clock.monotonic() < self.hours * 3600:
+                pause_s = LONG_PAUSE_S if self.hours else PAUSE_S
+                while not self._has_lived(watch):
                     await self._change()
-                    await asyncio.sleep(self._random.random() * PAUSE_S)
+                    await asyncio.sleep(self._random.random() * pause_s)
                     watch.check()
                 self._tell(f"calm, after {watch.counts['lives']} lives")
                 fleet.calm()
@@ -98,6 +99,11 @@ class Churn:
                 self.counts.update(crashes=site.crashes, hours=round(site.clock.monotonic() / 3600))
                 for server in fleet.servers.values():
                     self.counts.update(server.met)
+
+    def _has_lived(self, watch: Watch) -> bool:
+        """Whether it is long enough. What is under way ends when all clusters are deleted, and counts as well."""
+        hours = self._site.clock.monotonic() / 3600
+        return watch.counts["lives"] + watch.under_way >= self.lives and hours >= self.hours
 
     async def _change(self) -> None:
         """One change by whoever uses the site."""

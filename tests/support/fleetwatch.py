@@ -57,6 +57,11 @@ class Watch:
         self.site.server.context.store.listen(self._changed)
         self.fleet.watchers.append(self._turned)
 
+    @property
+    def under_way(self) -> int:
+        """Lives of servers that are nodes now."""
+        return len(self._nodes)
+
     def check(self) -> None:
         """Raises:
         ChurnError: something was broken until now.
@@ -102,6 +107,7 @@ class Watch:
         self.counts["given back"] += 1
         self.counts["lives"] += name in self._nodes
         self.counts["held"] += held
+        self._nodes.discard(name)
         if held:
             return
         if state.disks or state.node is not None:
@@ -110,9 +116,9 @@ class Watch:
             self._note(f"{name} is given back by {owner}, and is on")
 
     def _turned(self, name: str, before: ServerState, state: ServerState) -> None:
-        if state.node is not None and state.node.joined:
-            self._nodes.add(name)
         if name in self.owners:
+            if state.node is not None and state.node.joined:
+                self._nodes.add(name)
             return
         if state.on and not before.on:
             self._note(f"{name} is nobody's, and is switched on")

@@ -28,7 +28,7 @@ def test_a_short_life() -> None:
     """In a process of its own, whose hashes are those of the seed: what fails here fails again."""
     environment = {**os.environ, "PYTHONHASHSEED": HASH_SEED, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-m", "support.fleetseeds", "1", "--lives", "12", "--servers", "16", "--clusters", "3"],
+        [sys.executable, "-m", "support.fleetseeds", "1", "--lives", "20", "--servers", "16", "--clusters", "3"],
         env=environment,
         cwd=Path(__file__).parents[2],
         capture_output=True,
