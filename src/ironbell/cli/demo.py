@@ -59,7 +59,10 @@ def demo(
     if what == "cluster" and not workers + qemu_workers:
         raise IronbellError("--workers and --qemu-workers are both 0: the demo needs a worker to run a pod on")
     if (what == "machine" or qemu_workers) and shutil.which("qemu-system-x86_64") is None:
-        raise IronbellError("qemu-system-x86_64 is missing; run `make packages`, or install qemu-system-x86 and ovmf")
+        without = "" if what == "machine" else "; --qemu-workers 0 does without"
+        raise IronbellError(
+            f"qemu-system-x86_64 is missing; run `make packages`, or install qemu-system-x86 and ovmf{without}"
+        )
     stays = sys.stdout.isatty() if stay is None else stay
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:

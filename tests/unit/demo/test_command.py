@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,13 @@ def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     result = CliRunner().invoke(cli, ["demo", "--workers", "0", "--qemu-workers", "0"])
     assert "needs a worker" in str(result.exception)
+
+
+def test_without_qemu_it_is_said_what_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    assert "--qemu-workers 0 does without" in str(CliRunner().invoke(cli, ["demo"]).exception)
+    assert "--qemu-workers" not in str(CliRunner().invoke(cli, ["demo", "--machine"]).exception)
 
 
 def test_root_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
