@@ -58,7 +58,7 @@ real: setup ## Build Kubernetes and etcd from their Go modules, as peers for tes
 e2e: setup packages ## QEMU machines that netboot and install
 	$(PYTEST) -q -m "not kubeadm" tests/e2e
 
-e2e-kubeadm: setup packages ## A real cluster of three control planes and two workers: scaled, and mended when machines die
+e2e-kubeadm: setup packages ## A real cluster of five nodes: scaled, mended when machines die, upgraded by a minor version
 	$(PYTEST) -q -s -m kubeadm tests/e2e
 
 demo: setup packages ## Powered-off servers to a Kubernetes cluster, scaled down and wiped (WORKERS=n QEMU_WORKERS=n)

@@ -1,12 +1,13 @@
 """The life of a real cluster: three control planes and two workers on namespace machines, by real kubeadm.
 
-One address moves between the control planes by keepalived. Nothing is spare: a server that is replaced is its own
-replacement, wiped and installed anew.
+It begins one minor version below the one that it ends with. One address moves between the control planes by
+keepalived. Nothing is spare: a server that is replaced is its own replacement, wiped and installed anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,14 +25,15 @@ from ironbell.demo.disks import is_blank
 from support.kubeadmcluster import (
     CLUSTER,
     RELEASE,
+    RELEASE_BEFORE,
     SUBNET,
     KubeadmSite,
     cluster,
     health_checks,
     kubeadm_site,
     lab_file,
-    node_artefacts,
     tenant,
+    upgrade_artefacts,
 )
 
 pytestmark = [
@@ -42,7 +45,8 @@ pytestmark = [
 ENDPOINT = "192.168.79.5"
 CONTROL_PLANES, WORKERS = {"cp-1", "cp-2", "cp-3"}, {"w-1", "w-2"}
 ALL = CONTROL_PLANES | WORKERS
-NODES_S, STEP_S, ENDPOINT_S = 900, 600, 60
+_IRONBELL = (sys.executable, "-m", "ironbell.cli.main")
+NODES_S, STEP_S, ENDPOINT_S, UPGRADE_S = 900, 600, 60, 1800
 
 
 @dataclass
@@ -53,14 +57,18 @@ class Tenant:
     looks: int = 0
 
 
-async def test_a_cluster_lives_through_scaling_and_failures(tmp_path: Path, kubectl_binary: Path) -> None:
+async def test_a_cluster_lives_through_scaling_failures_and_an_upgrade(tmp_path: Path, kubectl_binary: Path) -> None:
     """Each stage says how long it took."""
-    artefacts = node_artefacts(RELEASE)
+    artefacts = upgrade_artefacts(RELEASE_BEFORE, RELEASE)
+    started = time.monotonic()
     lab = lab_file(control_planes=3, workers=2, subnet=SUBNET.format(79))
     async with kubeadm_site(tmp_path, kubectl_binary, artefacts, lab) as site:
         await site.apply(*site.hardware())
-        await site.apply(*cluster(site, endpoint=ENDPOINT, control_planes=3, workers=2, shared_endpoint=True))
-        took = await site.until(lambda: _ready(site, ALL, RELEASE), within_s=NODES_S, what="five nodes Ready")
+        documents = cluster(
+            site, endpoint=ENDPOINT, control_planes=3, workers=2, release=RELEASE_BEFORE, shared_endpoint=True
+        )
+        await site.apply(*documents)
+        took = await site.until(lambda: _ready(site, ALL), within_s=NODES_S, what="five nodes Ready")
         _tell("five nodes Ready from power-off", took)
         assert site.inside is not None
         await site.inside.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(tenant()))
@@ -71,9 +79,11 @@ async def test_a_cluster_lives_through_scaling_and_failures(tmp_path: Path, kube
             await site.apply(*health_checks())
             await _kill_worker(site)
             await _kill_holder(site)
+            await _upgrade(site)
         print(f"  the tenant: {seen.looks} looks, at least {seen.least} of 2 replicas available")
         assert seen.least >= 1
         _tell_memory(site)
+        _tell("all of it", time.monotonic() - started)
 
 
 async def _scale(site: KubeadmSite) -> None:
@@ -84,7 +94,7 @@ async def _scale(site: KubeadmSite) -> None:
     assert is_blank(site.disk(free))
     _tell("scaled down, the disk blank", took)
     await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=2")
-    took = await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes again")
+    took = await site.until(lambda: _ready(site, ALL), within_s=STEP_S, what="five nodes again")
     await site.until(lambda: _available(site, 2), within_s=STEP_S, what="two replicas again")
     _tell("scaled up", took)
 
@@ -94,7 +104,7 @@ async def _kill_worker(site: KubeadmSite) -> None:
     await _cut_power(site, "w-2")
     before = await _machines(site)
     took = await site.until(lambda: _replaced(site, "w-2", before), within_s=STEP_S, what="the worker replaced")
-    await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes after a worker's end")
+    await site.until(lambda: _ready(site, ALL), within_s=STEP_S, what="five nodes after a worker's end")
     _tell("dead worker replaced by its health check", took)
 
 
@@ -106,8 +116,39 @@ async def _kill_holder(site: KubeadmSite) -> None:
     took = await site.until(lambda: _api_answers(site), within_s=ENDPOINT_S, what="the API at its address again")
     _tell(f"API back after {holder}, which held its address, was killed", took)
     took = await site.until(lambda: _replaced(site, holder, before), within_s=STEP_S, what="the control plane replaced")
-    await site.until(lambda: _ready(site, ALL, RELEASE), within_s=STEP_S, what="five nodes after a control plane's end")
+    await site.until(lambda: _ready(site, ALL), within_s=STEP_S, what="five nodes after a control plane's end")
     _tell("dead control plane replaced by its health check", took)
+
+
+async def _upgrade(site: KubeadmSite) -> None:
+    """One command replaces all machines, the control plane's first; then CoreDNS is given its image."""
+    words = ["cluster", "upgrade", CLUSTER, "--kubernetes-version", RELEASE, "--kubeconfig", str(site.site.kubeconfig)]
+    upgrade = await asyncio.create_subprocess_exec(*_IRONBELL, *words)
+    try:
+        took = await site.until(
+            lambda: _has_ready(site, CONTROL_PLANES, RELEASE),
+            within_s=UPGRADE_S,
+            what="control plane upgraded",
+        )
+        _tell(f"control plane from {RELEASE_BEFORE} to {RELEASE}", took)
+        took = await site.until(lambda: _ready(site, ALL, RELEASE), within_s=UPGRADE_S, what="workers upgraded")
+        _tell("workers after it", took)
+        async with asyncio.timeout(STEP_S):
+            assert await upgrade.wait() == 0
+        made = {node["metadata"]["name"]: node["metadata"]["creationTimestamp"] for node in await _nodes(site)}
+        assert max(made[name] for name in CONTROL_PLANES) <= min(made[name] for name in WORKERS)
+    finally:
+        if upgrade.returncode is None:
+            upgrade.kill()
+            await upgrade.wait()
+    machines, wanted = await _machines(site), site.artefacts.upgraded(RELEASE_BEFORE, RELEASE)
+    dns = {"dns": {"imageTag": wanted["coredns"].rpartition(":")[2]}}
+    body = {"spec": {"kubeadmConfigSpec": {"clusterConfiguration": dns}}}
+    await site.kubectl.ok("patch", "kubeadmcontrolplane", f"{CLUSTER}-cp", "--type=merge", "-p", json.dumps(body))
+    what = "the cluster's own pods of the new version"
+    took = await site.until(lambda: _runs(site, wanted), within_s=STEP_S, what=what)
+    _tell(f"{what}, etcd {wanted['etcd']} and CoreDNS {wanted['coredns']} among them", took)
+    assert await _machines(site) == machines
 
 
 @asynccontextmanager
@@ -131,8 +172,17 @@ async def _watched(site: KubeadmSite) -> AsyncIterator[Tenant]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _ready(site: KubeadmSite, names: set[str], release: str) -> bool:
+async def _ready(site: KubeadmSite, names: set[str], release: str = RELEASE_BEFORE) -> bool:
     return await site.ready_nodes() == dict.fromkeys(names, release)
+
+
+async def _has_ready(site: KubeadmSite, names: set[str], release: str) -> bool:
+    return dict.fromkeys(names, release).items() <= (await site.ready_nodes()).items()
+
+
+async def _nodes(site: KubeadmSite) -> list[dict[str, Any]]:
+    nodes: list[dict[str, Any]] = (await site.get_inside("nodes"))["items"]
+    return nodes
 
 
 async def _available(site: KubeadmSite, count: int) -> bool:
@@ -159,24 +209,24 @@ async def _replaced(site: KubeadmSite, name: str, before: dict[str, str]) -> boo
     return now is not None and now != before[name] and name in await site.ready_nodes()
 
 
+async def _runs(site: KubeadmSite, wanted: dict[str, str]) -> bool:
+    """Whether all pods of the cluster's own have these images, by name of the container, and are ready."""
+    found: dict[str, set[str]] = {}
+    for pod in (await site.get_inside("pods", "-n", "kube-system")).get("items", []):
+        name, image = pod["spec"]["containers"][0]["name"], pod["spec"]["containers"][0]["image"]
+        conditions = {one["type"]: one["status"] for one in pod["status"].get("conditions", [])}
+        found.setdefault(name, set()).add(image if conditions.get("Ready") == "True" else f"{image}, not ready")
+    return {name: {image} for name, image in wanted.items() if name != "pause"}.items() <= found.items()
+
+
 async def _api_answers(site: KubeadmSite) -> bool:
     return bool(await site.get_inside("namespace", "default"))
 
 
 async def _cut_power(site: KubeadmSite, name: str) -> None:
     """As by hand, behind the back of everybody."""
-    command = [
-        sys.executable,
-        "-m",
-        "ironbell.cli.main",
-        "lab",
-        "power",
-        "--data-dir",
-        str(site.site.data_dir),
-        name,
-        "off",
-    ]
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+    command = ["lab", "power", "--data-dir", str(site.site.data_dir), name, "off"]
+    process = await asyncio.create_subprocess_exec(*_IRONBELL, *command, stdout=asyncio.subprocess.DEVNULL)
     assert await process.wait() == 0
 
 

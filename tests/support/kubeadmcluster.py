@@ -27,6 +27,10 @@ from ironbell.lab.state import read_state
 from support.kubectl import Kubectl
 
 RELEASE = NODE_RELEASE
+RELEASE_BEFORE = "v1.35.4"
+"""One minor version before."""
+# What a cluster runs on every node of either release while it is upgraded, and that no registry gives them here.
+_ON_ALL_NODES = {"kube-proxy", "coredns", "pause"}
 CLUSTER = "plant"
 SUBNET = "192.168.{0}.0/24"
 _POLL_S = 1.0
@@ -74,6 +78,12 @@ class NodeArtefacts:
         """The reference of the pause image in the node image of a release."""
         return clustermanifests.pause_image(self.images[release])
 
+    def upgraded(self, before: str, after: str) -> dict[str, str]:
+        """What kubeadm of the release after asks for, by name of the container image, where it is another."""
+        old = clustermanifests.container_images(self.images[before])
+        new = clustermanifests.container_images(self.images[after])
+        return {image.name: image.reference for image in new if image not in old}
+
 
 def node_artefacts(*releases: str) -> NodeArtefacts:
     """In-memory OS and node images; the test is skipped where they cannot be built."""
@@ -83,6 +93,18 @@ def node_artefacts(*releases: str) -> NodeArtefacts:
         return NodeArtefacts(ensure_osie(print), {one: ensure_node_image(one, print) for one in releases})
     except BuildError as error:
         pytest.skip(f"no node image: {error}")
+
+
+def upgrade_artefacts(before: str, after: str) -> NodeArtefacts:
+    """For an upgrade without a registry: nodes of the release after also have what nodes of the one before run."""
+    found = node_artefacts()
+    try:
+        old = ensure_node_image(before, print, folder="images/upgrade")
+        kept = [image.reference for image in clustermanifests.container_images(old) if image.name in _ON_ALL_NODES]
+        new = ensure_node_image(after, print, folder="images/upgrade", further_images=kept)
+    except BuildError as error:
+        pytest.skip(f"no node image: {error}")
+    return replace(found, images={before: old, after: new})
 
 
 def lab_file(*, control_planes: int, workers: int, subnet: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,17 +58,21 @@ def ensure_image(progress: Callable[[str], None]) -> Path:
     return image
 
 
-def ensure_node_image(release: str, progress: Callable[[str], None]) -> Path:
+def ensure_node_image(
+    release: str, progress: Callable[[str], None], *, folder: str = "images", further_images: Sequence[str] = ()
+) -> Path:
     """The disk image of a Kubernetes node of this release, such as `v1.36.3`, from Go modules.
+
+    Images of one release that hold other container images are kept in folders of their own.
 
     Raises:
         BuildError: it cannot be built here.
     """
-    image = cache_folder() / "images" / f"debian-kubernetes-{release}.raw.zst"
+    image = cache_folder() / folder / f"debian-kubernetes-{release}.raw.zst"
     programs = cache_folder() / "kubernetes"
     if not image.exists() and not programs.exists() and shutil.which("go") is None:
         raise BuildError("Kubernetes is built from its Go modules: put Go on the PATH")
-    node = Node(parse_release(release), GoModules(programs))
+    node = Node(parse_release(release), GoModules(programs), further_images=tuple(further_images))
     with alone("image"):
         options = images.Options(image, only_if_changed=True, node=node)
         what = f"a disk image of Kubernetes {release} nodes, about twenty minutes"

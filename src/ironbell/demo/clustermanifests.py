@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ironbell.image.build import manifest_path
-from ironbell.image.kubernetes.release import parse_images, pause
+from ironbell.image.kubernetes.release import ContainerImage, parse_images, pause
 from ironbell.lab.manifests import manifests as lab_manifests
 from ironbell.lab.state import LabState
 
@@ -46,8 +46,13 @@ class ClusterRequest:
 
 def pause_image(node_image: Path) -> str:
     """The reference of the pause image that is in a node image."""
+    return pause(container_images(node_image)).reference
+
+
+def container_images(node_image: Path) -> tuple[ContainerImage, ...]:
+    """The container images that are in a node image, as the manifest beside it says."""
     made = msgspec.json.decode(manifest_path(node_image).read_bytes(), type=dict[str, Any])
-    return pause(parse_images("\n".join(made["container_images"]))).reference
+    return parse_images("\n".join(made["container_images"]))
 
 
 def servers(lab: LabState) -> list[Document]:
