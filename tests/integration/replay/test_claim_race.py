@@ -169,3 +169,28 @@ def test_one_of_those_that_wait_is_woken_when_a_server_becomes_free(waiting: int
             assert revisions.claims == 1
 
     run(main())
+
+
+def test_as_many_are_woken_as_servers_become_free_at_once() -> None:
+    async def main() -> None:
+        async with capt_site(1) as site:
+            for number in range(10):
+                await site.add_machine(f"m{number:03}")
+
+            async def all_in_line() -> bool:
+                conditions = [obj.status.conditions for obj in await site.all(TINKERBELL_MACHINE)]
+                return all(any(one.reason == "NoHardware" for one in each) for each in conditions)
+
+            await site.until(all_in_line, what="the line")
+            # the line's own look at all servers comes each five minutes: right after it there is the longest to wait
+            await asyncio.sleep(10)
+            line = [
+                (obj.metadata.annotations[WANTED_SINCE], obj.metadata.name)
+                for obj in await site.all(TINKERBELL_MACHINE)
+            ]
+            await asyncio.gather(*(site.add_server(f"free-{number}") for number in range(4)))
+            await asyncio.sleep(60)
+            owners = [claim_of(hardware) for hardware in await site.all(HARDWARE)]
+            assert sorted(owner.name for owner in owners if owner) == [name for _, name in sorted(line)[:4]]
+
+    run(main())

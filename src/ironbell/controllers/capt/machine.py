@@ -51,6 +51,7 @@ from ironbell.controllers.capt.observed import (
     behind,
     first_in_line,
     gather,
+    is_any_free,
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
@@ -131,8 +132,15 @@ def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
 
 
 def _left_the_line(obj: TinkerbellMachine, cache: Cache) -> Iterable[Key]:
-    gone = WANTED_SINCE in obj.metadata.annotations and not obj.spec.hardware_name
-    return behind(cache, obj) if gone else []
+    """Who is next: after one that went without a server, or that took one of several which became free at once."""
+    stood = WANTED_SINCE in obj.metadata.annotations and (not obj.spec.hardware_name or is_any_free(cache))
+    return behind(cache, obj) if stood else []
+
+
+def _leaves_the_line(old: TinkerbellMachine | None, new: TinkerbellMachine | None) -> bool:
+    if new is None or finalizers.is_deleting(new):
+        return True
+    return bool(old is not None and not old.spec.hardware_name and new.spec.hardware_name)
 
 
 def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
@@ -189,7 +197,7 @@ class TinkerbellMachineReconciler:
         Watch(BMC_MACHINE, machines_of, turned, delay_s=PROGRESS_S, tells=True),
         read_by(SECRET_METADATA),
         Watch(TINKERBELL_MACHINE, next_in, leaves),
-        Watch(TINKERBELL_MACHINE, _left_the_line, lambda _old, new: new is None or finalizers.is_deleting(new)),
+        Watch(TINKERBELL_MACHINE, _left_the_line, _leaves_the_line),
     )
     indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC)
 

@@ -23,7 +23,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.contract.hardware_claim import Claimant, claim_of
+from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.health import bmc_of
@@ -240,6 +240,11 @@ def first_in_line(cache: Cache) -> Iterable[Key]:
 
 
 def behind(cache: Cache, gone: TinkerbellMachine) -> Sequence[Key]:
-    """Who is first now that this machine has left the line without taking anything."""
-    line = sorted(cache.indexed(IN_LINE, asks_for(gone)), key=_order)
-    return [line[0].key] if line and line[0].key != gone.key else []
+    """Who is first now that this machine has left the line."""
+    first = min(cache.indexed(IN_LINE, asks_for(gone)), key=_order, default=None)
+    return [first.key] if first is not None and first.key != gone.key else []
+
+
+def is_any_free(cache: Cache) -> bool:
+    """Whether there is a server that somebody may take."""
+    return any(HELD not in hardware.metadata.annotations for hardware in cache.indexed(FREE, "free"))
