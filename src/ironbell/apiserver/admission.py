@@ -1,8 +1,9 @@
-"""Admission: what may change or refuse a write after authorisation, before validation and storage.
+"""Admission: what may change or refuse a write after authorisation, before storage.
 
-Plugins are plain async callables. Mutating ones run in the order of registration, then validating ones. A write
-whose object changed underneath while plugins ran is decided again, so a plugin may run several times for one write
-and has no effects outside the request.
+Plugins are plain async callables. Mutating ones run in the order of registration, on what the client sent, whatever
+that is; then the object is held to its schema, and validating ones see only what fits it. A write whose object changed
+underneath while plugins ran is decided again, so a plugin may run several times for one write and has no effects
+outside the request.
 """
 
 from __future__ import annotations

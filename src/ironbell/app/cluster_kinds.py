@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.api.client import ApiError
+from ironbell.api.client import BadRequest
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import SYSTEM
@@ -93,7 +93,7 @@ class ClusterKinds:
         try:
             return convert(value, api_version, self._api_version_of)
         except ConversionError as error:
-            raise ApiError(
+            raise BadRequest(
                 f"conversion for {value.get('apiVersion')}, Kind={value.get('kind')} failed: {error}"
             ) from error
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.client import Forbidden, NotFound, PatchType, Selector
+from ironbell.api.client import Forbidden, Invalid, NotFound, PatchType, Selector
 from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse
 from ironbell.apiserver.identity import Identity
@@ -119,6 +119,23 @@ async def test_admission_changes_and_refuses(server: Any, admin: Any, widgets: A
     assert [request.operation for request in seen] == [Operation.CREATE, Operation.UPDATE, Operation.DELETE]
     assert seen[1].old is not None
     assert seen[1].identity.user == "kubernetes-admin"
+
+
+async def test_what_does_not_fit_the_schema_is_not_reviewed(
+    server: Any, admin: Any, widgets: Any, widget: Make
+) -> None:
+    seen: list[AdmissionRequest] = []
+
+    async def review(request: AdmissionRequest) -> None:
+        seen.append(request)
+
+    server.admission.validating(lambda info: info.plural == "widgets", review)
+    with pytest.raises(Invalid, match="size"):
+        await admin.create(widgets, widget("a", size="large"))
+    await admin.create(widgets, widget("a"))
+    with pytest.raises(Invalid, match="size"):
+        await admin.patch(widgets, "a", {"spec": {"size": "large"}})
+    assert [request.operation for request in seen] == [Operation.CREATE]
 
 
 async def test_a_write_that_is_overtaken_during_admission_is_decided_again(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import NO_OPTIONS, Invalid, PatchType, WriteOptions
+from ironbell.api.client import NO_OPTIONS, BadRequest, Invalid, PatchType, WriteOptions
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
@@ -160,3 +160,23 @@ async def test_what_breaks_the_rules_is_refused_with_the_fields_name(api: Direct
     with pytest.raises(Invalid) as refusal:
         await api.create(machines, "default", _encoded(body), NO_OPTIONS)
     assert 'Machine.cluster.x-k8s.io "m" is invalid: spec.version: Invalid value' in str(refusal.value)
+
+
+async def test_what_does_not_fit_the_schema_is_refused_by_it(api: DirectApi) -> None:
+    """Rules read what their schema says is there: they come after it, as upstream's webhooks do."""
+    body = {**_cluster(clusterNetwork={"pods": {"cidrBlocks": [7]}}, infrastructureRef=REFERENCE)}
+    with pytest.raises(Invalid, match="cidrBlocks"):
+        await api.create(OLD, "default", _encoded(body), NO_OPTIONS)
+    deployments = Collection(NEW.group, NEW.version, "machinedeployments", namespaced=True)
+    spec = {"clusterName": "c", "selector": {"matchExpressions": [{"values": ["a"]}]}}
+    body = {"apiVersion": NEW.api_version, "kind": "MachineDeployment", "metadata": {"name": "d"}, "spec": spec}
+    with pytest.raises(Invalid, match="matchExpressions"):
+        await api.create(deployments, "default", _encoded(body), NO_OPTIONS)
+
+
+async def test_what_cannot_be_converted_is_the_clients_fault(api: DirectApi) -> None:
+    machines = Collection(OLD.group, OLD.version, "machines", namespaced=True)
+    spec = {"clusterName": "c", "bootstrap": BOOTSTRAP, "nodeDrainTimeout": "10.0.0.1"}
+    body = {"apiVersion": OLD.api_version, "kind": "Machine", "metadata": {"name": "m"}, "spec": spec}
+    with pytest.raises(BadRequest, match=r'invalid duration "10\.0\.0\.1"'):
+        await api.create(machines, "default", _encoded(body), NO_OPTIONS)

@@ -6,7 +6,6 @@ Source: kubernetes/apiserver: pkg/registry/rest/create.go, pkg/admission/plugin/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -47,12 +46,14 @@ async def create_value(
         raise BadRequest("resourceVersion should not be set on objects to be created")
     _begin_life(context, request, value)
     if context.admission.concerns(request.info):
-        value = await _admit(context, request, value)
+        value = await _mutated(context, request, value)
     request = _named(context, request, value)
     request.info.strategy.prepare_create(value)
     if not applied:
         ownership.track_created(request, value, now=context.clock.now())
     validate(request, value, None)
+    if context.admission.concerns(request.info):
+        await context.admission.review(_review(request, value))
     stored = await storable(request.info, dict(value))
     check_namespace(context, request)
     there = context.store.latest(request.info.store_key, request.key)
@@ -79,17 +80,19 @@ def _begin_life(context: Context, request: Request, value: dict[str, Any]) -> No
         meta.pop("namespace", None)
 
 
-async def _admit(context: Context, request: Request, value: dict[str, Any]) -> dict[str, Any]:
-    review = AdmissionRequest(
-        Operation.CREATE, request.info, request.namespace, value["metadata"].get("name", ""), request.identity, value,
-        dry_run=request.options.dry_run,
-    )  # fmt: skip
-    changed = await context.admission.mutate(review)
+async def _mutated(context: Context, request: Request, value: dict[str, Any]) -> dict[str, Any]:
+    changed = await context.admission.mutate(_review(request, value))
     if changed is not None and changed is not value:
         value = changed
         shape(request, value)
-    await context.admission.review(replace(review, new=value))
     return value
+
+
+def _review(request: Request, value: dict[str, Any]) -> AdmissionRequest:
+    return AdmissionRequest(
+        Operation.CREATE, request.info, request.namespace, value["metadata"].get("name", ""), request.identity, value,
+        dry_run=request.options.dry_run,
+    )  # fmt: skip
 
 
 def _named(context: Context, request: Request, value: dict[str, Any]) -> Request:

@@ -9,7 +9,6 @@ kubernetes/apiextensions-apiserver: pkg/registry/customresource/strategy.go, sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -98,7 +97,7 @@ async def update(
         shape(request, new, refuse=refuse, faults=faults)
         keep_server_fields(new, old)
         if context.admission.concerns(request.info):
-            new = await _admit(context, request, new, old=old)
+            new = await _mutated(context, request, new, old=old)
             if context.store.latest(request.info.store_key, request.key) is not current:
                 continue
         answer = await _store(context, request, new, old=old, current=current, tracked=tracked)
@@ -155,18 +154,20 @@ def _merge_parts(request: Request, new: Object, old: Object) -> Object:
     return new
 
 
-async def _admit(context: Context, request: Request, new: Object, *, old: Object) -> Object:
-    review = AdmissionRequest(
-        Operation.UPDATE, request.info, request.namespace, request.name, request.identity, new, old,
-        request.subresource, request.options.dry_run,
-    )  # fmt: skip
-    changed = await context.admission.mutate(review)
+async def _mutated(context: Context, request: Request, new: Object, *, old: Object) -> Object:
+    changed = await context.admission.mutate(_review(request, new, old))
     if changed is not None and changed is not new:
         new = _merge_parts(request, changed, old)
         shape(request, new)
         keep_server_fields(new, old)
-    await context.admission.review(replace(review, new=new))
     return new
+
+
+def _review(request: Request, new: Object, old: Object) -> AdmissionRequest:
+    return AdmissionRequest(
+        Operation.UPDATE, request.info, request.namespace, request.name, request.identity, new, old,
+        request.subresource, request.options.dry_run,
+    )  # fmt: skip
 
 
 async def _store(
@@ -179,6 +180,8 @@ async def _store(
     if info.generations and not is_spec_equal(request, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     validate(request, new, old)
+    if context.admission.concerns(info):
+        await context.admission.review(_review(request, new, old))
     if not tracked:
         ownership.track(request, new, old, now=context.clock.now())
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]

@@ -29,6 +29,9 @@ T = TypeVar("T")
 REDFISH_PORT: Final = 443
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([-.A-Za-z0-9_]*[A-Za-z0-9_])?\.?")
 
+_MOST_NAME: Final = 253
+_MOST_LABEL: Final = 63
+
 _TROUBLES: Final[tuple[tuple[type[bmc.BmcError], Trouble], ...]] = (
     (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
     (bmc.AuthenticationError, Trouble.AUTHENTICATION),
@@ -74,8 +77,13 @@ def _is_host(text: str) -> bool:
     try:
         ipaddress.ip_address(text.removeprefix("[").removesuffix("]"))
     except ValueError:
-        return _NAME.fullmatch(text) is not None
+        return _NAME.fullmatch(text) is not None and _fits(text)
     return True
+
+
+def _fits(name: str) -> bool:
+    """RFC 1035 section 2.3.4: longer ones no resolver takes."""
+    return len(name) <= _MOST_NAME and all(0 < len(label) <= _MOST_LABEL for label in name.removesuffix(".").split("."))
 
 
 class DriverSession:

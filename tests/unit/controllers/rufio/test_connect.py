@@ -53,7 +53,20 @@ class FakeDriver:
         self.note("close")
 
 
-@pytest.mark.parametrize("host", ["https://10.0.0.1", "10.0.0.1:8443", "bmc:443", "no such host", "bmc/redfish", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "https://10.0.0.1",
+        "10.0.0.1:8443",
+        "bmc:443",
+        "no such host",
+        "bmc/redfish",
+        "",
+        "a" * 64,
+        "a..b",
+        ".".join("a" * 63 for _ in range(5)),
+    ],
+)
 async def test_what_is_no_host_is_refused_with_what_to_write(host: str) -> None:
     with pytest.raises(BmcTroubleError, match="is neither an address nor a name") as caught:
         await connect(Connection(host=host, insecure_tls=True), Credentials("a", "b"))
