@@ -146,26 +146,31 @@ def test_each_server_has_one_owner_over_many_seeds(seed: int, elected: bool) -> 
     run(main())
 
 
+async def line_of(site: CaptSite, count: int) -> list[str]:
+    """Machines that wait for servers of which there are none, in the order in which they stand."""
+    for number in range(count):
+        await site.add_machine(f"m{number:03}")
+
+    async def all_in_line() -> bool:
+        conditions = [obj.status.conditions for obj in await site.all(TINKERBELL_MACHINE)]
+        return all(any(one.reason == "NoHardware" for one in each) for each in conditions)
+
+    await site.until(all_in_line, what="the line")
+    machines = await site.all(TINKERBELL_MACHINE)
+    return [name for _, name in sorted((obj.metadata.annotations[WANTED_SINCE], obj.metadata.name) for obj in machines)]
+
+
 @pytest.mark.parametrize("waiting", [60, pytest.param(300, marks=pytest.mark.soak)])
 def test_one_of_those_that_wait_is_woken_when_a_server_becomes_free(waiting: int) -> None:
     async def main() -> None:
         async with capt_site(1) as site:
-            for number in range(waiting):
-                await site.add_machine(f"m{number:03}")
-
-            async def all_in_line() -> bool:
-                conditions = [obj.status.conditions for obj in await site.all(TINKERBELL_MACHINE)]
-                return all(any(one.reason == "NoHardware" for one in each) for each in conditions)
-
-            await site.until(all_in_line, what="the line")
+            line = await line_of(site, waiting)
             await asyncio.sleep(400)
-            machines = await site.all(TINKERBELL_MACHINE)
-            line = [(obj.metadata.annotations[WANTED_SINCE], obj.metadata.name) for obj in machines]
             revisions = Revisions()
             site.server.context.store.listen(revisions)
             await site.add_server("free")
             await asyncio.sleep(60)
-            assert list(revisions.written) == [min(line)[1]], "others than the first were written"
+            assert list(revisions.written) == line[:1], "others than the first were written"
             assert revisions.claims == 1
 
     run(main())
@@ -174,23 +179,12 @@ def test_one_of_those_that_wait_is_woken_when_a_server_becomes_free(waiting: int
 def test_as_many_are_woken_as_servers_become_free_at_once() -> None:
     async def main() -> None:
         async with capt_site(1) as site:
-            for number in range(10):
-                await site.add_machine(f"m{number:03}")
-
-            async def all_in_line() -> bool:
-                conditions = [obj.status.conditions for obj in await site.all(TINKERBELL_MACHINE)]
-                return all(any(one.reason == "NoHardware" for one in each) for each in conditions)
-
-            await site.until(all_in_line, what="the line")
             # the line's own look at all servers comes each five minutes: right after it there is the longest to wait
+            line = await line_of(site, 10)
             await asyncio.sleep(10)
-            line = [
-                (obj.metadata.annotations[WANTED_SINCE], obj.metadata.name)
-                for obj in await site.all(TINKERBELL_MACHINE)
-            ]
             await asyncio.gather(*(site.add_server(f"free-{number}") for number in range(4)))
             await asyncio.sleep(60)
             owners = [claim_of(hardware) for hardware in await site.all(HARDWARE)]
-            assert sorted(owner.name for owner in owners if owner) == [name for _, name in sorted(line)[:4]]
+            assert sorted(owner.name for owner in owners if owner) == sorted(line[:4])
 
     run(main())
