@@ -19,7 +19,7 @@ from typing import Any
 from ironbell.api import core
 from ironbell.api.bmc import MACHINE
 from ironbell.api.bmc.machine import Machine
-from ironbell.api.client import AlreadyExists, NotFound
+from ironbell.api.client import AlreadyExists
 from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT
 from ironbell.api.core import Event
 from ironbell.api.kind import Kind
@@ -45,7 +45,6 @@ from ironbell.kube.informer import Informer
 from ironbell.lab.state import read_state
 
 NAME = "demo"
-SERVED_S = 30.0
 _OURS = (kind for kind in KINDS if kind.kind != "Machine" or kind.group == MACHINE.group)
 _KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in (*_OURS, core.SECRET, core.CONFIG_MAP)}
 
@@ -242,21 +241,9 @@ class Show:
     async def _create(self, documents: Iterable[Document]) -> None:
         for document in documents:
             try:
-                async with asyncio.timeout(SERVED_S):
-                    while not await self._created(document):  # noqa: ASYNC110 - the server's word
-                        await asyncio.sleep(REDRAW_S)
+                await self.client.create(_KINDS[document["kind"]], document)
             except AlreadyExists as error:
                 raise DemoError(f"{error}; the data folder is not new") from error
-            except TimeoutError:
-                raise DemoError(f"{document['kind']} is not served; see {self.site.log}") from None
-
-    async def _created(self, document: Document) -> bool:
-        """False while the API, which has just started, does not serve the kind yet."""
-        try:
-            await self.client.create(_KINDS[document["kind"]], document)
-        except NotFound:
-            return False
-        return True
 
     def tell_times(self) -> None:
         """What took how long."""
