@@ -131,7 +131,8 @@ async def _shown(outcomes: AsyncIterator[Outcome], *, quiet: bool) -> list[Outco
     """Show each as it happens."""
     found = []
     async for outcome in outcomes:
-        found.append(outcome)
+        if outcome.result != "waiting":
+            found.append(outcome)
         if not quiet:
             where = f"{outcome.namespace}/" if outcome.namespace else ""
             click.echo(f"{outcome.result:<12}{outcome.kind:<34}{where}{outcome.name}")

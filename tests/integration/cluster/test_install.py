@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -10,7 +12,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from support.components import NAMESPACE, OnCluster, ironbell
+from support.components import IRONBELL, NAMESPACE, OnCluster, ironbell
 from support.kubeapi import KubeApi, eventually
 
 HARDWARE = "/apis/tinkerbell.org/v1alpha1/namespaces/default/hardware"
@@ -46,6 +48,42 @@ def test_what_others_have_set_is_a_conflict_that_says_what_to_do(on_cluster: OnC
     assert "--force-conflicts" in said
     ironbell("install", "--kubeconfig", on_cluster.admin, "--force-conflicts")
     assert on_cluster.api.get(path).json["spec"]["replicas"] == 2
+
+
+def test_a_definition_that_is_being_deleted_is_waited_for(on_cluster: OnCluster) -> None:
+    """Applied to, it would be taken for installed and go."""
+    pools = [
+        f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.ipam.cluster.x-k8s.io"
+        for plural in ("globalinclusterippools", "inclusterippools")
+    ]
+    words = ("install", "--kubeconfig", str(on_cluster.admin), "--components", "tink-controller,rufio,wire,ipam")
+    ironbell(*words)
+    try:
+        before = on_cluster.api.get(pools[0]).json["metadata"]["uid"]
+        kept = [*on_cluster.api.get(pools[0]).json["metadata"].get("finalizers", ()), "example.com/kept"]
+        assert on_cluster.api.patch(pools[0], {"metadata": {"finalizers": kept}}).status == 200
+        on_cluster.api.delete(pools[0])
+        would = results(ironbell(*words, "--dry-run", "--output", "json"))
+        assert would["CustomResourceDefinition/globalinclusterippools.ipam.cluster.x-k8s.io"] == "created"
+        installing = subprocess.Popen([*IRONBELL, *words], stdout=subprocess.PIPE, text=True)
+        try:
+            assert installing.stdout is not None
+            said = next(line for line in installing.stdout if line.startswith("waiting"))
+            assert said.split() == ["waiting", "CustomResourceDefinition", pools[0].rpartition("/")[2]]
+            assert installing.poll() is None
+            assert on_cluster.api.patch(pools[0], {"metadata": {"finalizers": kept[:-1]}}).status == 200
+            rest = installing.stdout.read()
+            assert installing.wait(60) == 0, rest
+        finally:
+            installing.kill()
+            installing.communicate()
+        assert re.search(r"^created +CustomResourceDefinition +globalinclusterippools", rest, re.MULTILINE), rest
+        after = on_cluster.api.get(pools[0]).json["metadata"]
+        assert after["uid"] != before
+        assert "deletionTimestamp" not in after
+    finally:
+        for path in pools:
+            on_cluster.api.delete(path)
 
 
 @pytest.fixture

@@ -44,7 +44,8 @@ class Outcome:
     name: str
     namespace: str
     result: str
-    """`created`, `configured`, `unchanged`, `deleted`, `kept` or `not served`."""
+    """`created`, `configured`, `unchanged`, `deleted`, `kept` or `not served`; before that perhaps `waiting`, for
+    one of that name which is being deleted."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,11 @@ class ApplyOptions:
 
 
 async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) -> AsyncIterator[Outcome]:
-    """Apply one after the other, and wait until definitions are served.
+    """Apply one after the other, and wait until definitions are served. What is being deleted is waited for and made
+    anew: applied to, it would still go.
 
     Raises:
-        InstallError: the server refuses one.
+        InstallError: the server refuses one, or one that is being deleted stays.
     """
     served = Served(api)
     missing_namespaces: set[str] = set()
@@ -80,7 +82,15 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
         if options.dry_run and namespace in missing_namespaces:
             yield _outcome(document, "created")
             continue
-        result = await _apply(api, where, document, options)
+        before = await _found(api, where, document)
+        if _is_going(before):
+            if options.dry_run:
+                yield _outcome(document, "created")
+                continue
+            yield _outcome(document, "waiting")
+            await _wait_gone(api, where, document["kind"], [_key(document)])
+            before = None
+        result = await _apply(api, where, document, before, options)
         if document["kind"] == "Namespace" and result == "created":
             missing_namespaces.add(document["metadata"]["name"])
         if document["kind"] == "CustomResourceDefinition":
@@ -92,10 +102,18 @@ async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) 
         await _wait_established(api, definitions)
 
 
-async def _apply(api: HttpApi, where: Collection, document: Object, options: ApplyOptions) -> str:
+async def _found(api: HttpApi, where: Collection, document: Object) -> Object | None:
+    try:
+        return await _find(api, where, *_key(document))
+    except ApiError as error:
+        raise InstallError(f"{_title(document)}: {error.message}") from error
+
+
+async def _apply(
+    api: HttpApi, where: Collection, document: Object, before: Object | None, options: ApplyOptions
+) -> str:
     namespace, name = _key(document)
     try:
-        before = await _find(api, where, namespace, name)
         answer = await api.patch(
             where,
             namespace,
@@ -134,6 +152,10 @@ async def _wait_established(api: HttpApi, names: Sequence[str]) -> None:
         raise InstallError(f"CustomResourceDefinition {name} is not established after {ESTABLISHED_S:g} s") from None
     except ApiError as error:
         raise InstallError(f"CustomResourceDefinition {name}: {error.message}") from error
+
+
+def _is_going(document: Object | None) -> bool:
+    return bool((document or {}).get("metadata", {}).get("deletionTimestamp"))
 
 
 def _is_established(document: Object | None) -> bool:
