@@ -85,12 +85,14 @@ def _workers(name: str, count: int, infrastructure: Document) -> list[Document]:
 
 
 def health_checks(name: str) -> list[Document]:
-    """What has Machines of a cluster replaced that do not become nodes within an hour, or are none any more."""
+    """What has Machines of a cluster replaced whose server is not installed within two hours, that do not become nodes
+    in one more, or are none any more."""
     checks = {
         "nodeStartupTimeoutSeconds": 3600,
         "unhealthyNodeConditions": [
             {"type": "Ready", "status": status, "timeoutSeconds": 300} for status in ("Unknown", "False")
         ],
+        "unhealthyMachineConditions": [{"type": "InfrastructureReady", "status": "False", "timeoutSeconds": 7200}],
     }
     chosen = {
         "workers": {"matchLabels": {"cluster.x-k8s.io/deployment-name": name}},

@@ -25,7 +25,6 @@ from ironbell.api.client import Api
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.inventory import Inventory
-from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.app.boot_recorder import BootRecorder
 from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import Clock
@@ -81,21 +80,16 @@ class Wire:
         self._recorder = BootRecorder(self._directory, self._events, Client(api), clock)
         self._hardware, self._workflows = Informer(api, HARDWARE), Informer(api, WORKFLOW)
         self._hardware.add_handler(self._directory.follow)
-        self._workflows.add_handler(self._follow)
+        self._workflows.add_handler(self._table.follow)
         settings = NetbootSettings(osie_url=f"{SITE}/osie", grpc_authority="{address}:42113")
         boot = BootHttp(
             self._directory, lambda: settings, IpxeBinaries(()), advertise="127.0.0.1", observer=self._recorder
         )
         self.http = web.Application()
-        self.http.add_routes([*boot.routes(), *MetadataHttp(self._directory, self._recorder).routes()])
+        metadata = MetadataHttp(self._directory, self._recorder, find_workflow=self._table.get)
+        self.http.add_routes([*boot.routes(), *metadata.routes()])
         writer = WorkflowWriter(api, self._table)
         self.workflow = WorkflowService(writer, clock, directory=self._directory, finish_s=FINISH_S)
-
-    def _follow(self, old: Workflow | None, new: Workflow | None) -> None:
-        if new is not None:
-            self._table.upsert(new)
-        elif old is not None:
-            self._table.remove(*old.key)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -1,8 +1,9 @@
 """What must hold at every write while clusters come and go on simulated servers, and what is counted there.
 
 A server has one owner at a time, and an owner one server; none is lost. None loses its claim before its disks are wiped
-and it is off, unless it is held. One that is nobody's is neither switched on nor written to. Each write is checked by
-what it changed, so that a fleet costs no more than a server does.
+and it is off, unless it is held. One that is nobody's is neither switched on nor written to. One learns its owner's
+user data only once it is installed for it. Each write is checked by what it changed, so that a fleet costs no more than
+a server does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ironbell.lab.fleet.state import ServerState
 from ironbell.lab.sim.replay import ReplaySite
 from support.fleetreplay import FleetSite
 
-_HARDWARE = "hardware.tinkerbell.org"
+_HARDWARE, _WORKFLOW = "hardware.tinkerbell.org", "workflows.tinkerbell.org"
 _TOLD = 20
 
 
@@ -35,7 +36,16 @@ class _Annotated(msgspec.Struct, frozen=True):
     metadata: _Metadata
 
 
+class _Status(msgspec.Struct, frozen=True):
+    state: str = ""
+
+
+class _Working(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
 _ANNOTATED = msgspec.json.Decoder(_Annotated)
+_WORKING = msgspec.json.Decoder(_Working)
 
 
 @dataclass
@@ -52,6 +62,8 @@ class Watch:
     _servers_of: dict[str, set[str]] = field(default_factory=dict)
     _nodes: set[str] = field(default_factory=set)
     """Servers that have become nodes for their present owner."""
+    _installed: set[str] = field(default_factory=set)
+    """Workflows that have succeeded."""
 
     def __post_init__(self) -> None:
         self.site.server.context.store.listen(self._changed)
@@ -71,6 +83,10 @@ class Watch:
 
     def _changed(self, change: Change) -> None:
         entry = change.entry
+        if entry.resource == _WORKFLOW:
+            done = not change.deleted and _WORKING.decode(entry.body).status.state == "SUCCESS"
+            (self._installed.add if done else self._installed.discard)(entry.name)
+            return
         if entry.resource != _HARDWARE:
             return
         name = entry.name
@@ -117,6 +133,9 @@ class Watch:
 
     def _turned(self, name: str, before: ServerState, state: ServerState) -> None:
         if name in self.owners:
+            learnt = state.node is not None and (before.node is None or before.node.instance != state.node.instance)
+            if learnt and self.owners[name].split()[1].rpartition("/")[2] not in self._installed:
+                self._note(f"{name} has learnt its user data, and is not installed for {self.owners[name]}")
             if state.node is not None and state.node.joined:
                 self._nodes.add(name)
             return

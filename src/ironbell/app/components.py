@@ -30,8 +30,9 @@ _HARDWARE: PolicyRules = [
     # annotations: that an installed system is up, what an agent found; admission refuses all else
     {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
 ]
+_SEES_WORKFLOWS: PolicyRules = [{"apiGroups": _TINKERBELL, "resources": ["workflows"], "verbs": _READ}]
 _WORKFLOWS: PolicyRules = [
-    {"apiGroups": _TINKERBELL, "resources": ["workflows"], "verbs": _READ},
+    *_SEES_WORKFLOWS,
     {"apiGroups": _TINKERBELL, "resources": ["workflows", "workflows/status"], "verbs": ["patch"]},
 ]
 
@@ -135,7 +136,7 @@ COMPONENTS = (
         TOOTLES,
         "Metadata and user data of machines over HTTP.",
         Role.SERVER,
-        [*_HARDWARE, *_EVENTS],
+        [*_HARDWARE, *_SEES_WORKFLOWS, *_EVENTS],
         ("hegel",),
     ),
     Component(

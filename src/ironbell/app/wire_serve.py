@@ -40,6 +40,7 @@ from ironbell.services.dhcp.server import DhcpServer
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.metadata.http import MetadataHttp
 from ironbell.services.tftp.server import TftpServer
+from ironbell.services.workflow.index import WorkflowTable
 
 _log = structlog.get_logger()
 
@@ -57,6 +58,7 @@ class _Wire:
     binaries: IpxeBinaries
     clock: Clock
     tokens: BootTokens | None
+    workflows: WorkflowTable
 
     def plan(self, hardware: Hardware, interface: Interface, address: str) -> NetbootPlan:
         return netboot_plan(hardware, interface, self.settings, address=address)
@@ -80,18 +82,21 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         hardware.add_handler(directory.follow)
         for step in (hardware.run(), events.run(), recorder.run()):
             group.create_task(step)
-        flows = Workflows(api, directory, clock=clock, identity=config.identity) if sockets.grpc is not None else None
-        if flows is not None:
+        table = WorkflowTable()
+        if sockets.grpc is not None or TOOTLES in config.serves:
             workflows = Informer(api, WORKFLOW, namespace=config.namespace)
-            workflows.add_handler(flows.follow)
+            workflows.add_handler(table.follow)
             group.create_task(workflows.run())
             await workflows.wait_synced()
         await hardware.wait_synced()
-        if flows is not None and sockets.grpc is not None:
+        if sockets.grpc is not None:
+            flows = Workflows(api, table, directory, clock=clock, identity=config.identity)
             group.create_task(flows.run(sockets.grpc), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
         tokens = BootTokens(api, clock, SystemRandomness()) if config.identity is Identity.STRICT else None
-        wire = _Wire(config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock, tokens)
+        wire = _Wire(
+            config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock, tokens, table
+        )
         for sock in sockets.dhcp:
             group.create_task(_dhcp(wire, sock).run(), name="dhcp")
         if sockets.tftp is not None:
@@ -129,7 +134,8 @@ async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], N
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())
     if TOOTLES in wire.config.serves:
-        application.add_routes(MetadataHttp(wire.directory, wire.recorder, wire.config.identity).routes())
+        metadata = MetadataHttp(wire.directory, wire.recorder, wire.config.identity, find_workflow=wire.workflows.get)
+        application.add_routes(metadata.routes())
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
     runner = web.AppRunner(
         application,

@@ -9,7 +9,6 @@ from pathlib import Path
 from aiohttp import web
 
 from ironbell.api.client import Api
-from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.app.wire_config import LOGS_FOLDER, LOGS_SOCKET
 from ironbell.base.clock import Clock
 from ironbell.contract.boot_token import Identity
@@ -24,10 +23,11 @@ FINISH_S = 10.0
 
 
 class Workflows:
-    """Workflow service and log reader of one `wire`."""
+    """Workflow service and log reader of one `wire`, by what an informer keeps in the table."""
 
-    def __init__(self, api: Api, directory: HardwareDirectory, *, clock: Clock, identity: Identity) -> None:
-        self._table = WorkflowTable()
+    def __init__(
+        self, api: Api, table: WorkflowTable, directory: HardwareDirectory, *, clock: Clock, identity: Identity
+    ) -> None:
         options = Options(
             Path(LOGS_FOLDER),
             replica=socket.gethostname(),
@@ -35,14 +35,7 @@ class Workflows:
             finish_s=FINISH_S,
             identity=identity,
         )
-        self._server = WorkflowServer(api, self._table, options, clock=clock)
-
-    def follow(self, old: Workflow | None, new: Workflow | None) -> None:
-        """Take in a change that the informer saw."""
-        if new is not None:
-            self._table.upsert(new)
-        elif old is not None:
-            self._table.remove(*old.key)
+        self._server = WorkflowServer(api, table, options, clock=clock)
 
     async def run(self, sock: socket.socket) -> None:
         """Serve agents on the socket, and the API's log requests, until cancelled."""

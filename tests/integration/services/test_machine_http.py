@@ -10,17 +10,28 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
+from ironbell.api.capt.names import ANNOTATION_PROVISIONED, LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
+from ironbell.api.tinkerbell.workflow import (
+    CurrentState,
+    Workflow,
+    WorkflowAction,
+    WorkflowSpec,
+    WorkflowStatus,
+    WorkflowTask,
+)
 from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.boot_token import Identity, Mint, annotation, metadata_token, minted
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.installation import EARLY, FindWorkflow
 from ironbell.contract.netboot import NetbootSettings
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp
 from ironbell.services.metadata.http import MetadataHttp
+from ironbell.services.workflow.index import WorkflowTable
 
 MAC = "52:54:00:aa:00:01"
 
@@ -214,11 +225,13 @@ async def test_a_report_that_does_not_come_ends_in_time(tmp_path: Path, monkeypa
 
 
 @asynccontextmanager
-async def metadata_of(one: Hardware, identity: Identity) -> AsyncIterator[ClientSession]:
+async def metadata_of(
+    one: Hardware, identity: Identity, find: FindWorkflow | None = None
+) -> AsyncIterator[ClientSession]:
     directory = HardwareDirectory()
     directory.upsert(one)
     application = web.Application()
-    application.add_routes(MetadataHttp(directory, identity=identity).routes())
+    application.add_routes(MetadataHttp(directory, identity=identity, find_workflow=find).routes())
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -238,6 +251,59 @@ async def test_user_data_is_gone_once_it_was_withdrawn() -> None:
     ):
         assert answer.status == 404
         assert "left over" not in await answer.text()
+
+
+async def test_user_data_waits_until_the_machine_is_installed_for_its_owner() -> None:
+    """What boots before that is another system, or half of one."""
+    one = hardware("one", MAC, "127.0.0.1", user_data="#cloud-config")
+    one.metadata.labels.update(dict(zip((LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE), ("m", "site"), strict=True)))
+    one.metadata.annotations[USER_DATA_OF] = "site/m 7"
+    table = WorkflowTable()
+    async with metadata_of(one, Identity.COMPAT, table.get) as client:
+
+        async def asked(path: str) -> tuple[int, str]:
+            async with client.get(path) as answer:
+                return answer.status, await answer.text()
+
+        for state, current, status in (
+            (None, "", 503),
+            ("", "", 503),
+            ("PENDING", "", 503),
+            ("RUNNING", "a", 503),
+            ("FAILED", "b", 503),
+            ("RUNNING", "b", 200),
+            ("POST", "b", 200),
+            ("SUCCESS", "b", 200),
+        ):
+            if state is not None:
+                table.upsert(workflow(state, current))
+            for path in ("/2009-04-04/user-data", "/nocloud/user-data"):
+                assert (state, current, (await asked(path))[0]) == (state, current, status)
+            assert (await asked("/2009-04-04/meta-data/hostname"))[0] == 200
+            assert (await asked("/nocloud/meta-data"))[0] == 200
+        table.upsert(workflow("RUNNING", "a"))
+        code, why = await asked("/2009-04-04/user-data")
+        assert (code, why) == (503, "the machine is not installed: workflow m is RUNNING\n")
+        for annotation_of, value in ((EARLY, "true"), (ANNOTATION_PROVISIONED, "true"), (USER_DATA_OF, None)):
+            before = dict(one.metadata.annotations)
+            one.metadata.annotations.pop(annotation_of, None)
+            one.metadata.annotations.update({} if value is None else {annotation_of: value})
+            assert (annotation_of, (await asked("/2009-04-04/user-data"))[0]) == (annotation_of, 200)
+            one.metadata.annotations.clear()
+            one.metadata.annotations.update(before)
+
+
+def workflow(state: str, current: str) -> Workflow:
+    """Of two actions."""
+    actions = [WorkflowAction(id=one, name=one) for one in "ab"]
+    status = WorkflowStatus(
+        state=state,
+        current_state=CurrentState(action_id=current) if current else None,
+        tasks=[WorkflowTask(name="t", id="t", actions=actions)],
+    )
+    return Workflow(
+        metadata=ObjectMeta(name="m", namespace="site"), spec=WorkflowSpec(hardware_ref="one"), status=status
+    )
 
 
 async def test_with_strict_identity_every_path_but_the_storage_layout_needs_the_token() -> None:

@@ -1,6 +1,7 @@
 """From a server that was taken to a system that runs on it: user data, Template, Workflow, report. Pure.
 
-Order: user data is on the Hardware before anything boots; the Template before the Workflow. An installation that fails
+Order: user data is on the Hardware before anything boots, and told by the metadata service once the Workflow is done
+(`contract.installation`); the Template before the Workflow. An installation that fails
 is tried again as often as its annotation allows, each time with a new Workflow; the former one's story stays in the
 Hardware's history.
 """
@@ -27,6 +28,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.installation import is_at_last_action
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
@@ -87,6 +89,9 @@ def install(
     if workflow.metadata.deletion_timestamp is not None:
         return progress.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
     if workflow.status.state in FAILED:
+        if _has_come_up(workflow, hardware):
+            how = "the installed system has reported that it is up, though the last action did not tell how it ended"
+            return _installed(progress, hardware, how)
         return _failed(progress, observed, workflow)
     if workflow.status.state == WorkflowState.SUCCESS:
         return _boots(progress, observed, workflow, hardware)
@@ -215,6 +220,16 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, site
         message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
         raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
     return default_template(Inputs(obj.metadata.name, image, hardware.spec.disks[0].device, site))
+
+
+def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
+    """Whether what was installed runs although its Workflow has failed: the last action leaves the in-memory OS, and
+    its own report may be lost. To try again would wipe a node."""
+    if not is_at_last_action(workflow):
+        return False
+    begun = _moment(workflow.status.tasks[-1].actions[-1].execution_start or "")
+    reported = _moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
+    return begun is not None and reported is not None and reported >= begun
 
 
 def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decision:

@@ -4,7 +4,8 @@ With strict identity the path begins with the token that was written to the mach
 merely has its address is told what a stranger is told.
 
 Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
-Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step.
+Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step. While a server
+is being installed for its owner its user data is not told: 503, for who asks again.
 
 Source: tinkerbell/tinkerbell: tootles (routes and status codes).
 """
@@ -26,6 +27,7 @@ from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, 
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.installation import FindWorkflow, why_not_whole
 from ironbell.contract.restored import why_held
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
@@ -46,6 +48,8 @@ class MetadataHttp:
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
     clock: Clock = field(default_factory=SystemClock)
+    find_workflow: FindWorkflow | None = None
+    """What says whether an installation is whole; without it every one counts as whole."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
@@ -76,6 +80,8 @@ class MetadataHttp:
         if is_user_data and (why := _withheld(hardware)):
             _served.labels("ec2", "withdrawn").inc()
             raise web.HTTPNotFound(text=f"{why}\n")
+        if is_user_data:
+            self._require_whole(hardware, "ec2")
         self._served(hardware, "ec2", is_user_data)
         return web.Response(text=text)
 
@@ -85,7 +91,10 @@ class MetadataHttp:
         if name not in nocloud.FILES:
             raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
         hardware = self._hardware(request, "nocloud")
-        text = nocloud.document(hardware, name) if name != "user-data" or not _withheld(hardware) else ""
+        is_withheld = name == "user-data" and bool(_withheld(hardware))
+        if name == "user-data" and not is_withheld:
+            self._require_whole(hardware, "nocloud")
+        text = "" if is_withheld else nocloud.document(hardware, name)
         if not text and name == "network-config":
             raise web.HTTPNotFound(text="the Hardware gives no static network\n")
         self._served(hardware, "nocloud", name == "user-data")
@@ -139,6 +148,14 @@ class MetadataHttp:
         if not token and (self.identity is Identity.COMPAT or frontend == "storage"):
             return True
         return boot_token.admits_metadata(hardware, token, self.clock.now())
+
+    def _require_whole(self, hardware: Hardware, frontend: str) -> None:
+        why = "" if self.find_workflow is None else why_not_whole(hardware, self.find_workflow)
+        if why:
+            _served.labels(frontend, "early").inc()
+            meta = hardware.metadata
+            _log.warning("user data not served", hardware=f"{meta.namespace}/{meta.name}", why=why)
+            raise web.HTTPServiceUnavailable(text=f"{why}\n", headers={"Retry-After": "5"})
 
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()

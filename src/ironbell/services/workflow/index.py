@@ -43,7 +43,7 @@ class WorkflowIndex(Protocol):
 
 @dataclass
 class WorkflowTable:
-    """The index, to be fed by informer events through `upsert` and `remove`."""
+    """The index, to be fed by informer events through `follow`."""
 
     _objects: dict[Key, Workflow] = field(default_factory=dict)
     _by_agent: dict[str, dict[Key, Workflow]] = field(default_factory=dict)
@@ -72,6 +72,13 @@ class WorkflowTable:
         known = self._objects.pop((namespace, name), None)
         if known is not None:
             self._drop(known)
+
+    def follow(self, old: Workflow | None, new: Workflow | None) -> None:
+        """Take in a change that an informer saw."""
+        if new is not None:
+            self.upsert(new)
+        elif old is not None:
+            self.remove(*old.key)
 
     async def changed(self, agent_id: str) -> None:
         future = asyncio.get_running_loop().create_future()

@@ -17,7 +17,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, take
 from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.capt.made import agent_id
-from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, WIPE, WIPED
+from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_ATTEMPT, INSTALLED_SYSTEM_UP, WIPE, WIPED
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import crash_check
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
@@ -240,6 +240,30 @@ def test_attempts_are_counted_and_told() -> None:
     assert obj.status.instance_state == "Failed"
     assert not obj.status.ready
     assert [event.reason for event in world.emitted].count("InstallationRetried") == 2
+
+
+@pytest.mark.parametrize("at_last", [True, False])
+def test_a_system_that_runs_is_not_installed_again_because_its_last_action_did_not_tell_how_it_ended(
+    at_last: bool,
+) -> None:
+    world = scene(Engine(""))
+    add_machine(world)
+    world.settle(MACHINES)
+    names = ["write", "leave"]
+    actions = [{"id": name, "name": name, "executionStart": rfc3339(world.now())} for name in names]
+    current = {"actionID": names[-1 if at_last else 0], "taskID": "t", "state": "TIMEOUT"}
+    status = {
+        "state": "TIMEOUT",
+        "tasks": [{"name": "t", "id": "t", "agentID": "a", "actions": actions}],
+        "currentState": current,
+    }
+    world.set_status(WORKFLOW, world.require(WORKFLOW, "default", "m"), status)
+    up = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: rfc3339(world.now())}}}
+    world.change(HARDWARE, hardware(world), up)
+    world.settle(MACHINES)
+    obj = get(world)
+    assert obj.status.ready is at_last
+    assert obj.metadata.annotations[INSTALL_ATTEMPT] == ("1" if at_last else "2")
 
 
 def test_a_system_that_never_reports_counts_as_up_after_a_while() -> None:
