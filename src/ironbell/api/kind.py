@@ -37,8 +37,7 @@ class Scale:
     label_selector_path: str = ".status.selector"
 
 
-@dataclass(frozen=True)
-class Collection:
+class Collection(msgspec.Struct, frozen=True, cache_hash=True):
     """Where objects of one type live: what a URL path names, without a Python type."""
 
     group: str

@@ -7,7 +7,6 @@ which ones `ironbell why` says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from ironbell.api.meta import Resource
@@ -32,23 +31,31 @@ class Tally:
         before, after = getattr(old, "status", None), getattr(new, "status", None)
         if before is not None and after is not None and before == after:
             return
-        self._count_phase(old, before, -1)
-        self._count_phase(new, after, 1)
-        conditions = Counter(_states(after))
-        conditions.subtract(_states(before))
+        left, entered = _phase(old), _phase(new)
+        if left != entered:
+            for phase, difference in ((left, -1), (entered, 1)):
+                if phase is not None:
+                    self._phases[phase] += difference
+                    metrics.object_phases.labels(self._kind, phase).set(self._phases[phase])
+        had, has = _states(before), _states(after)
+        if had == has:
+            return
+        conditions = Counter(has)
+        conditions.subtract(had)
         for (name, status), difference in conditions.items():
             if difference:
                 self._conditions[name, status] += difference
                 gauge = metrics.object_conditions.labels(self._kind, name, status)
                 gauge.set(self._conditions[name, status])
 
-    def _count_phase(self, obj: Resource | None, status: Any, difference: int) -> None:
-        if obj is None:
-            return
-        phase = getattr(status, "phase", "") or getattr(status, "state", "") or _NO_PHASE
-        self._phases[phase] += difference
-        metrics.object_phases.labels(self._kind, phase).set(self._phases[phase])
+
+def _phase(obj: Resource | None) -> str | None:
+    """None for an object that is not there."""
+    if obj is None:
+        return None
+    status = getattr(obj, "status", None)
+    return getattr(status, "phase", "") or getattr(status, "state", "") or _NO_PHASE
 
 
-def _states(status: Any) -> Iterable[tuple[str, str]]:
+def _states(status: Any) -> list[tuple[str, str]]:
     return [(condition.type, condition.status) for condition in getattr(status, "conditions", ())]

@@ -7,8 +7,10 @@ kubernetes/apimachinery: pkg/util/managedfields/internal (lastappliedmanager.go,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from ironbell.apiserver.managedfields.compare import Comparison, compare, said
 from ironbell.apiserver.managedfields.fieldset import (

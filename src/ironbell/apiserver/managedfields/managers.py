@@ -7,8 +7,10 @@ capmanagers.go).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ironbell.apiserver.managedfields.fieldset import Fields, is_fields, union
 
@@ -19,8 +21,7 @@ _ANCIENT = "ancient-changes"
 Identity = tuple[str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Manager:
+class Manager(msgspec.Struct, frozen=True):
     """One entry: a manager's fields, by one operation on one subresource."""
 
     name: str

@@ -10,9 +10,10 @@ managedfieldsupdater.go); kubernetes-sigs/structured-merge-diff: merge/update.go
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from ironbell.apiserver.context import Request
 from ironbell.apiserver.managedfields.compare import Comparison, compare

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeAlias
 
+import msgspec
+
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, Resource
@@ -34,8 +36,7 @@ class Priority(IntEnum):
 PriorityOf: TypeAlias = Callable[[Condition], Priority]
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(msgspec.Struct, frozen=True):
     """An object with its conditions, as messages name it."""
 
     kind: str
@@ -44,8 +45,7 @@ class Owned:
     is_control_plane_machine: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sourced:
+class Sourced(msgspec.Struct, frozen=True):
     """One condition, and whose it is."""
 
     owner: Owned

@@ -5,16 +5,16 @@ Source: kubernetes-sigs/cluster-api: util/conditions, util/conditions/deprecated
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 ERROR: Final = "Error"
 WARNING: Final = "Warning"
 INFO: Final = "Info"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A v1beta2 condition without its type."""
 
     status: str
@@ -22,8 +22,7 @@ class Mark:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyMark:
+class LegacyMark(msgspec.Struct, frozen=True):
     """A v1beta1 condition without its type."""
 
     status: str
@@ -32,8 +31,7 @@ class LegacyMark:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """One finding for both sets; None leaves that set as it is."""
 
     mark: Mark | None = None
