@@ -182,7 +182,7 @@ class Churn:
         self.counts["power cuts"] += 1
         await server.off()
         if not stays_off:
-            await server.on()
+            server.mains_return()
 
     async def _delete(self, name: str) -> None:
         self._tell(f"delete {name}")

@@ -33,7 +33,7 @@ async def _installed_once_without_end(site: ReplaySite, fleet: FleetSite) -> Non
     await site.until(is_at_it_again, within_s=7200, say=lambda: f"no second attempt: {server.state}")
     await asyncio.sleep(30.0)
     await server.off()
-    await server.on()
+    server.mains_return()
 
 
 def test_a_disk_of_an_earlier_attempt_learns_no_user_data() -> None:

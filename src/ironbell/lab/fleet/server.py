@@ -107,6 +107,11 @@ class SimServer:
             return
         self._begin()
 
+    def mains_return(self) -> None:
+        """Its power is back after it was lost, and it starts as it was set up to: nobody has to be heard for that."""
+        if not self.state.on:
+            self._begin()
+
     async def off(self) -> None:
         """Power off, at once. Cancellation point."""
         if not self.state.on:
