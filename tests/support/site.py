@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import aiohttp
 import pytest
 
 from ironbell.api import core
@@ -26,7 +27,7 @@ from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.connection import Connection, from_kubeconfig
 from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
 
@@ -253,10 +254,37 @@ class Seen:
             pytest.fail(f"{what}: not within {within_s:g} s\n--- log\n{self.site.end_of_log()}")
 
 
+class SettledApi(HttpApi):
+    """Knows when no request is on its way: Python 3.11 forgets to close a connection that is cancelled right before
+    its TLS handshake, and warns of it in some later test."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._on_their_way = 0
+        self._settled = asyncio.Event()
+
+    async def _sent(self, *words: Any, **more: Any) -> aiohttp.ClientResponse:
+        self._on_their_way += 1
+        self._settled.clear()
+        try:
+            return await super()._sent(*words, **more)
+        finally:
+            self._on_their_way -= 1
+            if not self._on_their_way:
+                self._settled.set()
+
+    async def settle(self, within_s: float = 10.0) -> None:
+        """Wait until every request has its answer's beginning, or the site has had its time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._on_their_way:
+                    await self._settled.wait()
+
+
 @asynccontextmanager
 async def seen(running: Site, kinds: Sequence[Kind[Any]] = WATCHED) -> AsyncIterator[Seen]:
     """Watch a site's API."""
-    async with HttpApi(from_kubeconfig(running.kubeconfig)) as api:
+    async with SettledApi(from_kubeconfig(running.kubeconfig)) as api:
         watching = Seen(running, Client(api), {kind.kind: Informer(api, kind) for kind in kinds})
         tasks = []
         for informer in watching.informers.values():
@@ -267,14 +295,14 @@ async def seen(running: Site, kinds: Sequence[Kind[Any]] = WATCHED) -> AsyncIter
             await connected(list(watching.informers.values()))
             yield watching
         finally:
+            await api.settle()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def connected(informers: Sequence[Informer[Any]], *, within_s: float = 30) -> None:
-    """Wait until all have listed, or the site has had its time: Python 3.11 forgets to close a connection that is
-    cancelled right before its TLS handshake, and warns of it later."""
+    """Wait until all have listed, or the site has had its time."""
     waiting = [asyncio.create_task(informer.wait_synced()) for informer in informers]
     _, late = await asyncio.wait(waiting, timeout=within_s)
     for task in late:

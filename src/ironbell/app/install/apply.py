@@ -9,7 +9,9 @@ Failure modes: `InstallError` with the object and the server's reason.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from ironbell.api.client import ApiError, Conflict, ListOptions, NotFound, Patch
 from ironbell.api.kind import Collection
 from ironbell.app.install.options import PART_OF, Object
 from ironbell.app.install.resources import COLLECTIONS, Served, collection_of
+from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.http import HttpApi
 
@@ -26,6 +29,9 @@ MANAGER = "ironbell"
 ESTABLISHED_S = 60.0
 GONE_S = 120.0
 LOOK_S = 0.2
+ASK_AGAIN_S = 10.0
+ASKED_AGAIN = "ironbell.dev/deletion-asked-again"
+"""Annotation on a definition whose deletion takes long: when the API server was last reminded of it."""
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 
 
@@ -209,15 +215,32 @@ async def _delete(api: HttpApi, where: Collection, kind: str, key: tuple[str, st
 
 async def _wait_gone(api: HttpApi, where: Collection, kind: str, keys: Sequence[tuple[str, str]]) -> None:
     for key in keys:
+        remind_s = time.monotonic() + ASK_AGAIN_S
         try:
             async with asyncio.timeout(GONE_S):
-                while await _find(api, where, *key) is not None:  # noqa: ASYNC110 - the server's word
+                while await _find(api, where, *key) is not None:
+                    if kind == "CustomResourceDefinition" and time.monotonic() >= remind_s:
+                        await _remind(api, where, key)
+                        remind_s = time.monotonic() + ASK_AGAIN_S
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
             raise InstallError(
                 f"{kind} {key[1]} is still there after {GONE_S:g} s: objects in it wait for their finalizers; "
                 "look at them with `kubectl get -o yaml`"
             ) from None
+
+
+async def _remind(api: HttpApi, where: Collection, key: tuple[str, str]) -> None:
+    """Change a definition that is being deleted: kube-apiserver forgets one whose status was written while it had to
+    try again, until some change of it or five minutes bring it back.
+
+    Source: kubernetes/apiextensions-apiserver: pkg/controller/finalizer/crd_finalizer.go, which ends well at a conflict
+    with a write of its own.
+    """
+    body = {"metadata": {"annotations": {ASKED_AGAIN: rfc3339(SystemClock().now())}}}
+    options = WriteOptions(field_manager=MANAGER)
+    with suppress(NotFound):
+        await api.patch(where, *key, msgspec.json.encode(body), patch_type=PatchType.MERGE, options=options)
 
 
 def _key(document: Object) -> tuple[str, str]:
