@@ -15,6 +15,7 @@ import math
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.randomness import Randomness, SystemRandomness
@@ -96,6 +97,11 @@ class WorkQueue:
         self._wait_time = metrics.queue_wait.labels(name, name)
         self._work_time = metrics.queue_work.labels(name, name)
 
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        # kept: Python 3.11 asks the kernel for the process's number each time that it is asked for the loop
+        return asyncio.get_running_loop()
+
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
         return len(self._fresh) + len(self._resync)
@@ -131,7 +137,7 @@ class WorkQueue:
             return
         if self._closed:
             return
-        due_s = asyncio.get_running_loop().time() + delay_s
+        due_s = self._loop.time() + delay_s
         held = self._delayed.get(key)
         if held is None or due_s < held.due_s:
             self._delay(key, due_s)
@@ -158,7 +164,7 @@ class WorkQueue:
         if wait_s <= 0:
             self.add(key)
         elif not self._closed:
-            now_s = asyncio.get_running_loop().time()
+            now_s = self._loop.time()
             due_s = now_s + wait_s
             latest_s = now_s + max(spacing_s, PATIENCE_S) if tells else due_s
             held = self._delayed.get(key)
@@ -258,7 +264,7 @@ class WorkQueue:
         return key
 
     async def _wait(self) -> None:
-        worker = asyncio.get_running_loop().create_future()
+        worker = self._loop.create_future()
         self._workers.append(worker)
         try:
             await worker
@@ -281,12 +287,12 @@ class WorkQueue:
     def _delay(self, key: Key, due_s: float, spacing_s: float = 0.0, latest_s: float = math.inf) -> None:
         if key in self._delayed:
             self._delayed.pop(key).timer.cancel()
-        timer = asyncio.get_running_loop().call_at(due_s, self._fire, key)
+        timer = self._loop.call_at(due_s, self._fire, key)
         self._delayed[key] = _Delay(due_s, timer, spacing_s, latest_s)
 
     def _fire(self, key: Key) -> None:
         delay = self._delayed.pop(key)
-        now_s = asyncio.get_running_loop().time()
+        now_s = self._loop.time()
         if delay.spacing_s and self._load.is_high and now_s < delay.latest_s:
             self._delay(key, min(now_s + delay.spacing_s, delay.latest_s), delay.spacing_s, delay.latest_s)
         else:

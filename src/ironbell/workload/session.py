@@ -1,8 +1,9 @@
 """One cluster's connection: connects, probes, watches its nodes, reconnects. One task, which nothing else waits for.
 
 A cluster that does not answer is tried again after a second, and then after twice as long each time, up to half a
-minute; a nudge begins that anew. Between attempts its link is kept, so that one costs a connection and nothing else:
-the kubeconfig is read again when there is another revision of it, or when it was refused.
+minute, or longer if it is one of very many and has never answered; a nudge begins that anew. Between attempts its link
+is kept, so that one costs a connection and nothing else: the kubeconfig is read again when there is another revision of
+it, or when it was refused.
 
 Failure modes: none ends it but cancellation. What goes wrong is in `state`, and told once in the log.
 
@@ -56,6 +57,9 @@ class Settings:
     answer is given up after the same time nonetheless."""
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
     """Between attempts to connect. Half of the first lies between two attempts however often a cluster is nudged."""
+    first_attempts_per_s: float = 10.0
+    """To connect to clusters that have never answered, of all clusters together: of very many, each that has failed
+    often is tried more seldom. It is nudged when a server of its control plane is ready."""
     attempts_at_once: int = 32
     """To connect to any cluster; those that have failed least go first."""
     attempt_patience_s: float = 0.5
@@ -67,6 +71,14 @@ def until_probe_s(settings: Settings, *, clusters: int, healthy: bool) -> float:
     every_s, failures = settings.probe_every_s, settings.failures
     well_s = max(every_s, min(clusters / settings.probes_per_s, (failures - 1) * every_s))
     return well_s if healthy else (failures * every_s - well_s) / max(1, failures - 1)
+
+
+def until_attempt_s(settings: Settings, delay_s: float, *, clusters: int, answered: bool) -> float:
+    """How long to wait for the next attempt to connect to one of so many clusters, where it would be `delay_s`."""
+    share = delay_s / settings.retry.cap_s
+    if answered or share < 0.5:
+        return delay_s
+    return max(delay_s, clusters / settings.first_attempts_per_s * share)
 
 
 class Session:
@@ -167,7 +179,9 @@ class Session:
             self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
             self._failures += 1
         if self._failures and not self._renew:
-            await self._pause(self._settings.retry.delay_s(self._failures, self._randomness))
+            delay_s = self._settings.retry.delay_s(self._failures, self._randomness)
+            answered = self.state.last_probe_success is not None
+            await self._pause(until_attempt_s(self._settings, delay_s, clusters=self._clusters(), answered=answered))
             await self._until(began_s + self._settings.retry.base_s / 2)
 
     async def _until_renewed(self) -> None:

@@ -16,7 +16,7 @@ from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.access import NotConnected, Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
-from ironbell.workload.session import Settings, until_probe_s
+from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
 from support.workloads import FakeCluster, FakeClusters
 
 ONE, TWO = ("n", "one"), ("n", "two")
@@ -315,8 +315,8 @@ async def test_a_thousand_dead_clusters_cost_next_to_nothing_and_slow_nobody(sit
     before = sum(site.clusters.clusters[key].probes for key in dead)
     await asyncio.sleep(60)
     attempts = sum(site.clusters.clusters[key].probes for key in dead) - before
-    # one each every 15 to 30 s, and 5 s more for those that hang
-    assert 1_000 * 60 / 36 <= attempts <= 1_000 * 60 / 15
+    # one each every 50 to 100 s, and 5 s more for those that hang
+    assert 1_000 * 60 / 110 <= attempts <= 1_000 * 60 / 45
     assert site.clusters.read == 1_000
     began_s = now()
     await site.connected(TWO)
@@ -336,6 +336,17 @@ async def test_a_thousand_clusters_that_come_up_together_are_tried_a_few_at_a_ti
         while not all(workloads.state(key).connected for key in keys):
             assert clusters.probing <= 32
             await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("clusters", [1, 300, 1_000])
+def test_very_many_clusters_that_never_answered_are_tried_more_seldom(clusters: int) -> None:
+    settings = Settings()
+    cap_s = settings.retry.cap_s
+    for delay_s in (1.0, 8.0, 0.5 * cap_s, cap_s):
+        for answered in (True, False):
+            found = until_attempt_s(settings, delay_s, clusters=clusters, answered=answered)
+            is_rare = clusters > 300 and not answered and delay_s > 8
+            assert found == pytest.approx(clusters / 10 * delay_s / cap_s if is_rare else delay_s)
 
 
 @pytest.mark.parametrize("clusters", [1, 250, 500, 1000, 20_000])
