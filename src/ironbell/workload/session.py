@@ -58,7 +58,7 @@ class Settings:
     retry: Backoff = field(default_factory=lambda: Backoff(1.0, 30.0))
     """Between attempts to connect. Half of the first lies between two attempts however often a cluster is nudged."""
     first_attempts_per_s: float = 10.0
-    """To connect to clusters that have never answered, of all clusters together: of very many, each that has failed
+    """To connect to clusters that have never answered, of all of these together: of very many, each that has failed
     often is tried more seldom. It is nudged when a server of its control plane is ready."""
     attempts_at_once: int = 32
     """To connect to any cluster; those that have failed least go first."""
@@ -73,12 +73,11 @@ def until_probe_s(settings: Settings, *, clusters: int, healthy: bool) -> float:
     return well_s if healthy else (failures * every_s - well_s) / max(1, failures - 1)
 
 
-def until_attempt_s(settings: Settings, delay_s: float, *, clusters: int, answered: bool) -> float:
-    """How long to wait for the next attempt to connect to one of so many clusters, where it would be `delay_s`."""
+def until_attempt_s(settings: Settings, delay_s: float, *, silent: int) -> float:
+    """How long to wait for the next attempt to connect to one of so many clusters that have never answered, where it
+    would be `delay_s`."""
     share = delay_s / settings.retry.cap_s
-    if answered or share < 0.5:
-        return delay_s
-    return max(delay_s, clusters / settings.first_attempts_per_s * share)
+    return delay_s if share < 0.5 else max(delay_s, silent / settings.first_attempts_per_s * share)
 
 
 class Session:
@@ -130,6 +129,8 @@ class Session:
         """Attempts in a row that came to nothing, since the last nudge."""
         self._kept: Link | None = None
         """The way to a cluster that has not answered on it yet."""
+        self._is_silent = False
+        """Whether it runs, and has never answered."""
         self._broke = False
         """Whether there was a connection that failed, and none since."""
 
@@ -150,11 +151,19 @@ class Session:
 
     async def run(self) -> None:
         """Until cancelled."""
+        self._is_silent = True
+        self._turns.silent += 1
         try:
             while True:
                 await self._once()
         finally:
+            self._has_answered()
             await self._drop()
+
+    def _has_answered(self) -> None:
+        if self._is_silent:
+            self._is_silent = False
+            self._turns.silent -= 1
 
     async def _once(self) -> None:
         """One attempt, the connection that comes of it, and the time until the next attempt."""
@@ -180,8 +189,9 @@ class Session:
             self._failures += 1
         if self._failures and not self._renew:
             delay_s = self._settings.retry.delay_s(self._failures, self._randomness)
-            answered = self.state.last_probe_success is not None
-            await self._pause(until_attempt_s(self._settings, delay_s, clusters=self._clusters(), answered=answered))
+            if self._is_silent:
+                delay_s = until_attempt_s(self._settings, delay_s, silent=self._turns.silent)
+            await self._pause(delay_s)
             await self._until(began_s + self._settings.retry.base_s / 2)
 
     async def _until_renewed(self) -> None:
@@ -233,6 +243,7 @@ class Session:
 
     @contextmanager
     def _open(self, link: Link) -> Iterator[Informer[Node]]:
+        self._has_answered()
         now = self._clock.now()
         self.link = link
         self.api = BoundedApi(link.api, self._settings.bounds, name="/".join(self._cluster), refused=self._refused)

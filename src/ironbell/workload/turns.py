@@ -22,6 +22,8 @@ class Turns:
             at_once: how many have a turn at the same time.
             patience_s: how long one may keep it.
         """
+        self.silent = 0
+        """Clusters that have never answered."""
         self._free = at_once
         self._patience_s = patience_s
         self._count = 0

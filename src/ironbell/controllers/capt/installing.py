@@ -1,9 +1,8 @@
 """From a server that was taken to a system that runs on it: user data, Template, Workflow, report. Pure.
 
-Order: user data is on the Hardware before anything boots, and told by the metadata service once the Workflow is done
-(`contract.installation`); the Template before the Workflow. An installation that fails
-is tried again as often as its annotation allows, each time with a new Workflow; the former one's story stays in the
-Hardware's history.
+Order: user data is on the Hardware before anything boots, and told by the metadata service once the Workflow is at its
+last action (`contract.installation`); the Template before the Workflow. An installation that fails is tried again as
+often as its annotation allows, each time with a new Workflow; the former one's story stays in the Hardware's history.
 """
 
 from __future__ import annotations
