@@ -16,7 +16,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import USER_DATA_OF
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP
+from ironbell.controllers.capt.names import INSTALL_ATTEMPT, INSTALLED_SYSTEM_UP, WIPE_ATTEMPT
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
@@ -35,8 +35,11 @@ def give(world: World, arguments: GiveUserData) -> list[Any]:
 class Engine:
     """Plays the workflow and BMC controllers: what is made comes to an end, as often as it is told."""
 
-    def __init__(self, *ends: str, reports: bool = True, wipe: str = "SUCCESS", power: str = "Completed") -> None:
-        self.ends, self.reports, self.wipe, self.power = ends or ("SUCCESS",), reports, wipe, power
+    def __init__(
+        self, *ends: str, reports: bool = True, wipe: str | tuple[str, ...] = "SUCCESS", power: str = "Completed"
+    ) -> None:
+        self.ends, self.reports, self.power = ends or ("SUCCESS",), reports, power
+        self.wipes = (wipe,) if isinstance(wipe, str) else wipe
 
     def __call__(self, world: World) -> None:
         for workflow in world.list(WORKFLOW):
@@ -46,8 +49,9 @@ class Engine:
             machine = world.get(
                 TINKERBELL_MACHINE, "default", workflow.metadata.labels["capt.tinkerbell.org/machine-name"]
             )
-            attempt = int(machine.metadata.annotations["ironbell.dev/install-attempt"]) if machine else 1
-            end = self.wipe if is_wipe else self.ends[min(attempt, len(self.ends)) - 1]
+            which, ends = (WIPE_ATTEMPT, self.wipes) if is_wipe else (INSTALL_ATTEMPT, self.ends)
+            attempt = int(machine.metadata.annotations.get(which, "1")) if machine else 1
+            end = ends[min(attempt, len(ends)) - 1]
             if not end:
                 continue
             action = {"id": "1", "name": "act", "state": end, "message": "done", "executionStop": rfc3339(world.now())}

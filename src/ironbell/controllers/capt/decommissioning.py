@@ -2,8 +2,9 @@
 
 Only a server that is this machine's is touched, and none that is held. Its disks are wiped by a Workflow in the
 in-memory OS, by the method that the annotation `ironbell.dev/wipe` names; what came of it is noted on the Hardware
-before anything else happens. A wipe or a switch that fails, or takes too long, does not keep the machine for ever: the
-server is given back and held, so that nobody takes it before a person has looked at it.
+before anything else happens. A wipe that fails is tried again, with a new Workflow, as often as an annotation allows.
+One that takes too long, or a switch that fails, does not keep the machine for ever either: the server is given back and
+held, so that nobody takes it before a person has looked at it.
 """
 
 from __future__ import annotations
@@ -39,12 +40,15 @@ from ironbell.controllers.capt.made import (
     why_job_failed,
 )
 from ironbell.controllers.capt.names import (
+    DEFAULT_WIPE_ATTEMPTS,
     DEFAULT_WIPE_TIMEOUT_S,
     HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,
     POWER_OFF_ATTEMPT,
     RELEASED,
     WIPE,
+    WIPE_ATTEMPT,
+    WIPE_ATTEMPTS,
     WIPE_TIMEOUT,
     WIPED,
     State,
@@ -137,7 +141,7 @@ def _wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decisio
     if workflow.status.state == WorkflowState.SUCCESS:
         return _certify(progress, observed, hardware, policy, True, _said(workflow))
     if workflow.status.state in ENDED:
-        return _certify(progress, observed, hardware, policy, False, why_failed(workflow), hold=True)
+        return _wipe_failed(progress, observed, hardware, policy, workflow)
     limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, DEFAULT_WIPE_TIMEOUT_S))
     made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(progress.now))
     left = limit - (progress.now - made).total_seconds()
@@ -152,8 +156,36 @@ def _wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decisio
     return progress.waits("Wiping", message, after_s=left)
 
 
+def _wipe_failed(
+    progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy, workflow: Workflow
+) -> Decision:
+    """Try it again with a new Workflow, which boots the server anew; or hold the server."""
+    obj = observed.obj
+    if is_deleting(workflow):
+        return progress.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+    tried = max(number(obj, WIPE_ATTEMPT, 1), 1)
+    most = max(number(obj, WIPE_ATTEMPTS, number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS)), 1)
+    message = f"attempt {tried} of {most} to wipe failed: {why_failed(workflow)}"
+    if tried >= most:
+        return _certify(progress, observed, hardware, policy, False, message, hold=True)
+    mark = {"metadata": {"annotations": {WIPE_ATTEMPT: str(tried + 1)}}}
+    return progress.waits(
+        "WipeRetried",
+        f"{message}; it is tried again",
+        # the Workflow goes first: a crash in between counts no attempt that was not one
+        delete(WORKFLOW, workflow),
+        *_gone(_present(obj, observed.wipe_template)),
+        patch(TINKERBELL_MACHINE, obj, mark, locked=True),
+        emit(
+            TINKERBELL_MACHINE, obj, reason="WipeRetried", message=f"{hardware.metadata.name}: {message}", warning=True
+        ),
+    )
+
+
 def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy) -> Decision:
     obj = observed.obj
+    if observed.wipe_template is not None and is_deleting(observed.wipe_template):
+        return progress.waits("WaitingForOldTemplate", f"Template {wipe_name(obj)} of an earlier attempt goes")
     made = metadata(obj, hardware, wipe_name(obj))
     if observed.wipe_template is None:
         text = wipe_template(obj.metadata.name, [disk.device for disk in hardware.spec.disks if disk.device], policy)

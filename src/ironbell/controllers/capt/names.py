@@ -40,8 +40,15 @@ WIPED: Final = "ironbell.dev/wiped"
 """On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
 
 WIPE_TIMEOUT: Final = "ironbell.dev/wipe-timeout-seconds"
-"""On Hardware, or on a TinkerbellMachine, which counts before: how long a wipe may take before the machine goes
-without it, and the Hardware is held (7200)."""
+"""On Hardware, or on a TinkerbellMachine, which counts before: how long an attempt to wipe may take before the machine
+goes without it, and the Hardware is held (7200)."""
+
+WIPE_ATTEMPTS: Final = "ironbell.dev/wipe-attempts"
+"""On Hardware, or on a TinkerbellMachine, which counts before, yours: how often a wipe that fails is tried at most (2)
+before the machine goes without it, and the Hardware is held."""
+
+WIPE_ATTEMPT: Final = "ironbell.dev/wipe-attempt"
+"""On a TinkerbellMachine that is being deleted: the attempt to wipe its server that is under way; none is the first."""
 
 POWER_OFF_ATTEMPT: Final = "ironbell.dev/power-off-attempt"
 """On a TinkerbellMachine that is being deleted: how often its server could not be switched off."""
@@ -66,6 +73,7 @@ POWER_CYCLE_TURN: Final = "ironbell.dev/power-cycle-turn"
 DEFAULT_ATTEMPTS: Final = 3
 DEFAULT_REPORT_TIMEOUT_S: Final = 900
 DEFAULT_WIPE_TIMEOUT_S: Final = 7200
+DEFAULT_WIPE_ATTEMPTS: Final = 2
 
 
 class WipePolicy(StrEnum):

@@ -17,7 +17,15 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, take
 from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.capt.made import agent_id
-from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_ATTEMPT, INSTALLED_SYSTEM_UP, WIPE, WIPED
+from ironbell.controllers.capt.names import (
+    HOLD_WHEN_RELEASED,
+    INSTALL_ATTEMPT,
+    INSTALLED_SYSTEM_UP,
+    WIPE,
+    WIPE_ATTEMPT,
+    WIPE_ATTEMPTS,
+    WIPED,
+)
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import crash_check
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
@@ -155,9 +163,57 @@ def test_a_wipe_that_fails_or_does_not_end_holds_the_server_and_not_the_machine(
     has = hardware(world)
     assert claim_of(has) is None
     assert "not wiped after default/m" in has.metadata.annotations[HELD]
+    assert ("attempt 2 of 2 to wipe failed" in has.metadata.annotations[HELD]) == bool(wipe)
     add_machine(world, "next")
     world.settle(MACHINES)
     assert "it is held" in said(get(world, "next"))[2]
+
+
+def test_a_wipe_that_fails_once_is_tried_again_and_the_server_is_free() -> None:
+    world = scene(Engine(wipe=("FAILED", "SUCCESS")))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert world.get(TINKERBELL_MACHINE, "default", "m") is None
+    has = hardware(world)
+    assert HELD not in has.metadata.annotations
+    assert msgspec.json.decode(has.metadata.annotations[WIPED])["wiped"] is True
+    assert claim_of(has) is None
+
+
+@pytest.mark.parametrize(("on_server", "on_machine"), [("1", None), ("3", "1")])
+def test_a_wipe_is_tried_as_often_as_the_machine_says_or_else_its_server(
+    on_server: str, on_machine: str | None
+) -> None:
+    world = scene(Engine(wipe=("FAILED", "SUCCESS")))
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {WIPE_ATTEMPTS: on_server}}})
+    add_machine(world, metadata={"annotations": {WIPE_ATTEMPTS: on_machine}} if on_machine else {})
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert "attempt 1 of 1 to wipe failed: action 'act' FAILED: done" in hardware(world).metadata.annotations[HELD]
+
+
+def test_a_server_that_is_held_between_two_attempts_to_wipe_it_is_left_alone() -> None:
+    world = scene(Engine(wipe=("FAILED", "")))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert get(world).metadata.annotations[WIPE_ATTEMPT] == "2"
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {HELD: "wait"}}})
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "HardwareHeld"
+    assert claim_of(hardware(world)) is not None
+
+
+def test_it_may_be_killed_anywhere_while_attempts_to_wipe_fail() -> None:
+    world = scene(Engine(wipe=("FAILED", "TIMEOUT", "SUCCESS")))
+    add_machine(world, metadata={"annotations": {WIPE_ATTEMPTS: "3"}})
+    world.settle(MACHINES)
+    delete(world)
+    crash_check(MACHINES, world, horizon_s=10)
 
 
 def test_an_annotation_leaves_the_wipe_out() -> None:
