@@ -17,6 +17,7 @@ from ironbell.contract.hardware_claim import USER_DATA_OF
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.names import INSTALL_ATTEMPT, INSTALLED_SYSTEM_UP, WIPE_ATTEMPT
+from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
@@ -30,6 +31,10 @@ USER_DATA = "#cloud-config\n# provider-id: PROVIDER_ID\n"
 def give(world: World, arguments: GiveUserData) -> list[Any]:
     body = {"metadata": {"annotations": {USER_DATA_OF: arguments.marked_as}}, "spec": {"userData": USER_DATA}}
     return [MergePatch(HARDWARE, *arguments.hardware, body, resource_version=arguments.resource_version)]
+
+
+def _no_node(_world: World, _asked: NodeNow) -> None:
+    """The cluster answers, and has no Node of that name."""
 
 
 class Engine:
@@ -77,7 +82,7 @@ def scene(
     cluster: dict[str, Any] | None = None,
     infrastructure: dict[str, Any] | None = None,
 ) -> World:
-    world = World(performers={GIVE_USER_DATA: give}, environment=engine)
+    world = World(performers={GIVE_USER_DATA: give}, askers={NodeNow: _no_node}, environment=engine)
     world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
     reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     place = {"namespace": "default", "name": "prod"}

@@ -9,14 +9,23 @@ VERSION = "v1.34.2"
 _CAPI, _TINKERBELL = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
 _CONTROL_PLANE, _BOOTSTRAP = "controlplane.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io"
 _REGISTRATION = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "provider-id", "value": "PROVIDER_ID"}]}}
+_NOT_TOLD = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "v", "value": "2"}]}}
 
 Document = dict[str, Any]
 
 
 def cluster(
-    name: str, address: str, *, control_planes: int = 1, workers: int = 0, spread: bool = True
+    name: str,
+    address: str,
+    *,
+    control_planes: int = 1,
+    workers: int = 0,
+    spread: bool = True,
+    told: bool = True,
 ) -> list[Document]:
-    """All objects of a cluster whose API is at an address of the loopback network; `spread` over racks."""
+    """All objects of a cluster whose API is at an address of the loopback network; `spread` over racks, its kubelets
+    `told` which machine they run on."""
+    registration = _REGISTRATION if told else _NOT_TOLD
     endpoint: Document = {"controlPlaneEndpoint": {"host": address, "port": 6443}}
     infrastructure = {"apiGroup": _TINKERBELL, "kind": "TinkerbellMachineTemplate", "name": name}
     found = [
@@ -42,8 +51,8 @@ def cluster(
                 "machineTemplate": {"spec": {"infrastructureRef": infrastructure}},
                 "kubeadmConfigSpec": {
                     "clusterConfiguration": {"encryptionAlgorithm": "ECDSA-P256"},
-                    "initConfiguration": _REGISTRATION,
-                    "joinConfiguration": _REGISTRATION,
+                    "initConfiguration": registration,
+                    "joinConfiguration": registration,
                 },
             },
         ),
@@ -58,10 +67,10 @@ def cluster(
             },
         ),
     ]
-    return [*found, *_workers(name, workers, infrastructure)] if workers else found
+    return [*found, *_workers(name, workers, infrastructure, registration)] if workers else found
 
 
-def _workers(name: str, count: int, infrastructure: Document) -> list[Document]:
+def _workers(name: str, count: int, infrastructure: Document, registration: Document) -> list[Document]:
     template = {
         "clusterName": name,
         "version": VERSION,
@@ -73,7 +82,7 @@ def _workers(name: str, count: int, infrastructure: Document) -> list[Document]:
             f"{_BOOTSTRAP}/v1beta2",
             "KubeadmConfigTemplate",
             name,
-            {"template": {"spec": {"joinConfiguration": _REGISTRATION}}},
+            {"template": {"spec": {"joinConfiguration": registration}}},
         ),
         _object(
             f"{_CAPI}/v1beta2",

@@ -266,7 +266,7 @@ class FleetSite:
             *capisite.controllers(around),
             *tink.controllers(engine, engine.parse, _nobody_else),
             *rufio.controllers(access, around.clock, _nobody_else),
-            *capt_controllers.controllers(around.api, SITE, _nobody_else),
+            *capt_controllers.controllers(around.api, SITE, _nobody_else, connect=around.links),
         ]
 
     async def _connect(self, connection: Connection, _credentials: Credentials) -> _BmcSession:

@@ -6,35 +6,20 @@ server: then nothing has been installed on it since. Anything else is left to a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from ironbell.api.client import Api
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.core import NODE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.restored import Restored, confirmation
+from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import provider_id
-from ironbell.kube.client import Client
-from ironbell.kube.decision import Key, MergePatch, Need, Question, patch
-from ironbell.kube.reconciler import Askers
-from ironbell.workload.following import kubeconfigs_from
-from ironbell.workload.kubeconfigs import http_link
-from ironbell.workload.link import Connect, ReadKubeconfig
-from ironbell.workload.questions import NodeView, node_view
+from ironbell.kube.decision import MergePatch, Need, patch
+from ironbell.workload.questions import NodeView
 
 ASK_AGAIN_S: Final = 60.0
 ANNOTATION_MACHINE: Final = "cluster.x-k8s.io/machine"
 """On a Node: name of its Machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeNow(Question["NodeView | None"]):
-    """A node as its cluster shows it now; None if there is none of that name."""
-
-    cluster: Key
-    name: str
 
 
 def question(machine: Machine | None) -> NodeNow | None:
@@ -70,22 +55,3 @@ def still_runs(node: NodeView | None, machine: Machine, hardware: Hardware, foun
 def confirmed(hardware: Hardware) -> MergePatch:
     """The write that lets the server go."""
     return patch(HARDWARE, hardware, {"metadata": {"annotations": confirmation(hardware)}}, locked=True)
-
-
-def askers(api: Api, connect: Connect = http_link) -> Askers:
-    """Who answers; `api` is that of an identity that may read Secrets."""
-    return {NodeNow: _NodesNow(kubeconfigs_from(api), connect).answer}
-
-
-@dataclass(frozen=True)
-class _NodesNow:
-    read: ReadKubeconfig
-    connect: Connect
-
-    async def answer(self, asked: NodeNow) -> NodeView | None:
-        link = self.connect(asked.cluster, await self.read(asked.cluster))
-        try:
-            node = await Client(link.api).find(NODE, "", asked.name)
-        finally:
-            await link.close()
-        return node_view(node) if node is not None else None

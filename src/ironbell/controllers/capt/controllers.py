@@ -12,12 +12,14 @@ from typing import Final
 from ironbell.api.client import Api
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
-from ironbell.controllers.capt.confirming import askers
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
+from ironbell.controllers.capt.nodes import Nodes
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
+from ironbell.workload.kubeconfigs import http_link
+from ironbell.workload.link import Connect
 
 _CORE, _CLUSTER, _TINKERBELL, _BMC = [""], ["cluster.x-k8s.io"], ["tinkerbell.org"], ["bmc.tinkerbell.org"]
 _CONTROL_PLANE: Final = ["controlplane.cluster.x-k8s.io"]
@@ -87,11 +89,16 @@ BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},
 ]
 """PolicyRules of the identity that bootstrap data is read under, and the kubeconfig of a cluster whose Node is asked
-for after a restore."""
+for: after a restore, or because it does not say which machine it is."""
 
 
 def controllers(
-    bootstrap_data: Api, site: str, api_of: Callable[[str], Api | None], *, at_once: int = INSTALLS_PER_RACK
+    bootstrap_data: Api,
+    site: str,
+    api_of: Callable[[str], Api | None],
+    *,
+    at_once: int = INSTALLS_PER_RACK,
+    connect: Connect = http_link,
 ) -> list[Controller]:
     """The controllers.
 
@@ -101,14 +108,16 @@ def controllers(
             then only templates of one's own can be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
         at_once: how many servers of a rack are installed at the same time; 0 is no bound.
+        connect: the way to a cluster that was made.
     """
+    nodes = Nodes(bootstrap_data, connect)
     machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once)
     return [
         Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
         Controller(
             machine,
-            performers=performers(bootstrap_data),
-            askers=askers(bootstrap_data),
+            performers={**performers(bootstrap_data), **nodes.performers()},
+            askers=nodes.askers(),
             api=api_of(MACHINE_NAME),
         ),
         Controller(TinkerbellMachineTemplateReconciler(), api=api_of(TinkerbellMachineTemplateReconciler.name)),

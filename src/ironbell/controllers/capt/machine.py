@@ -41,6 +41,7 @@ from ironbell.controllers.capt.decommissioning import ENDED, decommission
 from ironbell.controllers.capt.health import BY_BMC, machines_of, tell_health, turned
 from ironbell.controllers.capt.installing import how_far, install, withdraw
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
+from ironbell.controllers.capt.node_identity import identify
 from ironbell.controllers.capt.observed import (
     BY_OWNER,
     FREE,
@@ -273,6 +274,8 @@ class TinkerbellMachineReconciler:
         if obj.status.ready:
             progress.note(READY, True, "Ready")
             progress.state = State.RUNNING
+            if not machine.status.node_ref.name:
+                return identify(progress, machine, hardware, observed.namesakes)
             return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
         return install(progress, observed, machine, hardware, self.site, self.at_once)
 

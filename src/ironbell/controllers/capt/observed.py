@@ -25,9 +25,10 @@ from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.restored import restored
-from ironbell.controllers.capt import confirming
+from ironbell.controllers.capt import confirming, node_identity
 from ironbell.controllers.capt.health import bmc_of
 from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
+from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
@@ -103,6 +104,8 @@ class Observed:
     """Of a remediation."""
     node: Fact[NodeView | None] | None = None
     """What its cluster says of its Node, while the record of its server is not confirmed."""
+    namesakes: tuple[tuple[NodeNow, Fact[NodeView | None]], ...] = ()
+    """What its cluster says of Nodes that may be its, while the Machine has found none."""
 
     @property
     def claimant(self) -> Claimant:
@@ -150,12 +153,20 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         power_off=cache.get(JOB, place, power_off_name(obj)),
         power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
         node=_node(cache, machine, hardware),
+        namesakes=_namesakes(cache, obj, machine, hardware),
     )
 
 
 def _node(cache: Cache, machine: Machine | None, hardware: Hardware | None) -> Fact[NodeView | None] | None:
     asked = confirming.question(machine) if hardware is not None and restored(hardware) is not None else None
     return cache.fact(asked) if asked is not None else None
+
+
+def _namesakes(
+    cache: Cache, obj: TinkerbellMachine, machine: Machine | None, hardware: Hardware | None
+) -> tuple[tuple[NodeNow, Fact[NodeView | None]], ...]:
+    asked = node_identity.questions(obj, machine, hardware)
+    return tuple((one, fact) for one in asked if (fact := cache.fact(one)) is not None)
 
 
 def wipe_name(obj: TinkerbellMachine) -> str:

@@ -60,6 +60,8 @@ class Surroundings:
     api: Api
     """The management cluster's, with its trouble."""
     workloads: Workloads
+    links: Links
+    """The way to the clusters that are made, with its trouble."""
     cloud: Cloud
     clock: Clock
     randomness: Randomness
@@ -156,7 +158,7 @@ class ReplaySite:
                 randomness=self.randomness,
                 lag_s=(lambda: self.randomness.fraction() * self._lag_s) if self._lag_s else None,
             )
-            around = Surroundings(api, workloads, self.cloud, self.clock, self.randomness, self.trouble)
+            around = Surroundings(api, workloads, links, self.cloud, self.clock, self.randomness, self.trouble)
             for controller in self._build(around):
                 manager.add(controller)
             follow(workloads, manager.informers)

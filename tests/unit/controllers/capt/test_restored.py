@@ -18,9 +18,10 @@ from ironbell.app.restored import hold_all
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, claim_of
 from ironbell.contract.restored import RESTORED, Restored, confirmation, mark, restored
-from ironbell.controllers.capt.confirming import NodeNow, still_runs
+from ironbell.controllers.capt.confirming import still_runs
 from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
+from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch

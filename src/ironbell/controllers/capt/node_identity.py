@@ -1,0 +1,94 @@
+"""Nodes whose kubelet was not told which machine it runs on get their provider ID from here. Pure.
+
+A Machine finds its Node by provider ID alone, and a kubelet knows it only where the bootstrap data say `provider-id:
+PROVIDER_ID`. Where they do not, or the distribution drops it, the Node is the one that has the server's name and
+address, and a kubelet that reports. It is looked for when the Machine has found none for a while, so that clusters
+whose kubelets are told are never asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import parse_rfc3339
+from ironbell.controllers.capt.names import INSTALLED
+from ironbell.controllers.capt.nodes import TELL_NODE, NodeNow, TellNode
+from ironbell.controllers.capt.progress import Progress
+from ironbell.controllers.capt.provider_id import provider_id
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Decision, Effect, Fact, Need, emit
+from ironbell.workload.questions import NodeView
+
+GRACE_S: Final = 60.0
+"""For how long after its installation a machine's Node is expected to come with its provider ID."""
+ASK_AGAIN_S: Final = 60.0
+SELDOM_S: Final = 900.0
+"""How often at least and at most a cluster is asked for one machine's Node: more and more seldom."""
+
+
+def questions(obj: TinkerbellMachine, machine: Machine | None, hardware: Hardware | None) -> list[NodeNow]:
+    """The Nodes that may be the machine's: by what the server is called, and what the Machine is."""
+    if machine is None or hardware is None or not obj.status.ready or machine.status.node_ref.name:
+        return []
+    cluster = (machine.metadata.namespace, machine.spec.cluster_name)
+    return [NodeNow(cluster, name) for name in _names(machine, hardware)]
+
+
+def identify(
+    progress: Progress,
+    machine: Machine,
+    hardware: Hardware,
+    facts: Sequence[tuple[NodeNow, Fact[NodeView | None]]],
+) -> Decision:
+    """Wait for the Node to come by itself; then look for one that nobody has told what it is."""
+    obj = progress.obj
+    installed = find_condition(obj.status.conditions, INSTALLED)
+    since = installed.last_transition_time if installed is not None else ""
+    waited_s = (progress.now - parse_rfc3339(since)).total_seconds() if since else GRACE_S
+    if waited_s < GRACE_S:
+        return progress.goes_on(after_s=GRACE_S - waited_s)
+    found = next(((asked, node) for asked, fact in facts if (node := _value(fact)) and _is_its(node, hardware)), None)
+    again_s = min(max(waited_s / 2, ASK_AGAIN_S), SELDOM_S)
+    needs = tuple(Need(one, again_s) for one in questions(obj, machine, hardware))
+    if found is None:
+        return replace(progress.goes_on(), needs=needs)
+    asked, node = found
+    arguments = TellNode(asked.cluster, node.name, node.uid, provider_id(hardware))
+    told = f"Node {node.name} is given spec.providerID {arguments.provider_id}: its kubelet was started without one"
+    return replace(
+        progress.goes_on(
+            Effect(TELL_NODE, arguments, outdates=(asked,)),
+            emit(TINKERBELL_MACHINE, obj, reason="NodeIdentified", message=told),
+        ),
+        needs=needs,
+    )
+
+
+def _names(machine: Machine, hardware: Hardware) -> list[str]:
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
+    told = [instance.hostname if instance is not None else ""]
+    told += [interface.dhcp.hostname for interface in hardware.spec.interfaces if interface.dhcp is not None]
+    names = [*told, machine.metadata.name, hardware.metadata.name]
+    # a kubelet's Node is called as its host, in small letters, with or without the domain
+    both = [part for name in names if name for part in (name.lower(), name.lower().partition(".")[0])]
+    return list(dict.fromkeys(both))[:6]
+
+
+def _value(fact: Fact[NodeView | None]) -> NodeView | None:
+    return fact.value if fact.error is None else None
+
+
+def _is_its(node: NodeView, hardware: Hardware) -> bool:
+    """Whether this Node runs on this server, now, and has no provider ID."""
+    dhcps = [interface.dhcp for interface in hardware.spec.interfaces if interface.dhcp is not None]
+    addresses = {dhcp.ip.address for dhcp in dhcps if dhcp.ip is not None and dhcp.ip.address}
+    ready = node.condition("Ready")
+    reports = ready is not None and ready.status in ("True", "False")
+    has = {one.address for one in node.addresses if one.type == "InternalIP"}
+    return not node.provider_id and not node.deleting and reports and bool(has & addresses)
