@@ -37,9 +37,10 @@ from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.conditions import READY
-from ironbell.controllers.capt.decommissioning import ENDED, decommission
+from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, machines_of, tell_health, turned
 from ironbell.controllers.capt.installing import how_far, install, withdraw
+from ironbell.controllers.capt.made import ENDED
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.node_identity import identify
 from ironbell.controllers.capt.observed import (

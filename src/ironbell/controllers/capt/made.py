@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from ironbell.api.bmc.job import Job, JobConditionType
+from ironbell.api.bmc.job import JOB, Job, JobConditionType
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.meta import Resource, to_builtin
+from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.contract.directory import normal_mac
 from ironbell.contract.owners import owner_reference
+from ironbell.kube.decision import Action, AnyKind, delete
+from ironbell.kube.finalizers import is_deleting
 
 FAILED: Final = frozenset({WorkflowState.FAILED, WorkflowState.TIMEOUT})
+ENDED: Final = FAILED | {WorkflowState.SUCCESS}
+_KINDS: Final[Mapping[type[Resource], AnyKind]] = {Workflow: WORKFLOW, Template: TEMPLATE, Job: JOB}
 _ISO: Final = frozenset({BootMode.ISO, BootMode.ISOBOOT})
 
 
@@ -54,6 +61,16 @@ def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:
         obj.metadata.name,
         obj.metadata.namespace,
     )
+
+
+def those_of(obj: TinkerbellMachine, *made: Any) -> list[Any]:
+    """Those of them that are there and this machine's."""
+    return [one for one in made if one is not None and is_ours(one, obj)]
+
+
+def gone(made: list[Any]) -> list[Action]:
+    """Delete what is not being deleted already."""
+    return [delete(_KINDS[type(one)], one) for one in made if not is_deleting(one)]
 
 
 def is_job(job: Job, condition: JobConditionType) -> bool:

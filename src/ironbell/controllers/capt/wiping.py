@@ -1,0 +1,206 @@
+"""Wiping the disks of a server that is given back, by a Workflow in the in-memory OS, and noting what came of it. Pure.
+
+The built-in action `wipe` erases the disks that the Hardware names, by the method that annotation `ironbell.dev/wipe`
+names. A wipe that fails is tried again, with a new Workflow, as often as an annotation allows; then the server is held.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.codec import goyaml
+from ironbell.contract.directory import ERROR
+from ironbell.contract.hardware_claim import HELD
+from ironbell.controllers.capt.made import (
+    ENDED,
+    agent_id,
+    boot_options,
+    gone,
+    is_ours,
+    metadata,
+    those_of,
+    why_failed,
+)
+from ironbell.controllers.capt.names import (
+    DEFAULT_WIPE_ATTEMPTS,
+    DEFAULT_WIPE_TIMEOUT_S,
+    INSTALL_ATTEMPT,
+    RELEASED,
+    WIPE,
+    WIPE_ATTEMPT,
+    WIPE_ATTEMPTS,
+    WIPE_TIMEOUT,
+    WIPED,
+    State,
+    WipePolicy,
+)
+from ironbell.controllers.capt.numbers import number
+from ironbell.controllers.capt.observed import Observed, wipe_name
+from ironbell.controllers.capt.progress import Progress
+from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
+from ironbell.kube.finalizers import is_deleting
+
+WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
+
+
+class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was done to the disks of a server when it was last given back."""
+
+    machine: str
+    uid: str
+    method: str
+    at: str
+    wiped: bool
+    disks: list[str] = []
+    message: str = ""
+
+
+def wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> WipePolicy | None:
+    """What the annotations say, the machine's before the Hardware's; None if that is no method."""
+    text = obj.metadata.annotations.get(WIPE) or hardware.metadata.annotations.get(WIPE) or WipePolicy.QUICK
+    try:
+        return WipePolicy(text.strip().lower())
+    except ValueError:
+        return None
+
+
+def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision:
+    obj, workflow = observed.obj, observed.wipe_workflow
+    policy = wipe_policy(obj, hardware)
+    if policy is None:
+        message = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
+        return progress.waits("InvalidWipePolicy", message)
+    progress.state = State.WIPING
+    if policy is WipePolicy.NONE:
+        return _certify(progress, observed, hardware, policy, False, "the annotation says that nothing is wiped")
+    if number(obj, INSTALL_ATTEMPT, 0) == 0 and workflow is None:
+        return _certify(progress, observed, hardware, policy, False, "nothing was installed")
+    if workflow is None:
+        return _begin_wipe(progress, observed, hardware, policy)
+    if not is_ours(workflow, obj):
+        return progress.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
+    if workflow.status.state == WorkflowState.SUCCESS:
+        return _certify(progress, observed, hardware, policy, True, _said(workflow))
+    if workflow.status.state in ENDED:
+        return _wipe_failed(progress, observed, hardware, policy, workflow)
+    limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, DEFAULT_WIPE_TIMEOUT_S))
+    made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(progress.now))
+    left = limit - (progress.now - made).total_seconds()
+    if left <= 0:
+        message = f"the wipe was not done within {limit} s (workflow {workflow.status.state or 'new'})"
+        return _certify(progress, observed, hardware, policy, False, message, hold=True)
+    message = f"the disks are being wiped ({policy}): workflow is {workflow.status.state or 'new'}"
+    if hardware.status.state == HardwareState.ERROR:
+        message += f"; nothing is done while {hardware.metadata.annotations.get(ERROR) or 'its status.state is Error'}"
+    if hardware.spec.bmc_ref is None:
+        message += f"; it has no BMC: boot it over the network, or set the annotation {WIPE}=none"
+    return progress.waits("Wiping", message, after_s=left)
+
+
+def _wipe_failed(
+    progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy, workflow: Workflow
+) -> Decision:
+    """Try it again with a new Workflow, which boots the server anew; or hold the server."""
+    obj = observed.obj
+    if is_deleting(workflow):
+        return progress.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+    tried = max(number(obj, WIPE_ATTEMPT, 1), 1)
+    most = max(number(obj, WIPE_ATTEMPTS, number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS)), 1)
+    message = f"attempt {tried} of {most} to wipe failed: {why_failed(workflow)}"
+    if tried >= most:
+        return _certify(progress, observed, hardware, policy, False, message, hold=True)
+    mark = {"metadata": {"annotations": {WIPE_ATTEMPT: str(tried + 1)}}}
+    return progress.waits(
+        "WipeRetried",
+        f"{message}; it is tried again",
+        # the Workflow goes first: a crash in between counts no attempt that was not one
+        delete(WORKFLOW, workflow),
+        *gone(those_of(obj, observed.wipe_template)),
+        patch(TINKERBELL_MACHINE, obj, mark, locked=True),
+        emit(
+            TINKERBELL_MACHINE, obj, reason="WipeRetried", message=f"{hardware.metadata.name}: {message}", warning=True
+        ),
+    )
+
+
+def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy) -> Decision:
+    obj = observed.obj
+    if observed.wipe_template is not None and is_deleting(observed.wipe_template):
+        return progress.waits("WaitingForOldTemplate", f"Template {wipe_name(obj)} of an earlier attempt goes")
+    made = metadata(obj, hardware, wipe_name(obj))
+    if observed.wipe_template is None:
+        text = wipe_template(obj.metadata.name, [disk.device for disk in hardware.spec.disks if disk.device], policy)
+        write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
+    else:
+        spec = {
+            "templateRef": wipe_name(obj),
+            "hardwareRef": hardware.metadata.name,
+            "hardwareMap": {"device_1": agent_id(hardware)},
+            "bootOptions": boot_options(obj, hardware),
+        }
+        write = create(WORKFLOW, {"metadata": made, "spec": spec})
+    return progress.waits("Wiping", f"the wipe ({policy}) is being begun", write)
+
+
+def wipe_template(machine: str, disks: list[str], policy: WipePolicy) -> str:
+    """The workflow that wipes: the disks that the Hardware names, and no others."""
+    environment = {"DEST_DISK": ",".join(disks), "WIPE_METHOD": str(policy)}
+    action = {"name": "wipe", "image": "wipe", "timeout": WIPE_WORKFLOW_TIMEOUT_S, "environment": environment}
+    task = {"name": "wipe", "worker": "{{.device_1}}", "volumes": ["/dev:/dev"], "actions": [action]}
+    document = {"version": "0.1", "name": f"{machine}-wipe", "global_timeout": WIPE_WORKFLOW_TIMEOUT_S, "tasks": [task]}
+    return goyaml.dump(document)
+
+
+def _certify(
+    progress: Progress,
+    observed: Observed,
+    hardware: Hardware,
+    policy: WipePolicy,
+    wiped: bool,
+    message: str,
+    *,
+    hold: bool = False,
+) -> Decision:
+    """Note what came of it; from here on nothing is wiped again for this machine."""
+    metadata_ = observed.obj.metadata
+    certificate = Certificate(
+        machine=f"{metadata_.namespace}/{metadata_.name}",
+        uid=metadata_.uid,
+        method=str(policy),
+        at=rfc3339(progress.now),
+        wiped=wiped,
+        disks=[disk.device for disk in hardware.spec.disks] if wiped else [],
+        message=message,
+    )
+    annotations: dict[str, Any] = {WIPED: msgspec.json.encode(certificate).decode()}
+    if hold:
+        annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
+    write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
+    reason = "Wiped" if wiped else "NotWiped"
+    said = f"{hardware.metadata.name}: {message}"
+    event = emit(TINKERBELL_MACHINE, observed.obj, reason=reason, message=said, warning=hold)
+    progress.note(RELEASED, False, reason, said)
+    return progress.waits(reason, said, write, event)
+
+
+def certificate_of(obj: TinkerbellMachine, hardware: Hardware) -> Certificate | None:
+    """What was noted for this very machine."""
+    text = hardware.metadata.annotations.get(WIPED, "")
+    try:
+        found = msgspec.json.decode(text, type=Certificate) if text else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return found if found is not None and found.uid == obj.metadata.uid else None
+
+
+def _said(workflow: Workflow) -> str:
+    messages = [action.message for task in workflow.status.tasks for action in task.actions if action.message]
+    return "; ".join(messages) or "wiped"
