@@ -36,6 +36,10 @@ INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
 WIPE: Final = "ironbell.dev/wipe"
 """On Hardware, or on a TinkerbellMachine, which counts before: how its disks are wiped when it is given back."""
 
+WIPE_TEMPLATE: Final = "ironbell.dev/wipe-template"
+"""On Hardware, or on a TinkerbellMachine, which counts before, yours: name of a Template in the Hardware's namespace
+that is run in place of the built-in wipe."""
+
 WIPED: Final = "ironbell.dev/wiped"
 """On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
 

@@ -27,7 +27,7 @@ from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, node_identity
 from ironbell.controllers.capt.health import bmc_of
-from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
+from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE, WIPE_TEMPLATE
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
@@ -97,6 +97,8 @@ class Observed:
     """The Template that the Hardware's annotation or the cluster's reference names."""
     template: Template | None = None
     workflow: Workflow | None = None
+    wipe_override: Template | None = None
+    """The Template that an annotation names for giving the server back."""
     wipe_template: Template | None = None
     wipe_workflow: Workflow | None = None
     power_off: Job | None = None
@@ -148,6 +150,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         override=_override(cache, hardware, infrastructure),
         template=cache.get(TEMPLATE, place, obj.metadata.name),
         workflow=cache.get(WORKFLOW, place, obj.metadata.name),
+        wipe_override=cache.get(TEMPLATE, place, own) if (own := own_wipe(obj, hardware)) else None,
         wipe_template=cache.get(TEMPLATE, place, wipe),
         wipe_workflow=cache.get(WORKFLOW, place, wipe),
         power_off=cache.get(JOB, place, power_off_name(obj)),
@@ -172,6 +175,12 @@ def _namesakes(
 def wipe_name(obj: TinkerbellMachine) -> str:
     """Name of the Template and Workflow that wipe its server."""
     return f"{obj.metadata.name}-wipe"
+
+
+def own_wipe(obj: TinkerbellMachine, hardware: Hardware | None) -> str:
+    """Which Template is run when the server is given back; empty for the built-in wipe."""
+    of_server = hardware.metadata.annotations.get(WIPE_TEMPLATE, "") if hardware is not None else ""
+    return obj.metadata.annotations.get(WIPE_TEMPLATE) or of_server
 
 
 def power_off_name(obj: TinkerbellMachine) -> str:

@@ -1,7 +1,8 @@
 """Wiping the disks of a server that is given back, by a Workflow in the in-memory OS, and noting what came of it. Pure.
 
 The built-in action `wipe` erases the disks that the Hardware names, by the method that annotation `ironbell.dev/wipe`
-names. A wipe that fails is tried again, with a new Workflow, as often as an annotation allows; then the server is held.
+names; or a Template of the user's runs, that `ironbell.dev/wipe-template` names. What fails is tried again, with a new
+Workflow, as often as an annotation allows; then the server is held.
 """
 
 from __future__ import annotations
@@ -37,18 +38,21 @@ from ironbell.controllers.capt.names import (
     WIPE,
     WIPE_ATTEMPT,
     WIPE_ATTEMPTS,
+    WIPE_TEMPLATE,
     WIPE_TIMEOUT,
     WIPED,
     State,
     WipePolicy,
 )
 from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.observed import Observed, wipe_name
+from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
+_WIPES: Final = frozenset({"wipe", "wipedisk"})
+"""Names of the built-in action."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -79,25 +83,27 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
         message = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
         return progress.waits("InvalidWipePolicy", message)
     progress.state = State.WIPING
+    own = own_wipe(obj, hardware)
+    method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
-        return _certify(progress, observed, hardware, policy, False, "the annotation says that nothing is wiped")
+        return _certify(progress, observed, hardware, method, False, "the annotation says that nothing is wiped")
     if number(obj, INSTALL_ATTEMPT, 0) == 0 and workflow is None:
-        return _certify(progress, observed, hardware, policy, False, "nothing was installed")
+        return _certify(progress, observed, hardware, method, False, "nothing was installed")
     if workflow is None:
         return _begin_wipe(progress, observed, hardware, policy)
     if not is_ours(workflow, obj):
         return progress.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
     if workflow.status.state == WorkflowState.SUCCESS:
-        return _certify(progress, observed, hardware, policy, True, _said(workflow))
+        return _certify(progress, observed, hardware, method, not own or _erases(workflow), _said(workflow))
     if workflow.status.state in ENDED:
-        return _wipe_failed(progress, observed, hardware, policy, workflow)
+        return _wipe_failed(progress, observed, hardware, method, workflow)
     limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, DEFAULT_WIPE_TIMEOUT_S))
     made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(progress.now))
     left = limit - (progress.now - made).total_seconds()
     if left <= 0:
         message = f"the wipe was not done within {limit} s (workflow {workflow.status.state or 'new'})"
-        return _certify(progress, observed, hardware, policy, False, message, hold=True)
-    message = f"the disks are being wiped ({policy}): workflow is {workflow.status.state or 'new'}"
+        return _certify(progress, observed, hardware, method, False, message, hold=True)
+    message = f"the disks are being wiped ({method}): workflow is {workflow.status.state or 'new'}"
     if hardware.status.state == HardwareState.ERROR:
         message += f"; nothing is done while {hardware.metadata.annotations.get(ERROR) or 'its status.state is Error'}"
     if hardware.spec.bmc_ref is None:
@@ -106,7 +112,7 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
 
 
 def _wipe_failed(
-    progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy, workflow: Workflow
+    progress: Progress, observed: Observed, hardware: Hardware, method: str, workflow: Workflow
 ) -> Decision:
     """Try it again with a new Workflow, which boots the server anew; or hold the server."""
     obj = observed.obj
@@ -116,7 +122,7 @@ def _wipe_failed(
     most = max(number(obj, WIPE_ATTEMPTS, number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS)), 1)
     message = f"attempt {tried} of {most} to wipe failed: {why_failed(workflow)}"
     if tried >= most:
-        return _certify(progress, observed, hardware, policy, False, message, hold=True)
+        return _certify(progress, observed, hardware, method, False, message, hold=True)
     mark = {"metadata": {"annotations": {WIPE_ATTEMPT: str(tried + 1)}}}
     return progress.waits(
         "WipeRetried",
@@ -135,9 +141,15 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
     obj = observed.obj
     if observed.wipe_template is not None and is_deleting(observed.wipe_template):
         return progress.waits("WaitingForOldTemplate", f"Template {wipe_name(obj)} of an earlier attempt goes")
-    made = metadata(obj, hardware, wipe_name(obj))
+    made, own = metadata(obj, hardware, wipe_name(obj)), own_wipe(obj, hardware)
     if observed.wipe_template is None:
-        text = wipe_template(obj.metadata.name, [disk.device for disk in hardware.spec.disks if disk.device], policy)
+        if own and (observed.wipe_override is None or not observed.wipe_override.spec.data):
+            where = f"Template {hardware.metadata.namespace}/{own}, that annotation {WIPE_TEMPLATE} names,"
+            lacks = "does not exist" if observed.wipe_override is None else "has no spec.data"
+            return progress.waits("TemplateNotFound", f"{where} {lacks}: make it, or take the annotation off")
+        disks = [disk.device for disk in hardware.spec.disks if disk.device]
+        built_in = wipe_template(obj.metadata.name, disks, policy)
+        text = observed.wipe_override.spec.data if own and observed.wipe_override is not None else built_in
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
         spec = {
@@ -147,7 +159,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "bootOptions": boot_options(obj, hardware),
         }
         write = create(WORKFLOW, {"metadata": made, "spec": spec})
-    return progress.waits("Wiping", f"the wipe ({policy}) is being begun", write)
+    return progress.waits("Wiping", f"the wipe ({f'template {own}' if own else policy}) is being begun", write)
 
 
 def wipe_template(machine: str, disks: list[str], policy: WipePolicy) -> str:
@@ -163,7 +175,7 @@ def _certify(
     progress: Progress,
     observed: Observed,
     hardware: Hardware,
-    policy: WipePolicy,
+    method: str,
     wiped: bool,
     message: str,
     *,
@@ -174,10 +186,10 @@ def _certify(
     certificate = Certificate(
         machine=f"{metadata_.namespace}/{metadata_.name}",
         uid=metadata_.uid,
-        method=str(policy),
+        method=method,
         at=rfc3339(progress.now),
         wiped=wiped,
-        disks=[disk.device for disk in hardware.spec.disks] if wiped else [],
+        disks=[disk.device for disk in hardware.spec.disks] if wiped and method in set(WipePolicy) else [],
         message=message,
     )
     annotations: dict[str, Any] = {WIPED: msgspec.json.encode(certificate).decode()}
@@ -199,6 +211,12 @@ def certificate_of(obj: TinkerbellMachine, hardware: Hardware) -> Certificate | 
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return found if found is not None and found.uid == obj.metadata.uid else None
+
+
+def _erases(workflow: Workflow) -> bool:
+    """Whether one of its actions was the one that wipes; each says in its message what it did to which disk."""
+    images = [action.image for task in workflow.status.tasks for action in task.actions]
+    return any(image.rpartition("/")[2].partition("@")[0].partition(":")[0] in _WIPES for image in images)
 
 
 def _said(workflow: Workflow) -> str:

@@ -24,6 +24,7 @@ from ironbell.controllers.capt.names import (
     WIPE,
     WIPE_ATTEMPT,
     WIPE_ATTEMPTS,
+    WIPE_TEMPLATE,
     WIPED,
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
@@ -224,6 +225,25 @@ def test_an_annotation_leaves_the_wipe_out() -> None:
     world.settle(MACHINES)
     assert world.get(TINKERBELL_MACHINE, "default", "m") is None
     assert not msgspec.json.decode(hardware(world).metadata.annotations[WIPED])["wiped"]
+
+
+def test_a_template_of_ones_own_takes_the_place_of_the_wipe() -> None:
+    world = scene(Engine(wipe=""))
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {WIPE_TEMPLATE: "away"}}})
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "TemplateNotFound"
+    assert "Template default/away, that annotation ironbell.dev/wipe-template names, does not" in said(get(world))[2]
+    world.add(TEMPLATE, {"metadata": {"namespace": "default", "name": "away"}, "spec": {"data": "name: mine"}})
+    world.settle(MACHINES)
+    assert world.require(TEMPLATE, "default", "m-wipe").spec.data == "name: mine"
+    assert said(get(world))[2].startswith("the disks are being wiped (template away)")
+    world.environment = Engine(wipe="FAILED")
+    world.settle(MACHINES)
+    assert "not wiped after default/m" in hardware(world).metadata.annotations[HELD]
+    assert world.require(TEMPLATE, "default", "away"), "the user's own stays"
 
 
 def test_an_annotation_that_is_no_method_is_named() -> None:
