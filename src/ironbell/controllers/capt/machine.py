@@ -276,7 +276,7 @@ class TinkerbellMachineReconciler:
             progress.note(READY, True, "Ready")
             progress.state = State.RUNNING
             if not machine.status.node_ref.name:
-                return identify(progress, machine, hardware, observed.namesakes)
+                return identify(progress, observed.cluster or Cluster(), machine, hardware, observed.namesakes)
             return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
         return install(progress, observed, machine, hardware, self.site, self.at_once)
 

@@ -2,18 +2,20 @@
 
 A Machine finds its Node by provider ID alone, and a kubelet knows it only where the bootstrap data say `provider-id:
 PROVIDER_ID`. Where they do not, or the distribution drops it, the Node is the one that has the server's name and
-address, and a kubelet that reports. It is looked for when the Machine has found none for a while, so that clusters
-whose kubelets are told are never asked.
+address, and a kubelet that reports. It is looked for when the cluster has been there for a while and the Machine has
+found none, so that clusters whose kubelets are told are hardly ever asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339
@@ -42,15 +44,16 @@ def questions(obj: TinkerbellMachine, machine: Machine | None, hardware: Hardwar
 
 def identify(
     progress: Progress,
+    cluster: Cluster,
     machine: Machine,
     hardware: Hardware,
     facts: Sequence[tuple[NodeNow, Fact[NodeView | None]]],
 ) -> Decision:
     """Wait for the Node to come by itself; then look for one that nobody has told what it is."""
     obj = progress.obj
-    installed = find_condition(obj.status.conditions, INSTALLED)
-    since = installed.last_transition_time if installed is not None else ""
-    waited_s = (progress.now - parse_rfc3339(since)).total_seconds() if since else GRACE_S
+    if cluster.spec.control_plane_ref.name and not cluster.status.initialization.control_plane_initialized:
+        return progress.goes_on()
+    waited_s = _waited_s(obj, cluster, progress.now)
     if waited_s < GRACE_S:
         return progress.goes_on(after_s=GRACE_S - waited_s)
     found = next(((asked, node) for asked, fact in facts if (node := _value(fact)) and _is_its(node, hardware)), None)
@@ -68,6 +71,16 @@ def identify(
         ),
         needs=needs,
     )
+
+
+def _waited_s(obj: TinkerbellMachine, cluster: Cluster, now: datetime) -> float:
+    """For how long both the machine and its cluster's control plane have been there."""
+    both = [
+        find_condition(obj.status.conditions, INSTALLED),
+        find_condition(cluster.status.conditions, "ControlPlaneInitialized"),
+    ]
+    since = [parse_rfc3339(one.last_transition_time) for one in both if one is not None and one.last_transition_time]
+    return (now - max(since)).total_seconds() if since else GRACE_S
 
 
 def _names(machine: Machine, hardware: Hardware) -> list[str]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.cluster import MACHINE
+from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.node import NodeAddress, NodeCondition
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.base.clock import rfc3339
 from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.node_identity import GRACE_S
 from ironbell.controllers.capt.nodes import TELL_NODE, NodeNow, TellNode
@@ -76,6 +77,22 @@ def test_nobody_is_asked_while_nodes_come_by_themselves() -> None:
     world.settle(MACHINES, horizon_s=3600)
     assert cluster.asked == []
     assert cluster.told == []
+
+
+def test_a_control_plane_that_is_not_initialized_is_not_asked() -> None:
+    world, cluster = installed()
+    prod = world.require(CLUSTER, "default", "prod")
+    reference = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "prod"}
+    prod = world.change(CLUSTER, prod, {"spec": {"controlPlaneRef": reference}})
+    world.settle(MACHINES, horizon_s=3600)
+    assert cluster.asked == []
+    began = {"type": "ControlPlaneInitialized", "status": "True", "lastTransitionTime": rfc3339(world.now())}
+    status = {"initialization": {"controlPlaneInitialized": True}, "conditions": [began]}
+    world.set_status(CLUSTER, prod, status)
+    world.settle(MACHINES, horizon_s=GRACE_S - 5)
+    assert cluster.asked == []
+    world.settle(MACHINES, horizon_s=GRACE_S + 5)
+    assert [one.node for one in cluster.told] == ["s0"]
 
 
 @pytest.mark.parametrize(
