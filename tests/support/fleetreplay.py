@@ -86,7 +86,7 @@ class Wire:
             self._directory, lambda: settings, IpxeBinaries(()), advertise="127.0.0.1", observer=self._recorder
         )
         self.http = web.Application()
-        metadata = MetadataHttp(self._directory, self._recorder, find_workflow=self._table.get)
+        metadata = MetadataHttp(self._directory, self._table.get, self._recorder)
         self.http.add_routes([*boot.routes(), *metadata.routes()])
         writer = WorkflowWriter(api, self._table)
         self.workflow = WorkflowService(writer, clock, directory=self._directory, finish_s=FINISH_S)

@@ -134,7 +134,7 @@ async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], N
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())
     if TOOTLES in wire.config.serves:
-        metadata = MetadataHttp(wire.directory, wire.recorder, wire.config.identity, find_workflow=wire.workflows.get)
+        metadata = MetadataHttp(wire.directory, wire.workflows.get, wire.recorder, wire.config.identity)
         application.add_routes(metadata.routes())
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
     runner = web.AppRunner(

@@ -43,6 +43,10 @@ def hardware(name: str, mac: str, address: str, *, allow: bool = True, user_data
     )
 
 
+def nothing_installs(_namespace: str, _name: str) -> None:
+    """There is no Workflow of this name."""
+
+
 @asynccontextmanager
 async def serving(
     directory: HardwareDirectory, folder: Path, events: list[BootEvent]
@@ -50,7 +54,7 @@ async def serving(
     settings = NetbootSettings(osie_url="http://{address}:7080/osie", grpc_authority="{address}:42113")
     boot = BootHttp(directory, lambda: settings, IpxeBinaries((folder,)), {"osie": folder}, observer=events.append)
     application = web.Application()
-    application.add_routes([*boot.routes(), *MetadataHttp(directory, events.append).routes()])
+    application.add_routes([*boot.routes(), *MetadataHttp(directory, nothing_installs, events.append).routes()])
     runner = web.AppRunner(application)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -226,12 +230,12 @@ async def test_a_report_that_does_not_come_ends_in_time(tmp_path: Path, monkeypa
 
 @asynccontextmanager
 async def metadata_of(
-    one: Hardware, identity: Identity, find: FindWorkflow | None = None
+    one: Hardware, identity: Identity, find: FindWorkflow = nothing_installs
 ) -> AsyncIterator[ClientSession]:
     directory = HardwareDirectory()
     directory.upsert(one)
     application = web.Application()
-    application.add_routes(MetadataHttp(directory, identity=identity, find_workflow=find).routes())
+    application.add_routes(MetadataHttp(directory, find, identity=identity).routes())
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -45,11 +45,11 @@ class MetadataHttp:
     """The handlers."""
 
     directory: HardwareDirectory
+    find_workflow: FindWorkflow
+    """What says whether an installation is whole."""
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
     clock: Clock = field(default_factory=SystemClock)
-    find_workflow: FindWorkflow | None = None
-    """What says whether an installation is whole; without it every one counts as whole."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
@@ -150,7 +150,7 @@ class MetadataHttp:
         return boot_token.admits_metadata(hardware, token, self.clock.now())
 
     def _require_whole(self, hardware: Hardware, frontend: str) -> None:
-        why = "" if self.find_workflow is None else why_not_whole(hardware, self.find_workflow)
+        why = why_not_whole(hardware, self.find_workflow)
         if why:
             _served.labels(frontend, "early").inc()
             meta = hardware.metadata
