@@ -29,13 +29,13 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
-from ironbell.base.labels import SelectorError
 from ironbell.contract.boot_token import BOOT_FOR
-from ironbell.contract.hardware_claim import HELD, claim_of, release, take
+from ironbell.contract.hardware_claim import HELD, claim_of, release
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import confirming
+from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, machines_of, tell_health, turned
@@ -57,7 +57,7 @@ from ironbell.controllers.capt.observed import (
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
-from ironbell.controllers.capt.selection import Wish, elsewhere, pick, shortage, unusable, verdicts, wish
+from ironbell.controllers.capt.selection import unusable
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
@@ -68,8 +68,6 @@ PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
 _NOTED = frozenset({ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR})
 """Annotations of a Hardware that say nothing to who has it."""
-LOOK_AGAIN_S = 300.0
-"""How often a machine without a server looks for one although nobody woke it."""
 
 
 def _of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
@@ -244,7 +242,7 @@ class TinkerbellMachineReconciler:
             progress.state = State.FAILED
             progress.note(HARDWARE_READY, False, "HardwareLost", message)
             return progress.waits("HardwareLost", message)
-        return _claim(progress, observed)
+        return claim(progress, observed)
 
     def _with_hardware(
         self,
@@ -345,37 +343,6 @@ def _line_up(observed: Observed, machine: Machine, infrastructure: TinkerbellClu
         where = {WANTED_IN: f"{label}={domain}"} if label and domain else {}
         metadata["annotations"] = {WANTED_SINCE: rfc3339_micro(now), **where}
     return patch(TINKERBELL_MACHINE, obj, {"metadata": metadata}, locked=True) if metadata else None
-
-
-def _claim(progress: Progress, observed: Observed) -> Decision:
-    """Take the server that is this machine's turn, if there is one."""
-    obj = observed.obj
-    label, _, domain = obj.metadata.annotations.get(WANTED_IN, "").partition("=")
-    progress.state = State.WAITING
-    try:
-        wished = wish(obj.spec, failure_domain_label=label, failure_domain=domain)
-    except SelectorError as error:
-        message = f"spec.hardwareAffinity: {error}"
-        progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
-        return progress.waits("InvalidAffinity", message)
-    hardware = pick(wished, observed.servers, observed.place)
-    if hardware is None:
-        ranked = verdicts(wished, observed.servers)
-        message = f"no hardware available: {shortage(ranked, observed.place)}{_remedy(observed, wished)}"
-        progress.note(HARDWARE_READY, False, "NoHardware", message)
-        return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
-    since = obj.metadata.annotations.get(WANTED_SINCE, "")
-    told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=f"takes Hardware {'/'.join(hardware.key)}")
-    return do(take(hardware, observed.claimant, since=since), told)
-
-
-def _remedy(observed: Observed, wished: Wish) -> str:
-    """What to do about a control plane's machine that was put into a domain which can take none any more."""
-    machine, others = observed.machine, elsewhere(wished, observed.servers)
-    if machine is None or not others or LABEL_CONTROL_PLANE not in machine.metadata.labels:
-        return ""
-    named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-    return f"; failure domain {named} has one: delete Machine {machine.metadata.name}, and another is made for there"
 
 
 def _named(

@@ -17,7 +17,7 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.cluster.names import ANNOTATION_CLONED_FROM_NAME, LABEL_CLUSTER_NAME
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
@@ -27,11 +27,12 @@ from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, node_identity
 from ironbell.controllers.capt.health import bmc_of
-from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE, WIPE_TEMPLATE
+from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, WIPE_TEMPLATE
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.workload.questions import NodeView
@@ -89,6 +90,8 @@ class Observed:
     """That of its server."""
     servers: tuple[Hardware, ...] = ()
     """Free ones, as long as it has none."""
+    siblings: tuple[tuple[Machine, str], ...] = ()
+    """The cluster's Machines and the templates of their hosts, once it is known that there is no server for it."""
     place: int = 0
     """How many wait before it for the same."""
     wave: Wave = NOTHING
@@ -145,6 +148,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
         servers=tuple(cache.indexed(FREE, "free")) if waits else (),
+        siblings=_siblings(cache, obj) if waits and _is_short(obj) else (),
         place=_place(cache, obj) if waits else 0,
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,
         override=_override(cache, hardware, infrastructure),
@@ -219,6 +223,31 @@ def _too_many(cache: Cache, obj: TinkerbellMachine) -> tuple[Hardware, ...]:
     owned = [one for one in cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}") if one.key != named]
     # by uid: a machine that was moved to another API is known by name only, and takes nothing
     return tuple(one for one in owned if (claim := claim_of(one)) is not None and claim.uid == claimant.uid)
+
+
+def _is_short(obj: TinkerbellMachine) -> bool:
+    """Whether it has looked in vain: to look at all its cluster's Machines is too much while many get their servers."""
+    told = find_condition(obj.status.conditions, HARDWARE_READY)
+    return told is not None and told.reason == NO_HARDWARE
+
+
+def _siblings(cache: Cache, obj: TinkerbellMachine) -> tuple[tuple[Machine, str], ...]:
+    found = [
+        (machine, template_of(one))
+        for one in cache.indexed(MACHINES_OF, obj.metadata.labels.get(LABEL_CLUSTER_NAME, ""))
+        if one.metadata.namespace == obj.metadata.namespace and (machine := _owner(cache, one)) is not None
+    ]
+    return tuple(found)
+
+
+def template_of(obj: TinkerbellMachine) -> str:
+    """Name of the template that it was made from."""
+    return obj.metadata.annotations.get(ANNOTATION_CLONED_FROM_NAME, "")
+
+
+def _owner(cache: Cache, obj: TinkerbellMachine) -> Machine | None:
+    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    return cache.get(MACHINE, obj.metadata.namespace, owner.name) if owner is not None else None
 
 
 def _place(cache: Cache, obj: TinkerbellMachine) -> int:

@@ -10,6 +10,7 @@ import pytest
 from ironbell.api.bmc.job import JOB
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import MACHINE
+from ironbell.api.cluster.names import ANNOTATION_CLONED_FROM_NAME
 from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -85,6 +86,24 @@ def test_a_control_planes_machine_that_waits_in_a_full_failure_domain_says_what_
     world.change(MACHINE, owner, {"metadata": labels})
     world.settle(MACHINES)
     assert "failure domain b, c has one: delete Machine m, and another is made for there" in said(get(world))[2]
+
+
+@pytest.mark.parametrize("change", [{"spec": {"version": "v1.36.0"}}, {}], ids=["version", "template"])
+def test_a_machine_of_a_rollout_without_a_spare_server_says_how_to_do_without(change: dict[str, Any]) -> None:
+    world = scene(Engine())
+    for name, template in (("old", "a"), ("new", "b")):
+        add_machine(
+            world, name, metadata={"annotations": {ANNOTATION_CLONED_FROM_NAME: template if not change else "a"}}
+        )
+        owner = world.require(MACHINE, "default", name)
+        labels = {"cluster.x-k8s.io/deployment-name": "workers"}
+        world.change(MACHINE, owner, {"metadata": {"labels": labels}, **(change if name == "new" else {})})
+        world.settle(MACHINES)
+    remedy = "; MachineDeployment workers is being rolled out: with maxSurge 0 it needs no spare server"
+    assert said(get(world, "new"))[2].endswith(remedy)
+    add_machine(world, "more", metadata={"annotations": {ANNOTATION_CLONED_FROM_NAME: "a"}})
+    world.settle(MACHINES)
+    assert "rolled out" not in said(get(world, "more"))[2], "of no deployment"
 
 
 def test_a_server_with_a_bmc_is_netbooted_where_no_boot_mode_is_given() -> None:
