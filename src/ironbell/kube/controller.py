@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -40,6 +40,8 @@ from ironbell.kube.turn import Turn
 from ironbell.kube.view import View
 
 log = structlog.get_logger()
+_WORTH_TELLING_S: Final = 1.0
+"""The end of a wait that was shorter is a detail."""
 
 MANY_CONFLICTS = 8
 CATCH_UP_S = 30.0
@@ -117,7 +119,8 @@ class RunningController:
         )
         self._behind: dict[Key, Written] = {}
         self._parked: dict[Key, asyncio.TimerHandle] = {}
-        self._waiting: dict[Key, Waiting] = {}
+        self._waiting: dict[Key, tuple[Waiting, float]] = {}
+        """And since when."""
         self._meters = _Meters(self.name)
         metrics.max_workers.labels(self.name).set(controller.workers)
         for index in reconciler.indexes:
@@ -335,17 +338,18 @@ class RunningController:
             self._around.emit(Emit(kind, *key, obj.metadata.uid, reason=reason, message=message, type="Warning"))
 
     def _note_waiting(self, key: Key, waiting: Waiting | None) -> None:
-        before = self._waiting.get(key)
+        before, since_s = self._waiting.get(key, (None, 0.0))
         if waiting == before:
             return
-        about = {"controller": self.name, "namespace": key[0], "name": key[1]}
-        if waiting is None:
-            del self._waiting[key]
-            log.info("waits no more", **about, reason=before.reason if before else "")
-        else:
-            self._waiting[key] = waiting
+        about, now_s = {"controller": self.name, "namespace": key[0], "name": key[1]}, self._around.clock.monotonic()
+        if waiting is not None:
+            self._waiting[key] = (waiting, now_s if before is None else since_s)
             tell = log.debug if before is not None and before.reason == waiting.reason else log.info
             tell("waiting", **about, reason=waiting.reason, message=waiting.message)
+        elif before is not None:
+            del self._waiting[key]
+            tell = log.info if now_s - since_s >= _WORTH_TELLING_S else log.debug
+            tell("waits no more", **about, reason=before.reason, waited_s=round(now_s - since_s, 3))
 
     def _caught_up(self, key: Key) -> bool:
         """Whether the caches show what was last written for a key, and no more what was found to be out of date; if

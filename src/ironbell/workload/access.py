@@ -110,6 +110,11 @@ class Workloads:
         if cluster in self._sessions:
             self._sessions[cluster][0].nudge()
 
+    def look(self, cluster: Key) -> None:
+        """A step toward a cluster that answers: try at once what would be tried later, and not more often than that."""
+        if cluster in self._sessions:
+            self._sessions[cluster][0].look()
+
     def forget(self, cluster: Key) -> None:
         """End the connection; the cluster is gone, or has no kubeconfig any more."""
         entry = self._sessions.pop(cluster, None)

@@ -2,8 +2,8 @@
 
 Call `follow` before the manager runs; it adds Clusters, Machines and Secrets (without their contents) to what the
 manager holds. A cluster is forgotten when it is gone or its kubeconfig is. One that does not answer is tried at once
-when something says that it may answer now: its endpoint is set, its infrastructure or control plane comes up, or a
-Machine of its control plane has come a step further.
+when its endpoint is set, its infrastructure comes up, or a Machine of its control plane has come a step further; and
+often from then on when its control plane is initialized, or the host of such a Machine has an operating system.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ironbell.kube.tokens import ConnectionConfigError
 from ironbell.workload.access import Workloads
 from ironbell.workload.link import ReadKubeconfig
 
-_REPORTS: Final = frozenset({"InfrastructureReady", "BootstrapConfigReady"})
+_HOST, _DATA = "InfrastructureReady", "BootstrapConfigReady"
 """Conditions of a Machine in which its providers say how far its host is."""
 _NOT_YET: Final = frozenset(
     {
@@ -48,10 +48,13 @@ def follow(workloads: Workloads, informers: Informers) -> None:
 
     def look(cluster: Key) -> None:
         secret = secrets.store.get((cluster[0], secret_name(cluster[1], Purpose.KUBECONFIG)))
-        if secret is None or clusters.store.get(cluster) is None:
+        found = clusters.store.get(cluster)
+        if secret is None or found is None:
             workloads.forget(cluster)
-        else:
-            workloads.follow(cluster, secret.metadata.resource_version)
+            return
+        workloads.follow(cluster, secret.metadata.resource_version)
+        if found.status.initialization.control_plane_initialized:
+            workloads.nudge(cluster)
 
     def cluster_changed(old: Cluster | None, new: Cluster | None) -> None:
         cluster = new or old
@@ -60,13 +63,17 @@ def follow(workloads: Workloads, informers: Informers) -> None:
         if old is None or new is None:
             look(cluster.key)
         elif _of_cluster(old) != _of_cluster(new):
-            workloads.nudge(cluster.key)
+            is_there = new.status.initialization.control_plane_initialized
+            (workloads.nudge if is_there else workloads.look)(cluster.key)
 
     def machine_changed(old: Machine | None, new: Machine | None) -> None:
         if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
             return
-        if old is not None and _of_machine(old) != _of_machine(new):
-            workloads.nudge((new.metadata.namespace, new.spec.cluster_name))
+        cluster, may_answer = (new.metadata.namespace, new.spec.cluster_name), _may_answer(new)
+        if old is None and may_answer:
+            workloads.nudge(cluster)
+        elif old is not None and _of_machine(old) != _of_machine(new):
+            (workloads.nudge if may_answer else workloads.look)(cluster)
 
     def secret_changed(old: SecretMetadata | None, new: SecretMetadata | None) -> None:
         secret = new or old
@@ -87,11 +94,20 @@ def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
 def _of_machine(machine: Machine) -> tuple[Any, ...]:
     """What changes when the API server on it may have come up."""
     reported = [
-        (it.type, it.status, "" if it.reason in _NOT_YET else it.reason)
+        (it.type, it.status, it.reason)
         for it in machine.status.conditions
-        if it.type in _REPORTS
+        if (it.type == _HOST and it.reason not in _NOT_YET) or (it.type == _DATA and it.status == "True")
     ]
     return machine.spec.provider_id, machine.status.initialization, machine.status.addresses, sorted(reported)
+
+
+def _may_answer(machine: Machine) -> bool:
+    """Whether its host may have an operating system by now, as far as its provider says."""
+    if machine.spec.provider_id or machine.status.initialization.infrastructure_provisioned:
+        return True
+    return any(
+        it.type == _HOST and (it.status == "True" or it.reason not in _NOT_YET) for it in machine.status.conditions
+    )
 
 
 def kubeconfigs_from(api: Api) -> ReadKubeconfig:

@@ -1,7 +1,8 @@
 """One cluster's connection: connects, probes, watches its nodes, reconnects. One task, which nothing else waits for.
 
 A cluster that does not answer is tried again after a second, and then after twice as long each time, up to half a
-minute, or longer if it is one of very many and has never answered; a nudge begins that anew. Between attempts its link
+minute; a nudge begins that anew. One that has never answered, and of which nothing says that it could by now, is tried
+every half minute, or more seldom if it is one of very many. Between attempts its link
 is kept, so that one costs a connection and nothing else: the kubeconfig is read again when there is another revision of
 it, or when it was refused.
 
@@ -16,6 +17,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import structlog
 
@@ -64,6 +66,10 @@ class Settings:
     """To connect to any cluster; those that have failed least go first."""
     attempt_patience_s: float = 0.5
     """After how long an attempt that gets no answer holds up no other any more. It still has its time."""
+
+
+_MANY: Final = 30
+"""Failures after which the time between attempts does not grow any more."""
 
 
 def until_probe_s(settings: Settings, *, clusters: int, healthy: bool) -> float:
@@ -131,6 +137,8 @@ class Session:
         """The way to a cluster that has not answered on it yet."""
         self._is_silent = False
         """Whether it runs, and has never answered."""
+        self._is_awaited = False
+        """Whether something has said that it may answer."""
         self._broke = False
         """Whether there was a connection that failed, and none since."""
 
@@ -145,8 +153,14 @@ class Session:
 
     def nudge(self) -> None:
         """The cluster may have come up just now: try at once, and often again. Nothing if it is known to be well."""
+        self._is_awaited = True
         if not self.state.healthy:
             self._failures = 0
+            self._wake.set()
+
+    def look(self) -> None:
+        """A step toward a cluster that answers: try at once, but not more often than before."""
+        if not self.state.healthy:
             self._wake.set()
 
     async def run(self) -> None:
@@ -188,7 +202,8 @@ class Session:
             self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
             self._failures += 1
         if self._failures and not self._renew:
-            delay_s = self._settings.retry.delay_s(self._failures, self._randomness)
+            is_early = self._is_silent and not self._is_awaited
+            delay_s = self._settings.retry.delay_s(_MANY if is_early else self._failures, self._randomness)
             if self._is_silent:
                 delay_s = until_attempt_s(self._settings, delay_s, silent=self._turns.silent)
             await self._pause(delay_s)

@@ -259,6 +259,22 @@ async def test_after_a_nudge_a_cluster_is_tried_often_again(site: Site) -> None:
     assert now() - began_s <= 8
 
 
+async def test_a_cluster_that_cannot_be_there_yet_is_tried_seldom_and_at_each_step_toward_it(site: Site) -> None:
+    site.one.broken = Unavailable("not there yet")
+    site.workloads.follow(ONE, "1")
+    await asyncio.sleep(14)
+    assert site.one.probes == 1
+    for step in range(2, 5):
+        site.workloads.look(ONE)
+        await asyncio.sleep(7)
+        assert site.one.probes == step
+    site.one.broken = None
+    site.workloads.look(ONE)
+    began_s = now()
+    await site.until(Connection(ONE), lambda state: state.healthy)
+    assert now() == began_s
+
+
 async def test_a_cluster_that_is_lost_is_tried_often_again(site: Site) -> None:
     await site.connected()
     site.one.broken = Unavailable("gone")
