@@ -77,12 +77,13 @@ def wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> WipePolicy | None
 
 
 def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision:
+    """The next step of a wipe, until its `Certificate` is on the Hardware."""
     obj, workflow = observed.obj, observed.wipe_workflow
+    progress.state = State.WIPING
     policy = wipe_policy(obj, hardware)
     if policy is None:
         message = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
         return progress.waits("InvalidWipePolicy", message)
-    progress.state = State.WIPING
     own = own_wipe(obj, hardware)
     method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
