@@ -17,7 +17,7 @@ from ironbell.api.kind import Collection
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Wanted
 
 Object = dict[str, Any]
-PATIENCE_S: Final = 2.0
+PATIENCE_S: Final = 5.0
 """How long an object is given to become what it should be; less than webhooks may take."""
 _LOOK_AGAIN_S: Final = 0.1
 
