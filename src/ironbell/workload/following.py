@@ -46,6 +46,16 @@ def follow(workloads: Workloads, informers: Informers) -> None:
     """Tell `workloads` of every cluster from now on."""
     clusters, machines, secrets = informers.of(CLUSTER), informers.of(MACHINE), informers.of(SECRET_METADATA)
 
+    may_answer: set[Key] = set()
+    """Clusters of which a Machine said so before there was a connection to hold: after a start, in any order."""
+
+    def tell(cluster: Key, is_there: bool) -> None:
+        if is_there:
+            may_answer.add(cluster)
+            workloads.nudge(cluster)
+        else:
+            workloads.look(cluster)
+
     def look(cluster: Key) -> None:
         secret = secrets.store.get((cluster[0], secret_name(cluster[1], Purpose.KUBECONFIG)))
         found = clusters.store.get(cluster)
@@ -53,7 +63,7 @@ def follow(workloads: Workloads, informers: Informers) -> None:
             workloads.forget(cluster)
             return
         workloads.follow(cluster, secret.metadata.resource_version)
-        if found.status.initialization.control_plane_initialized:
+        if found.status.initialization.control_plane_initialized or cluster in may_answer:
             workloads.nudge(cluster)
 
     def cluster_changed(old: Cluster | None, new: Cluster | None) -> None:
@@ -61,19 +71,18 @@ def follow(workloads: Workloads, informers: Informers) -> None:
         if cluster is None:
             return
         if old is None or new is None:
+            if new is None:
+                may_answer.discard(cluster.key)
             look(cluster.key)
         elif _of_cluster(old) != _of_cluster(new):
-            is_there = new.status.initialization.control_plane_initialized
-            (workloads.nudge if is_there else workloads.look)(cluster.key)
+            tell(cluster.key, bool(new.status.initialization.control_plane_initialized))
 
     def machine_changed(old: Machine | None, new: Machine | None) -> None:
         if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
             return
-        cluster, may_answer = (new.metadata.namespace, new.spec.cluster_name), _may_answer(new)
-        if old is None and may_answer:
-            workloads.nudge(cluster)
-        elif old is not None and _of_machine(old) != _of_machine(new):
-            (workloads.nudge if may_answer else workloads.look)(cluster)
+        is_there = _may_answer(new)
+        if is_there if old is None else _of_machine(old) != _of_machine(new):
+            tell((new.metadata.namespace, new.spec.cluster_name), is_there)
 
     def secret_changed(old: SecretMetadata | None, new: SecretMetadata | None) -> None:
         secret = new or old

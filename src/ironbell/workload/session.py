@@ -2,9 +2,8 @@
 
 A cluster that does not answer is tried again after a second, and then after twice as long each time, up to half a
 minute; a nudge begins that anew. One that has never answered, and of which nothing says that it could by now, is tried
-every half minute, or more seldom if it is one of very many. Between attempts its link
-is kept, so that one costs a connection and nothing else: the kubeconfig is read again when there is another revision of
-it, or when it was refused.
+every half minute, or more seldom if it is one of very many. Between attempts its link is kept, so that one costs a
+connection and nothing else: the kubeconfig is read again when there is another revision of it, or when it was refused.
 
 Failure modes: none ends it but cancellation. What goes wrong is in `state`, and told once in the log.
 

@@ -149,20 +149,24 @@ async def test_a_step_toward_an_answer_is_tried_at_once(
     assert took_s < 0.5 if is_control_plane else took_s > 10
 
 
+@pytest.mark.parametrize("machine_first", [True, False])
 @pytest.mark.parametrize("is_installed", [True, False])
 async def test_a_cluster_that_may_be_there_is_tried_often_from_the_start(
-    management: Management, is_installed: bool
+    management: Management, is_installed: bool, machine_first: bool
 ) -> None:
     one = management.clusters.clusters[ONE]
     one.broken = Unavailable("not there yet")
     await management.add_cluster()
     labels = {"cluster.x-k8s.io/control-plane": ""}
     spec = {"clusterName": "one", **({"providerID": "metal://1"} if is_installed else {})}
+    machine = {"metadata": {"namespace": "n", "name": "one", "labels": labels}, "spec": spec}
+    if machine_first:
+        await management.client.create(MACHINE, machine)
+        await asyncio.sleep(1)
     await management.add_kubeconfig()
     await management.until(lambda: one.probes > 0)
-    await management.client.create(
-        MACHINE, {"metadata": {"namespace": "n", "name": "one", "labels": labels}, "spec": spec}
-    )
+    if not machine_first:
+        await management.client.create(MACHINE, machine)
     await asyncio.sleep(8)
     assert (one.probes >= 4) == is_installed, one.probes
 
