@@ -28,7 +28,7 @@ from ironbell.kube.decision import Decision, Effect, Fact, Need, emit
 from ironbell.workload.questions import NodeView
 
 GRACE_S: Final = 60.0
-"""For how long after its installation a machine's Node is expected to come with its provider ID."""
+"""For how long after machine and control plane are there the Node is expected to come with its provider ID."""
 ASK_AGAIN_S: Final = 60.0
 SELDOM_S: Final = 900.0
 """How often at least and at most a cluster is asked for one machine's Node: more and more seldom."""

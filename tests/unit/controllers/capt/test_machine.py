@@ -29,7 +29,7 @@ from ironbell.controllers.capt.names import (
     WIPED,
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
-from ironbell.kube.testing import crash_check
+from ironbell.kube.testing import World, crash_check
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
 
@@ -189,12 +189,18 @@ def test_a_wipe_that_fails_or_does_not_end_holds_the_server_and_not_the_machine(
     assert "it is held" in said(get(world, "next"))[2]
 
 
-def test_a_wipe_that_fails_once_is_tried_again_and_the_server_is_free() -> None:
-    world = scene(Engine(wipe=("FAILED", "SUCCESS")))
+def given_back(*wipe: str) -> World:
+    """A site whose machine was installed and deleted; its wipes end so."""
+    world = scene(Engine(wipe=wipe))
     add_machine(world)
     world.settle(MACHINES)
     delete(world)
     world.settle(MACHINES)
+    return world
+
+
+def test_a_wipe_that_fails_once_is_tried_again_and_the_server_is_free() -> None:
+    world = given_back("FAILED", "SUCCESS")
     assert world.get(TINKERBELL_MACHINE, "default", "m") is None
     has = hardware(world)
     assert HELD not in has.metadata.annotations
@@ -216,11 +222,7 @@ def test_a_wipe_is_tried_as_often_as_the_machine_says_or_else_its_server(
 
 
 def test_a_server_that_is_held_between_two_attempts_to_wipe_it_is_left_alone() -> None:
-    world = scene(Engine(wipe=("FAILED", "")))
-    add_machine(world)
-    world.settle(MACHINES)
-    delete(world)
-    world.settle(MACHINES)
+    world = given_back("FAILED", "")
     assert get(world).metadata.annotations[WIPE_ATTEMPT] == "2"
     world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {HELD: "wait"}}})
     world.settle(MACHINES)
