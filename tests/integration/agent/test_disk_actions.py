@@ -348,6 +348,7 @@ class TestWipe:
     def test_a_mounted_disk_is_refused(self, ext4, run_action, tmp_path):
         with mounted(ext4, tmp_path / "m"):
             assert "is mounted" in run_action("wipe", DEST_DISK=ext4).failure
+            assert "is mounted" in run_action("wipe", DEST_DISK=ext4, WIPE_METHOD="complete").failure
 
     def test_an_unknown_method_is_refused(self, ext4, run_action):
         assert "WIPE_METHOD" in run_action("wipe", DEST_DISK=ext4, WIPE_METHOD="burn").failure

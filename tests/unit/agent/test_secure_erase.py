@@ -106,6 +106,30 @@ def test_nvme_that_can_only_sanitize_is_waited_for(disk: Disk, sanicap: int, act
     assert sum(line.startswith("nvme sanitize-log /dev/nvme12") for line in disk.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("others", "known", "how"),
+    [
+        (["nvme0n2"], {"oacs": 0x5E, "fna": 2, "sanicap": 3}, ""),
+        (["nvme0n2"], {"oacs": 0, "sanicap": 3}, ""),
+        (["nvme0n2"], {"oacs": 0x5E, "fna": 4, "sanicap": 3}, "NVMe format with cryptographic erase"),
+        (["nvme0c0n1", "nvme1n2"], {"oacs": 0x5E, "fna": 7}, "NVMe format with cryptographic erase"),
+    ],
+)
+def test_another_namespace_of_the_controller_is_never_erased_along(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, others: list[str], known: dict[str, int], how: str
+) -> None:
+    monkeypatch.setattr(devices, "disks", lambda: ["nvme0n1", *others])
+    nvme(disk, **known)
+    assert disk.erase("nvme0n1") == how
+    assert how or not any("sanitize" in line or "format" in line for line in disk.asked)
+
+
+def test_a_partition_is_never_erased_by_erasing_its_disk(disk: Disk) -> None:
+    hdparm(disk)
+    assert disk.erase("sda1") == ""
+    assert disk.erase("nvme0n1p1") == ""
+
+
 def test_nvme_that_can_neither_leaves_it_to_the_kernel(disk: Disk) -> None:
     nvme(disk, oacs=0, sanicap=0)
     assert disk.erase("nvme0n1") == ""

@@ -1,8 +1,8 @@
 """Have a disk erase itself: NVMe format or sanitize, ATA security erase. What the device cannot is not pretended.
 
 An NVMe namespace is formatted with a secure erase where its controller can, which is over in seconds; a controller that
-can only sanitize is told to and waited for. An ATA disk gets a password for the time of the erase, since the command
-needs one; a disk that firmware has frozen says so.
+can only sanitize is told to and waited for. Neither is done where it would reach another namespace. An ATA disk gets a
+password for the time of the erase, since the command needs one; a disk that firmware has frozen says so.
 
 Source: NVM Express Base Specification 2.0, sections 5.14 (Format NVM), 5.24 (Sanitize), 5.16.1.25 (Sanitize Status);
 ATA/ATAPI Command Set 3, section 4.18 (Security feature set); nvme-format(1), nvme-sanitize(1), hdparm(8).
@@ -26,11 +26,12 @@ from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.devices import Device
 from ironbell.agent.actions.meter import Meter
 
-_NVME: Final = re.compile(r"(nvme\d+)(c\d+)?n\d+")
+_NVME: Final = re.compile(r"(nvme\d+)(?:c\d+)?n(\d+)")
+_WHOLE_SCSI: Final = re.compile(r"sd[a-z]+")
 _FORMAT_SUPPORTED: Final = 1 << 1
 """Of OACS."""
-_CRYPTO_FORMAT: Final = 1 << 2
-"""Of FNA."""
+_FORMATS_ALL, _ERASES_ALL, _CRYPTO_FORMAT = 1 << 0, 1 << 1, 1 << 2
+"""Of FNA: whether a format, or its secure erase, reaches every namespace; whether it can be cryptographic."""
 _CRYPTO_SANITIZE, _BLOCK_SANITIZE = 1 << 0, 1 << 1
 """Of SANICAP."""
 _SANITIZED: Final = {1, 4}
@@ -61,11 +62,29 @@ def erase(context: Context, device: Device) -> str:
     Raises:
         ActionError: it has them, and they fail or are shut.
     """
+    return erase_nvme(context, device) or erase_ata(context, device)
+
+
+def erase_nvme(context: Context, device: Device) -> str:
+    """Format or sanitize an NVMe namespace; what was done, or nothing for another disk or one that cannot.
+
+    Raises:
+        ActionError: it can, and fails.
+    """
     match = _NVME.fullmatch(device.kernel_name)
-    if match is not None:
-        _unused(device)
-        return _nvme(context, device, f"/dev/{match[1]}")
-    if not device.kernel_name.startswith("sd"):
+    if match is None:
+        return ""
+    _unused(device)
+    return _nvme(context, device, f"/dev/{match[1]}")
+
+
+def erase_ata(context: Context, device: Device) -> str:
+    """Have an ATA disk erase itself; what was done, or nothing for another disk or one that cannot.
+
+    Raises:
+        ActionError: it can, and fails, or firmware has frozen it.
+    """
+    if not _WHOLE_SCSI.fullmatch(device.kernel_name):
         return ""
     ata = parse_security(_said(["hdparm", "-I", device.path], check=False))
     if ata is None or not ata.supported:
@@ -81,18 +100,26 @@ def _unused(device: Device) -> None:
 
 def _nvme(context: Context, device: Device, controller: str) -> str:
     known = _json(["nvme", "id-ctrl", controller, "--output-format=json"])
-    if _number(known, "oacs") & _FORMAT_SUPPORTED:
-        crypto = _number(known, "fna") & _CRYPTO_FORMAT
+    alone, fna = not _other_namespaces(device), _number(known, "fna")
+    if _number(known, "oacs") & _FORMAT_SUPPORTED and (alone or not fna & (_FORMATS_ALL | _ERASES_ALL)):
+        crypto = fna & _CRYPTO_FORMAT
         kind = 2 if crypto else 1
         _said(["nvme", "format", device.path, f"--ses={kind}", "--force"])
         return f"NVMe format with {'cryptographic' if crypto else 'user data'} erase"
     capabilities = _number(known, "sanicap")
-    if capabilities & (_CRYPTO_SANITIZE | _BLOCK_SANITIZE):
+    if alone and capabilities & (_CRYPTO_SANITIZE | _BLOCK_SANITIZE):
         crypto = capabilities & _CRYPTO_SANITIZE
         _said(["nvme", "sanitize", controller, f"--sanact={4 if crypto else 2}"])
         _wait_for_sanitize(context, device, controller)
         return f"NVMe sanitize ({'cryptographic' if crypto else 'block'} erase)"
     return ""
+
+
+def _other_namespaces(device: Device) -> bool:
+    """Whether the controller has another namespace, which may hold what nobody wants erased."""
+    own = _NVME.fullmatch(device.kernel_name)
+    found = {(match[1], match[2]) for name in devices.disks() if (match := _NVME.fullmatch(name)) is not None}
+    return own is not None and any(one[0] == own[1] and one[1] != own[2] for one in found)
 
 
 def _wait_for_sanitize(context: Context, device: Device, controller: str) -> None:
