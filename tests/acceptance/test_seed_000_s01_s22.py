@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from ironbell.agent import builtins
-from ironbell.agent.actions import network_plan
+from ironbell.agent.actions import network as network_action
 from ironbell.api.capt import KINDS
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.crd.document import crd_document
+from ironbell.codec.hostnetwork import networkd
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.controllers.capt.selection import verdict, wish
 from ironbell.image.kubernetes.release import PROGRAMS
@@ -88,11 +89,11 @@ def test_s08_the_in_memory_environment_installs_the_system(story: Story) -> None
 
 def test_s09_a_workflow_gives_the_system_its_static_network(story: Story) -> None:
     action = next(action for action in _library_actions(story) if action.image == "network")
-    network = network_plan.parse(action.environment["INTERFACES"], "", "")
+    network = network_action.parse(action.environment["INTERFACES"], "", "")
     (card,) = network.cards
     assert card.addresses[0].startswith("192.0.2.")
     assert network.name_servers == ("192.0.2.253",)
-    written = "".join(network_plan.networkd(network).values())
+    written = "".join(networkd(network).values())
     assert "DHCP=no" in written
     assert "DNS=192.0.2.253" in written
 

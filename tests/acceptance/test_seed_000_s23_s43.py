@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ironbell.agent.actions import network_plan
+from ironbell.agent.actions import network as network_action
+from ironbell.codec.hostnetwork import networkd
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.controllers.capt.names import WIPED
 from ironbell.kube.conditions import find_condition
@@ -42,8 +43,8 @@ def test_s23_the_network_is_configured_by_the_workflow() -> None:
             "name_servers": ["192.0.2.2", "192.0.2.3"],
         }
     }
-    network = network_plan.parse(msgspec.json.encode([interface]).decode(), "", "")
-    (written,) = network_plan.networkd(network).values()
+    network = network_action.parse(msgspec.json.encode([interface]).decode(), "", "")
+    (written,) = networkd(network).values()
     for line in ("Address=192.0.2.7/24", "Gateway=192.0.2.1", "DNS=192.0.2.2", "DNS=192.0.2.3", "DHCP=no"):
         assert line in written
     assert ".hardware.spec.interfaces" in LIBRARY

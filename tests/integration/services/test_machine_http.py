@@ -197,6 +197,18 @@ async def test_ipxe_binary_by_upstreams_name_with_trace_suffix(tmp_path: Path) -
             assert answer.status == 404
 
 
+async def test_a_network_that_cannot_be_described_is_not_served_and_reported(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    nic = Interface(dhcp=Dhcp(mac=MAC, ip=Ip(address="127.0.0.1"), vlan_id="5000"))
+    directory.upsert(Hardware(metadata=ObjectMeta(name="one"), spec=HardwareSpec(interfaces=[nic])))
+    async with serving(directory, tmp_path, events) as (client, _), client.get("/nocloud/network-config") as answer:
+        assert answer.status == 404
+        assert 'vlan_id "5000" is not a number from 1 to 4094.' in await answer.text()
+    (event,) = events
+    assert event.stage is BootStage.PROBLEM
+    assert 'vlan_id "5000"' in event.message
+
+
 async def test_a_report_that_comes_in_pieces_is_whole(tmp_path: Path) -> None:
     directory, events = HardwareDirectory(), list[BootEvent]()
     directory.upsert(hardware("one", MAC, "127.0.0.1"))

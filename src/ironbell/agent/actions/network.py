@@ -22,8 +22,16 @@ import msgspec
 
 from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
-from ironbell.agent.actions.network_plan import Network, netplan, networkd, parse
 from ironbell.agent.actions.rootfs import chosen
+from ironbell.codec.hostnetwork import (
+    HostNetworkError,
+    Network,
+    netplan,
+    networkd,
+    plan,
+    read_bonds,
+    read_interfaces,
+)
 
 _NETWORKD: Final = ("usr/lib/systemd/systemd-networkd", "lib/systemd/systemd-networkd")
 _RESOLVED: Final = ("usr/lib/systemd/systemd-resolved", "lib/systemd/systemd-resolved")
@@ -52,6 +60,21 @@ def run(context: Context) -> None:
             _write_resolver(context, root, network)
     addresses = ", ".join(address for link in network.links for address in link.addresses)
     context.say(f"{device} has a static network by {form}: {addresses}")
+
+
+def parse(interfaces: str, bonds: str, bonding_mode: str) -> Network:
+    """The network that the action's variables describe.
+
+    Raises:
+        ActionError: they do not describe one, or no interface has an address.
+    """
+    try:
+        network = plan(read_interfaces(interfaces), read_bonds(bonds, bonding_mode))
+    except HostNetworkError as error:
+        raise ActionError(f"INTERFACES, BONDS or BONDING_MODE: {error}", exit_status=10) from error
+    if not network.has_address:
+        raise ActionError("No interface in INTERFACES has an address: set spec.interfaces[].dhcp.ip of the Hardware.")
+    return network
 
 
 def _form(context: Context, root: Path) -> str:

@@ -150,7 +150,7 @@ class HardwareMetadata(SnakeModel, frozen=True):
     """What the metadata service and templates know of the machine."""
 
     state: Annotated[str, Schema("State of the machine, for outside programs.")] = ""
-    bonding_mode: Annotated[Int64, Schema("Linux bonding mode, for outside programs.")] = 0
+    bonding_mode: Annotated[Int64, Schema("Linux bonding mode of one bond of all cards, for network-config.")] = 0
     manufacturer: Annotated[Manufacturer | None, Schema("Who made the machine.")] = None
     instance: Annotated[Instance | None, Schema("The installed system.")] = None
     custom: Annotated[Custom | None, Schema("Data for outside programs.")] = None

@@ -22,6 +22,7 @@ from prometheus_client import Counter
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.codec.hostnetwork import BONDS, HostNetworkError
 from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.boot_token import Identity
@@ -94,11 +95,23 @@ class MetadataHttp:
         is_withheld = name == "user-data" and bool(_withheld(hardware))
         if name == "user-data" and not is_withheld:
             self._require_whole(hardware, "nocloud")
-        text = "" if is_withheld else nocloud.document(hardware, name)
+        try:
+            text = "" if is_withheld else nocloud.document(hardware, name)
+        except HostNetworkError as error:
+            raise self._no_network(hardware, error) from error
         if not text and name == "network-config":
-            raise web.HTTPNotFound(text="the Hardware gives no static network\n")
+            raise web.HTTPNotFound(text="The Hardware has no static address: set spec.interfaces[].dhcp.ip.\n")
         self._served(hardware, "nocloud", name == "user-data")
         return web.Response(text=text)
+
+    def _no_network(self, hardware: Hardware, error: HostNetworkError) -> web.HTTPNotFound:
+        """Record why there is no network configuration; the system comes up by DHCP, which may be enough to look."""
+        _served.labels("nocloud", "invalid").inc()
+        meta = hardware.metadata
+        message = f"network-config is not served, so that the system uses DHCP: {error}"
+        _log.warning("network-config not served", hardware=f"{meta.namespace}/{meta.name}", why=str(error))
+        self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, message))
+        return web.HTTPNotFound(text=f"{error} Correct spec.interfaces or the annotation {BONDS} of the Hardware.\n")
 
     async def storage(self, request: web.Request) -> web.Response:
         """`/metadata`, for the rootio action."""

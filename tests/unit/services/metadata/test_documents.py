@@ -99,10 +99,24 @@ def test_nocloud_network_is_complete_without_dhcp() -> None:
         "ethernets": {
             "nic0": {
                 "match": {"macaddress": "52:54:00:aa:00:01"},
+                "optional": False,
+                "dhcp4": False,
+                "dhcp6": False,
+                "accept-ra": False,
                 "addresses": ["192.0.2.10/24"],
-                "routes": [{"to": "0.0.0.0/0", "via": "192.0.2.1"}, {"to": "10.0.0.0/8", "via": "192.0.2.9"}],
+                "routes": [
+                    {"to": "0.0.0.0/0", "via": "192.0.2.1", "metric": 100},
+                    {"to": "10.0.0.0/8", "via": "192.0.2.9"},
+                ],
                 "nameservers": {"addresses": ["192.0.2.2", "192.0.2.3"], "search": ["site.example"]},
-            }
+            },
+            "nic1": {
+                "match": {"macaddress": "52:54:00:aa:00:02"},
+                "optional": True,
+                "dhcp4": False,
+                "dhcp6": False,
+                "accept-ra": False,
+            },
         },
     }
     assert nocloud.document(EMPTY, "network-config") == ""

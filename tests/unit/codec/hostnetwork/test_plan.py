@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ironbell.agent.actions.context import ActionError
-from ironbell.agent.actions.network_plan import Network, netplan, networkd, parse
+from ironbell.agent.actions.network import parse
+from ironbell.codec.hostnetwork import Network, netplan, networkd
 
 A, B, C = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"
 
@@ -142,15 +143,15 @@ def test_several_addresses_routes_and_both_families_of_one_card() -> None:
 @pytest.mark.parametrize(
     ("interfaces", "more", "says"),
     [
-        ([], {}, "no interface with a MAC"),
+        ([], {}, "No interface in INTERFACES has an address"),
         ([dhcp(A)], {}, "has an address"),
-        ([dhcp("nonsense", "192.0.2.1")], {}, "'nonsense' is no MAC"),
-        ([dhcp(A, "192.0.2")], {}, "'192.0.2' is no IP address"),
-        ([dhcp(A, "192.0.2.1", netmask="255.0.255.0")], {}, "netmask '255.0.255.0' of 192.0.2.1 is none"),
-        ([dhcp(A, "192.0.2.1", name_servers=["x\nDNS=y"])], {}, "is no IP address"),
-        ([dhcp(A, "192.0.2.1", vlan_id="4095")], {}, "vlan_id '4095'"),
-        ([dhcp(A, "192.0.2.1")], {"mode": "fast"}, "mode 'fast' is none of balance-rr"),
-        ([dhcp(A, "192.0.2.1")], {"bonds": [{"members": [B]}]}, f"{B} is no interface of the Hardware"),
+        ([dhcp("nonsense", "192.0.2.1")], {}, '"nonsense" is not a valid MAC'),
+        ([dhcp(A, "192.0.2")], {}, '"192.0.2" is not a valid IP address'),
+        ([dhcp(A, "192.0.2.1", netmask="255.0.255.0")], {}, '"255.0.255.0" is not a valid netmask'),
+        ([dhcp(A, "192.0.2.1", name_servers=["x\nDNS=y"])], {}, "is not a valid IP address"),
+        ([dhcp(A, "192.0.2.1", vlan_id="4095")], {}, 'vlan_id "4095"'),
+        ([dhcp(A, "192.0.2.1")], {"mode": "fast"}, 'mode "fast" is not one of balance-rr'),
+        ([dhcp(A, "192.0.2.1")], {"bonds": [{"members": [B]}]}, f"{B} is not an interface of the Hardware"),
         ([dhcp(A, "192.0.2.1")], {"bonds": [{}, {"name": "bond1"}]}, "is in another bond already"),
         ([dhcp(A, "192.0.2.1")], {"bonds": [{"name": "../x"}]}, "letters, digits"),
         ([dhcp(A, "192.0.2.1")], {"bonds": [{"member": []}]}, "cannot be read"),

@@ -1,29 +1,39 @@
-"""A machine's network from its Hardware's interfaces, and the files that make it so. Pure: nothing is written here.
+"""A machine's network from its Hardware's interfaces: cards, bonds and VLANs with what is on each. Pure.
 
 Interfaces are those of `spec.interfaces`, found by MAC. Several entries of one MAC are several addresses of one card. A
 `vlan_id` puts an entry's address on that VLAN. Bonds take cards by their MACs; the addresses of their members, and
-their VLANs, are the bond's. Nothing asks for an address afterwards: no DHCP, no router advertisements.
+their VLANs, are the bond's.
 
-Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go; systemd.network(5), systemd.netdev(5); netplan.yaml,
-version 2; Linux: Documentation/networking/bonding.rst (modes by number).
+This is the one rule for every way in which an installed system gets its network: the action `network`, and the
+metadata service's network-config.
+
+Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go; Linux: Documentation/networking/bonding.rst (modes
+by number).
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
-from ironbell.agent.actions.context import ActionError
+from ironbell.base.errors import IronbellError, Retry
 
 MODES: Final = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 BONDS: Final = "ironbell.dev/bonds"
 """Annotation of Hardware in which templates keep bonds, as JSON; ours do."""
 _METRIC: Final = 100
+"""Metric of the first default route; each further one is as much higher, so that the first gateway is preferred."""
 _DEFAULT_ROUTES: Final = {"0.0.0.0/0", "::/0"}
+
+
+class HostNetworkError(IronbellError):
+    """The interfaces or bonds of a Hardware do not describe a network."""
+
+    reason, retry = "InvalidNetwork", Retry.NEVER
 
 
 class Ip(msgspec.Struct, frozen=True):
@@ -112,36 +122,49 @@ class Network:
     def links(self) -> tuple[Link, ...]:
         return (*self.cards, *self.bonds, *self.vlans)
 
+    @property
+    def has_address(self) -> bool:
+        """Whether any link has a static address."""
+        return any(link.addresses for link in self.links)
 
-def parse(interfaces: str, bonds: str, bonding_mode: str) -> Network:
-    """The network that the action's variables describe.
+
+def read_interfaces(text: str) -> list[Interface]:
+    """`spec.interfaces` from JSON.
 
     Raises:
-        ActionError: they cannot be read, or contradict each other.
+        HostNetworkError: the text is not such a list.
     """
     try:
-        given = msgspec.json.decode(interfaces, type=list[Interface])
-        requests = msgspec.json.decode(bonds, type=list[BondRequest]) if bonds.strip() else []
+        return msgspec.json.decode(text, type=list[Interface])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        what = f"INTERFACES, or BONDS (annotation {BONDS}),"
-        raise ActionError(f"{what} cannot be read: {error}", exit_status=10) from error
-    mode = bonding_mode.strip()
-    if mode and mode != "0" and not requests:
-        requests = [BondRequest(mode=mode)]
-    return plan([entry.dhcp for entry in given if entry.dhcp is not None and entry.dhcp.mac], requests)
+        raise HostNetworkError(f"The interfaces cannot be read: {error}.") from error
 
 
-def plan(entries: list[Dhcp], requests: list[BondRequest]) -> Network:
-    """The network of these entries.
+def read_bonds(text: str, bonding_mode: str) -> list[BondRequest]:
+    """The bonds of annotation `ironbell.dev/bonds`; where it is empty, a `bonding_mode` that is set and not 0 makes one
+    bond of all cards.
 
     Raises:
-        ActionError: an address is none, a bond's member is no card, or nothing has an address.
+        HostNetworkError: the annotation is not a JSON list of bonds.
     """
+    try:
+        requests = msgspec.json.decode(text, type=list[BondRequest]) if text.strip() else []
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise HostNetworkError(f"The bonds (annotation {BONDS}) cannot be read: {error}.") from error
+    mode = bonding_mode.strip()
+    return [BondRequest(mode=mode)] if mode and mode != "0" and not requests else requests
+
+
+def plan(interfaces: Sequence[Interface], requests: Sequence[BondRequest]) -> Network:
+    """The network of these interfaces; empty where none has a MAC.
+
+    Raises:
+        HostNetworkError: an address, MAC or VLAN is not valid, or a member of a bond is not an interface.
+    """
+    entries = [interface.dhcp for interface in interfaces if interface.dhcp is not None and interface.dhcp.mac]
     macs = list(dict.fromkeys(_mac(entry.mac) for entry in entries))
-    if not macs:
-        raise ActionError("INTERFACES names no interface with a MAC", exit_status=10)
     names = {mac: f"nic{number}" for number, mac in enumerate(macs)}
-    bonds, member_of = _bonds(requests, macs)
+    bonds, member_of = _bonds(requests, macs) if macs else ([], {})
     links = {
         **{names[mac]: Link(names[mac], mac, bond=member_of.get(mac, "")) for mac in macs},
         **{bond.name: bond for bond in bonds},
@@ -151,14 +174,12 @@ def plan(entries: list[Dhcp], requests: list[BondRequest]) -> Network:
         mac = _mac(entry.mac)
         carrier = member_of.get(mac) or names[mac]
         if entry.vlan_id:
-            # The first of several has the address; the others are there for whatever is put on them.
-            carrier, *_ = [_vlan(links, carrier, one) for one in entry.vlan_id.split(",")]
+            # The first VLAN of several has the address; the others exist for whatever is put on them.
+            carrier, *_ = [_vlan(links, carrier, number) for number in entry.vlan_id.split(",")]
         changed = _with(links[carrier], entry, metric)
         metric += _METRIC if changed.routes != links[carrier].routes else 0
         links[carrier] = changed
     found = list(links.values())
-    if not any(link.addresses for link in found):
-        raise ActionError("no interface of the Hardware has an address: spec.interfaces[].dhcp.ip is empty")
     return Network(
         cards=tuple(link for link in found if link.name in names.values()),
         bonds=tuple(link for link in found if link.mode),
@@ -168,20 +189,20 @@ def plan(entries: list[Dhcp], requests: list[BondRequest]) -> Network:
     )
 
 
-def _bonds(requests: list[BondRequest], macs: list[str]) -> tuple[list[Link], dict[str, str]]:
+def _bonds(requests: Sequence[BondRequest], macs: list[str]) -> tuple[list[Link], dict[str, str]]:
     bonds: list[Link] = []
     member_of: dict[str, str] = {}
     for request in requests:
         mode = MODES[int(request.mode)] if request.mode.isdecimal() and int(request.mode) < len(MODES) else request.mode
         if mode not in MODES:
-            raise ActionError(f"bond {request.name}: mode {request.mode!r} is none of {', '.join(MODES)}")
+            raise HostNetworkError(f'Bond "{request.name}": mode "{request.mode}" is not one of {", ".join(MODES)}.')
         if not _is_name(request.name):
-            raise ActionError(f"bond {request.name!r}: a name has at most 15 letters, digits, dots and dashes")
+            raise HostNetworkError(f'Bond "{request.name}": a name has at most 15 letters, digits, dots and dashes.')
         members = [_mac(mac) for mac in request.members] or macs
         for mac in members:
             if mac not in macs or mac in member_of:
-                why = "is in another bond already" if mac in member_of else "is no interface of the Hardware"
-                raise ActionError(f"bond {request.name}: {mac} {why}")
+                why = "is in another bond already" if mac in member_of else "is not an interface of the Hardware"
+                raise HostNetworkError(f'Bond "{request.name}": {mac} {why}.')
             member_of[mac] = request.name
         bonds.append(Link(request.name, members[0], mode=mode))
     return bonds, member_of
@@ -189,7 +210,7 @@ def _bonds(requests: list[BondRequest], macs: list[str]) -> tuple[list[Link], di
 
 def _vlan(links: dict[str, Link], carrier: str, text: str) -> str:
     if not text.isdecimal() or not 1 <= int(text) <= 4094:
-        raise ActionError(f"vlan_id {text!r} is no number from 1 to 4094")
+        raise HostNetworkError(f'vlan_id "{text}" is not a number from 1 to 4094.')
     known = next((link.name for link in links.values() if (link.over, link.vlan) == (carrier, int(text))), "")
     if known:
         return known
@@ -233,27 +254,27 @@ def _interface(ip: Ip) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
     try:
         return ipaddress.ip_interface(f"{address}/{mask}")
     except ValueError as error:
-        raise ActionError(f"netmask {ip.netmask!r} of {ip.address} is none") from error
+        raise HostNetworkError(f'"{ip.netmask}" is not a valid netmask (of {ip.address}).') from error
 
 
 def _destination(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError as error:
-        raise ActionError(f"route {text!r} is no network") from error
+        raise HostNetworkError(f'"{text}" is not a valid network to route to.') from error
 
 
 def _address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text.strip()))
     except ValueError as error:
-        raise ActionError(f"{text!r} is no IP address") from error
+        raise HostNetworkError(f'"{text}" is not a valid IP address.') from error
 
 
 def _mac(text: str) -> str:
     digits = "".join(character for character in text.lower() if character not in ":-.")
     if len(digits) != 12 or any(digit not in "0123456789abcdef" for digit in digits):
-        raise ActionError(f"{text!r} is no MAC address")
+        raise HostNetworkError(f'"{text}" is not a valid MAC address.')
     return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
 
 
@@ -267,115 +288,3 @@ def _is_domain(text: str) -> bool:
 
 def _each(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
-
-
-@dataclass
-class _Unit:
-    """A file of systemd's form, section by section."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def section(self, name: str, *pairs: tuple[str, str | Iterable[str]]) -> None:
-        self.lines += ["", f"[{name}]"] if self.lines else [f"[{name}]"]
-        for key, value in pairs:
-            self.lines += [f"{key}={one}" for one in ([value] if isinstance(value, str) else value) if one]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
-
-def networkd(network: Network) -> Mapping[str, str]:
-    """File name in `/etc/systemd/network` to contents. They sort before what else is there, so that they count."""
-    files: dict[str, str] = {}
-    for bond in network.bonds:
-        unit = _Unit()
-        unit.section("NetDev", ("Name", bond.name), ("Kind", "bond"), ("MACAddress", bond.mac))
-        lacp = (("LACPTransmitRate", "fast"),) if bond.mode == "802.3ad" else ()
-        unit.section("Bond", ("Mode", bond.mode), ("MIIMonitorSec", "100ms"), *lacp)
-        files[f"05-ironbell-{bond.name}.netdev"] = unit.text
-    for vlan in network.vlans:
-        unit = _Unit()
-        unit.section("NetDev", ("Name", vlan.name), ("Kind", "vlan"))
-        unit.section("VLAN", ("Id", str(vlan.vlan)))
-        files[f"05-ironbell-{vlan.name}.netdev"] = unit.text
-    for link in network.links:
-        files[f"05-ironbell-{link.name}.network"] = _networkd_link(network, link)
-    return files
-
-
-def _networkd_link(network: Network, link: Link) -> str:
-    unit = _Unit()
-    if link in network.cards:
-        # Bonds and VLANs have a card's MAC as well.
-        unit.section("Match", ("MACAddress", link.mac), ("Type", "!bond vlan"))
-    else:
-        unit.section("Match", ("Name", link.name))
-    unit.section("Link", ("RequiredForOnline", "yes" if any(not one.destination for one in link.routes) else "no"))
-    if link.bond:
-        unit.section("Network", ("Bond", link.bond))
-        return unit.text
-    unit.section(
-        "Network",
-        ("DHCP", "no"),
-        ("IPv6AcceptRA", "no"),
-        ("Address", link.addresses),
-        ("DNS", link.name_servers),
-        ("Domains", " ".join(link.search)),
-        ("NTP", " ".join(link.time_servers)),
-        ("VLAN", [vlan.name for vlan in network.vlans if vlan.over == link.name]),
-    )
-    for route in link.routes:
-        unit.section(
-            "Route",
-            ("Gateway", route.gateway),
-            ("Destination", route.destination),
-            ("Metric", str(route.metric) if route.metric else ""),
-            ("GatewayOnLink", "yes" if route.on_link else ""),
-        )
-    return unit.text
-
-
-def netplan(network: Network) -> Mapping[str, Any]:
-    """The document of netplan."""
-    document: dict[str, Any] = {"version": 2, "renderer": "networkd", "ethernets": {}}
-    for card in network.cards:
-        own = {} if card.bond else _netplan_link(card)
-        document["ethernets"][card.name] = {"match": {"macaddress": card.mac}, "optional": not _leads_out(card)} | (
-            own or {"dhcp4": False, "dhcp6": False}
-        )
-    for bond in network.bonds:
-        parameters: dict[str, Any] = {"mode": bond.mode, "mii-monitor-interval": 100}
-        if bond.mode == "802.3ad":
-            parameters["lacp-rate"] = "fast"
-        members = [card.name for card in network.cards if card.bond == bond.name]
-        known = {"interfaces": members, "macaddress": bond.mac, "parameters": parameters}
-        document.setdefault("bonds", {})[bond.name] = known | _netplan_link(bond)
-    for vlan in network.vlans:
-        document.setdefault("vlans", {})[vlan.name] = {"id": vlan.vlan, "link": vlan.over} | _netplan_link(vlan)
-    return {"network": document}
-
-
-def _leads_out(link: Link) -> bool:
-    return any(not route.destination for route in link.routes)
-
-
-def _netplan_link(link: Link) -> dict[str, Any]:
-    found: dict[str, Any] = {"dhcp4": False, "dhcp6": False, "accept-ra": False}
-    if link.addresses:
-        found["addresses"] = list(link.addresses)
-    if link.routes:
-        found["routes"] = [_netplan_route(route) for route in link.routes]
-    if link.name_servers or link.search:
-        found["nameservers"] = {"addresses": list(link.name_servers), "search": list(link.search)}
-    return found
-
-
-def _netplan_route(route: Route) -> dict[str, Any]:
-    found: dict[str, Any] = {"to": route.destination or ("::/0" if ":" in route.gateway else "0.0.0.0/0")}
-    found["via"] = route.gateway
-    if route.metric:
-        found["metric"] = route.metric
-    if route.on_link:
-        found["on-link"] = True
-    return found
