@@ -18,6 +18,7 @@ from ironbell.codec.cel import syntax
 from ironbell.codec.cel.adapt import compile_adapt
 from ironbell.codec.cel.check import check
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError
+from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
 from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.library import NAMESPACED
 from ironbell.codec.cel.names import field_names
@@ -103,7 +104,7 @@ def _check_types(rule: str, own: Type, *, optional_old: bool, gives: str) -> Non
 def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
     match node:
         case syntax.Literal(value):
-            return lambda _: value
+            return Constant(value)
         case syntax.Name(name):
             if name not in known and name in TYPE_NAMES:
                 return lambda _: TYPE_NAMES[name]
@@ -153,6 +154,9 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
     function = FUNCTIONS.get(node.function)
     if function is None:
         raise CelSyntaxError(f"undeclared function {node.function!r}", offset=0)
+    match steps:
+        case [Constant() as constant] if node.function in CONVERSIONS:
+            return converted(node.function, function, constant)
     return _applied(function, steps)
 
 
