@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Machines that run tests are busy: how long an example takes says nothing. Where a change is judged, the same examples
-# are tried each time, so that a change is judged by what it changed; new ones are found at the desk and in soak.
+# are tried each time, so that a change is judged by what it changed; `--hypothesis-profile=desk` and soak try new ones.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("judged", settings.get_profile("desk"), derandomize=True)
-settings.load_profile("judged" if os.environ.get("CI") else "desk")
+settings.load_profile("judged")
 
 sys.path.insert(0, str(Path(__file__).parent))
 # what the tests share asserts too: it shall say what it saw
