@@ -441,6 +441,20 @@ def test_what_cannot_be_made_is_told_until_it_can(kind: Kind[Any], reason: str) 
     assert legacy(again(world, machine_set), "MachinesCreated") == ("True", "", "", "")
 
 
+def test_no_machine_is_created_while_the_cluster_is_being_deleted() -> None:
+    world, machine_set, _ = settled(1)
+    cluster = world.require(CLUSTER, NAMESPACE, "prod")
+    cluster = world.change(CLUSTER, cluster, {"metadata": {"finalizers": ["cluster.cluster.x-k8s.io"]}})
+    world.remove(CLUSTER, cluster)
+    world.change(MACHINE_SET, again(world, machine_set), {"spec": {"replicas": 3}})
+    world.settle(SETS, horizon_s=30)
+    assert len(names(world)) == 1
+    assert scaling_up(world, machine_set).message == (
+        "Scaling up from 1 to 3 replicas is blocked because:\n"
+        "* Cluster default/prod is being deleted: no Machine is created any more"
+    )
+
+
 def test_a_naming_template_that_gives_no_name_is_told() -> None:
     world, machine_set = scene(1, machineNaming={"template": "{{ .nothing }}-{{ .random }}"})
     world.settle(SETS, horizon_s=30)

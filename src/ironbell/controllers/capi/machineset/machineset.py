@@ -22,6 +22,7 @@ from ironbell.api.cluster.names import (
     FINALIZER_MACHINE_SET,
     LABEL_CLUSTER_NAME,
 )
+from ironbell.contract.cluster_deletion import creation_stopped
 from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import External
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
@@ -138,8 +139,10 @@ def _normal(observed: Observed, now: datetime) -> Decision:
 
 
 def preflight(observed: Observed) -> list[str]:
-    """Why no Machine may be made now, as far as the control plane is concerned."""
+    """Why no Machine may be created now, as far as the Cluster and its control plane are concerned."""
     machine_set, cluster, plane = observed.machine_set, observed.cluster, observed.control_plane
+    if cluster is not None and (stopped := creation_stopped(cluster)):
+        return [stopped]
     if cluster is None or plane is None:
         return []
     skip = machine_set.metadata.annotations.get(ANNOTATION_SKIP_PREFLIGHT_CHECKS, "")

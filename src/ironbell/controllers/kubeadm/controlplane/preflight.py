@@ -29,6 +29,8 @@ class Preflight:
 
     topology_version: str = ""
     """The version that the topology is about to hand over."""
+    creation_stopped: str = ""
+    """Why no Machine is created at all."""
     deleting_machine: bool = False
     certificates_missing: bool = False
     components_unhealthy: bool = False
@@ -43,6 +45,7 @@ class Preflight:
     def lines(self) -> list[str]:
         """What the conditions ScalingUp and ScalingDown say."""
         told = {
+            f"* {self.creation_stopped}": self.creation_stopped,
             f"* waiting for a version upgrade to {self.topology_version} to be propagated": self.topology_version,
             "* waiting for a control plane Machine to complete deletion": self.deleting_machine,
             "* cluster certificates are missing or unknown": self.certificates_missing,

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
+from ironbell.contract.cluster_deletion import creation_stopped
 from ironbell.contract.external import External
 from ironbell.controllers.kubeadm.controlplane import hook
 from ironbell.controllers.kubeadm.controlplane.assess import Assessed, with_verdicts
@@ -166,6 +167,9 @@ def _scale(situation: Situation) -> Step:
     """A rollout's next step, else the way to the wanted number of Machines."""
     plane = situation.plane
     outdated = plane.needs_rollout
+    stopped = creation_stopped(plane.cluster)
+    if stopped and (outdated or len(plane.machines) < plane.desired):
+        return _preflight_failed(plane, Preflight(creation_stopped=stopped))
     if outdated and plane.initialized:
         return _one_more(situation) if scales_up_first(plane) else _one_less(situation, outdated)
     if not plane.machines and plane.desired:

@@ -95,6 +95,38 @@ def test_a_control_plane_comes_up_one_machine_at_a_time(replicas: int) -> None:
     assert sorted(joins) == [False, *[True] * (replicas - 1)]
 
 
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_no_machine_is_created_while_the_cluster_is_being_deleted(replicas: int) -> None:
+    """Workers go first, which takes its time; nothing that is created in the meantime would ever be used."""
+    world = plane_world(replicas)
+    cluster = world.require(CLUSTER, NS, "c")
+    cluster = world.change(CLUSTER, cluster, {"metadata": {"finalizers": ["cluster.cluster.x-k8s.io"]}})
+    run(world)
+    before = [machine.metadata.name for machine in machines(world)]
+    world.remove(CLUSTER, cluster)
+    change(world, replicas=3)
+    run(world)
+    assert [machine.metadata.name for machine in machines(world)] == before
+    up = find_condition(control_plane(world).status.conditions, "ScalingUp")
+    assert up is not None
+    assert up.message == (
+        f"Scaling up from {replicas} to 3 replicas is blocked because:\n"
+        "* Cluster default/c is being deleted: no Machine is created any more"
+    )
+
+
+def test_no_machine_is_replaced_while_the_cluster_is_being_deleted() -> None:
+    world = plane_world(1)
+    cluster = world.require(CLUSTER, NS, "c")
+    cluster = world.change(CLUSTER, cluster, {"metadata": {"finalizers": ["cluster.cluster.x-k8s.io"]}})
+    run(world)
+    before = [machine.metadata.name for machine in machines(world)]
+    world.remove(CLUSTER, cluster)
+    change(world, version="v1.34.0")
+    run(world)
+    assert [machine.metadata.name for machine in machines(world)] == before
+
+
 def _spec(world: World, key: tuple[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = world.api.objects[KUBEADM_CONFIG.collection][key]["spec"]
     return found
