@@ -24,7 +24,7 @@ from ironbell.contract.cluster_secrets import Purpose, secret_name
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.paused import is_paused
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
-from ironbell.controllers.capi.cluster import conditions, deletion, status
+from ironbell.controllers.capi.cluster import conditions, deletion, endpoint, status
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, TIMEOUT_S, KubeconfigArguments
 from ironbell.controllers.capi.cluster.observed import (
     TEMPLATE_KINDS,
@@ -78,6 +78,7 @@ class ClusterReconciler:
             Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
             for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
         ),
+        Watch(CLUSTER, endpoint.waiting, endpoint.is_released),
         read_by(CLUSTER_CLASS),
         read_by(SECRET_METADATA),
         DEFINITIONS,
@@ -92,6 +93,8 @@ class ClusterReconciler:
         MACHINE_POOLS_OF_CLUSTER,
         BY_GROUP_KIND,
         TEMPLATE_KINDS,
+        endpoint.BY_ENDPOINT,
+        endpoint.WAITING_FOR_ENDPOINT,
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
@@ -123,10 +126,10 @@ def _deleting(observed: Observed, reached: Progress, now: datetime) -> Decision:
 
 
 def _normal(observed: Observed, reached: Progress, now: datetime) -> Decision:
-    endpoint = endpoint_noted(observed.cluster, reached)
-    noted = observed if endpoint is None else with_endpoint(observed, reached)
+    taken_over = endpoint_noted(observed.cluster, reached)
+    noted = observed if taken_over is None else with_endpoint(observed, reached)
     actions: list[Action | None] = [
-        endpoint,
+        taken_over,
         *status.status_change(noted, reached, conditions.deleting(noted), now),
         *claimed(observed),
         *told(observed, reached),
@@ -162,6 +165,8 @@ def _kubeconfig(observed: Observed, reached: Progress) -> Effect | None:
 def _waiting(observed: Observed, reached: Progress) -> Waiting | None:
     """What the cluster waits for, the first thing first."""
     before = observed.cluster.status.initialization
+    if observed.endpoint_owner is not None:
+        return Waiting(endpoint.IN_USE, endpoint.message(observed.cluster, observed.endpoint_owner))
     for external, once, how in (
         (observed.infrastructure, bool(before.infrastructure_provisioned), "provisioned"),
         (observed.control_plane, bool(before.control_plane_initialized), "initialized"),

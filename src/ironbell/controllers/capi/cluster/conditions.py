@@ -20,6 +20,7 @@ from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import External, State
 from ironbell.contract.infrastructure import InfrastructureCluster
 from ironbell.contract.paused import paused_condition
+from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.machines import unhealthy_message
 from ironbell.controllers.capi.rollup import available, machines_ready, machines_up_to_date, remediating, under_way
@@ -99,6 +100,9 @@ def available_condition(observed: Observed, held: Sequence[Condition]) -> Condit
 def infrastructure_ready(observed: Observed) -> Condition:
     """What the InfraCluster says of itself."""
     external, name = observed.infrastructure, "InfrastructureReady"
+    if observed.endpoint_owner is not None and not is_deleting(observed.cluster):
+        why = endpoint.message(observed.cluster, observed.endpoint_owner)
+        return Condition(type=name, status="False", reason=endpoint.IN_USE, message=why)
     once = bool(observed.cluster.status.initialization.infrastructure_provisioned)
     if external is None:
         return _without_reference(observed, name, Fallback("True", "Ready"))

@@ -19,6 +19,7 @@ from ironbell.contract.cluster_secrets import Purpose, secret_name
 from ironbell.contract.external import External, look_up
 from ironbell.contract.references import NoSuchKindError, resolve
 from ironbell.contract.templates import SUFFIX
+from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.descendants import Descendants, descendants
 from ironbell.controllers.capi.indexes import cluster_keys
 from ironbell.kube.changes import is_acted_on
@@ -50,6 +51,8 @@ class Observed:
     descendants: Descendants
     infrastructure: External | None = None
     control_plane: External | None = None
+    endpoint_owner: Cluster | None = None
+    """The other Cluster that its endpoint belongs to."""
     connection: Fact[ConnectionState] | None = None
     gates: tuple[ConditionGate, ...] = ()
     """Further conditions that its availability depends on."""
@@ -117,11 +120,14 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     alone = not plane.name
     kubeconfig, authority = secret_name(key[1], Purpose.KUBECONFIG), secret_name(key[1], Purpose.CLUSTER_CA)
     templates, unlisted = _templates(cache, cluster) if is_deleting(cluster) else ((), "")
+    found_infrastructure = look_up(cache, infrastructure, namespace) if infrastructure.name else None
+    found_plane = look_up(cache, plane, namespace) if plane.name else None
     return Observed(
         cluster,
         descendants(cache, cluster),
-        look_up(cache, infrastructure, namespace) if infrastructure.name else None,
-        look_up(cache, plane, namespace) if plane.name else None,
+        found_infrastructure,
+        found_plane,
+        endpoint.owner(cache, cluster, found_infrastructure, found_plane),
         cache.fact(Connection(key)),
         _gates(cache, cluster),
         has_kubeconfig=alone and cache.get(SECRET_METADATA, namespace, kubeconfig) is not None,

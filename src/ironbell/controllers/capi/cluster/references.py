@@ -51,6 +51,8 @@ def progress(observed: Observed) -> Progress:
         bool(before.infrastructure_provisioned),
         bool(before.control_plane_initialized),
     )
+    if observed.endpoint_owner is not None:
+        return known
     return _with_control_plane(observed, _with_infrastructure(observed, known))
 
 

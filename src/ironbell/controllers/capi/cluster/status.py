@@ -15,6 +15,7 @@ from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.conditions import conditions_of, set_condition
 from ironbell.contract.conditions.legacy import (
+    ERROR,
     INFO,
     legacy_conditions,
     legacy_false,
@@ -25,7 +26,7 @@ from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import External
 from ironbell.contract.infrastructure import InfrastructureCluster
 from ironbell.controllers.capi.cluster import conditions as made
-from ironbell.controllers.capi.cluster import counters
+from ironbell.controllers.capi.cluster import counters, endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.cluster.references import Progress
 from ironbell.controllers.capi.status import status_patch
@@ -89,7 +90,10 @@ def pause_change(observed: Observed, now: datetime) -> MergePatch | None:
 def _legacy(observed: Observed, progress: Progress) -> Iterator[LegacyCondition | None]:
     """Conditions of version v1beta1, the summary aside."""
     infrastructure, plane = observed.infrastructure, observed.control_plane
-    if infrastructure is None:
+    if observed.endpoint_owner is not None and not is_deleting(observed.cluster):
+        why = endpoint.message(observed.cluster, observed.endpoint_owner)
+        yield legacy_false("InfrastructureReady", endpoint.IN_USE, ERROR, why)
+    elif infrastructure is None:
         if progress.infrastructure_provisioned:
             yield legacy_true("InfrastructureReady")
     else:

@@ -1,0 +1,103 @@
+"""Which Cluster an endpoint belongs to. Two clusters with one host and port would join each other's Machines.
+
+The endpoint belongs to the Cluster that has got furthest with it, and among equals to the older one. Any other Cluster
+reports the owner, and nothing of it is installed before the owner is gone or has another endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.contract.controlplane import ControlPlane
+from ironbell.contract.external import External
+from ironbell.contract.infrastructure import InfrastructureCluster
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Key
+from ironbell.kube.reconciler import Cache, Index
+
+IN_USE: Final = "EndpointInUse"
+"""Reason of InfrastructureReady."""
+
+
+def _place(host: str, port: int) -> str:
+    return f"{host.lower().rstrip('.')} {port}" if host and port else ""
+
+
+def _own_place(cluster: Cluster) -> str:
+    endpoint = cluster.spec.control_plane_endpoint
+    return _place(endpoint.host, endpoint.port)
+
+
+def _waits(cluster: Cluster) -> bool:
+    found = find_condition(cluster.status.conditions, "InfrastructureReady")
+    return found is not None and found.reason == IN_USE
+
+
+BY_ENDPOINT: Final[Index[Cluster]] = Index(
+    CLUSTER, "capi-endpoint", lambda cluster: [place] if (place := _own_place(cluster)) else []
+)
+WAITING_FOR_ENDPOINT: Final[Index[Cluster]] = Index(
+    CLUSTER, "capi-endpoint-in-use", lambda cluster: ["waiting"] if _waits(cluster) else []
+)
+"""Clusters whose endpoint belongs to another: few, if any."""
+
+
+def owner(
+    cache: Cache, cluster: Cluster, infrastructure: External | None, control_plane: External | None
+) -> Cluster | None:
+    """Return the other Cluster that the endpoint of this one belongs to; None if there is no such Cluster.
+
+    A control plane that has been initialized has proven that the endpoint is its own.
+    """
+    place = _own_place(cluster) or _announced(infrastructure, control_plane)
+    if not place or cluster.status.initialization.control_plane_initialized:
+        return None
+    others = [other for other in cache.indexed(BY_ENDPOINT, place) if other.metadata.uid != cluster.metadata.uid]
+    first = min([*others, cluster], key=_precedence)
+    return None if first is cluster else first
+
+
+def is_released(old: Cluster | None, new: Cluster | None) -> bool:
+    """Whether an endpoint that belonged to a Cluster may belong to another now."""
+    before, after = (_own_place(one) if one is not None else "" for one in (old, new))
+    return bool(before) and before != after
+
+
+def waiting(_released: Cluster, cache: Cache) -> Iterable[Key]:
+    """Keys of the Clusters that wait for an endpoint."""
+    return [cluster.key for cluster in cache.indexed(WAITING_FOR_ENDPOINT, "waiting")]
+
+
+def message(cluster: Cluster, owner: Cluster) -> str:
+    """What the condition of a Cluster says whose endpoint belongs to another."""
+    endpoint = owner.spec.control_plane_endpoint
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    kind = cluster.spec.infrastructure_ref.kind
+    where = f"the Cluster and its {kind}" if kind else "the Cluster"
+    return (
+        f"Endpoint {host}:{endpoint.port} belongs to Cluster {'/'.join(owner.key)}. Set another "
+        f"spec.controlPlaneEndpoint on {where}, or delete the other Cluster."
+    )
+
+
+def _announced(infrastructure: External | None, control_plane: External | None) -> str:
+    """The endpoint that a provider announces and that the Cluster has not taken over yet."""
+    for external, reader in ((infrastructure, InfrastructureCluster), (control_plane, ControlPlane)):
+        if external is not None and external.is_found:
+            said = reader.of(external).endpoint
+            if place := _place(said.host, said.port):
+                return place
+    return ""
+
+
+def _precedence(cluster: Cluster) -> tuple[bool, bool, str, Key]:
+    done = cluster.status.initialization
+    return (
+        not done.control_plane_initialized,
+        not done.infrastructure_provisioned,
+        cluster.metadata.creation_timestamp or "",
+        cluster.key,
+    )
