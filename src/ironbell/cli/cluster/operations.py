@@ -14,11 +14,26 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.discovered import Discovered, Object
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
-from ironbell.cli.cluster.status import is_settled, of_other_version, progress, reason_to_wait, title, unsettled
+from ironbell.cli.cluster.status import (
+    hopeless,
+    is_settled,
+    of_other_version,
+    progress,
+    reason_to_wait,
+    title,
+    unsettled,
+)
 from ironbell.cli.cluster.waiting import until
 from ironbell.kube.http import HttpApi
 
 MANAGER = "ironbell-cluster"
+
+
+class FailedForGoodError(IronbellError):
+    """What is waited for will not come about; the message says why."""
+
+    reason = "Failed"
+    retry = Retry.NEVER
 
 
 class NotAppliedError(IronbellError):
@@ -74,11 +89,13 @@ async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, ti
     """Wait until all of a cluster is as its specs say.
 
     Raises:
+        FailedForGoodError: a Machine failed that nothing will replace.
         StillWaitingError: the time was up first.
     """
 
     async def look() -> tuple[bool, str]:
         snapshot = await read(api, namespace, name)
+        _check_hope(snapshot, what)
         return not unsettled(snapshot), progress(snapshot)
 
     await until(look, what=what, timeout_s=timeout_s)
@@ -88,6 +105,7 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
     """Wait until the control plane is as its spec says; gives the cluster as it was then.
 
     Raises:
+        FailedForGoodError: a Machine failed that nothing will replace.
         StillWaitingError: the time was up first.
     """
     last = await read(api, namespace, name)
@@ -95,12 +113,20 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
     async def look() -> tuple[bool, str]:
         nonlocal last
         last = await read(api, namespace, name)
+        _check_hope(last, what)
         plane = last.control_plane
         done = plane is not None and is_settled(plane) and not of_other_version(last, plane)
         return done, progress(last)
 
     await until(look, what=what, timeout_s=timeout_s)
     return last
+
+
+def _check_hope(snapshot: Snapshot, what: str) -> None:
+    failed = hopeless(snapshot)
+    if failed:
+        more = f" ({len(failed) - 1} more Machines failed)" if len(failed) > 1 else ""
+        raise FailedForGoodError(f"{what} cannot be completed. {failed[0]}{more}")
 
 
 async def delete(api: HttpApi, snapshot: Snapshot) -> None:

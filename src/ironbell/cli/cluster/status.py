@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ironbell.api.cluster import MACHINE
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
 from ironbell.cli.cluster.discovered import Object
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
+from ironbell.contract.machine_failure import is_health_checked, terminal_failure
 
 GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
 _CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")
@@ -93,6 +95,42 @@ def unsettled(snapshot: Snapshot) -> list[Object]:
         *(obj for obj in snapshot.machines if "deletionTimestamp" in obj["metadata"]),
         *(obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)),
     ]
+
+
+def hopeless(snapshot: Snapshot) -> list[str]:
+    """Machines that failed for good and that nothing will replace, each with its cause: waiting for them is in vain.
+
+    A Machine that a MachineHealthCheck selects is replaced, and so is one that its owner has too many of or wants in
+    another version.
+    """
+    outdated = {object_name(obj) for obj in of_other_version(snapshot, snapshot.control_plane, *snapshot.deployments)}
+    found = []
+    for obj in snapshot.machines:
+        machine = MACHINE.convert(obj)
+        why = terminal_failure(machine)
+        if why and not is_health_checked(machine) and object_name(obj) not in outdated | _surplus(snapshot, obj):
+            found.append(f"{title({'kind': 'Machine', **obj})}: {one_line(why)}")
+    return found
+
+
+def _surplus(snapshot: Snapshot, machine: Object) -> set[str]:
+    """Names of the Machines of this Machine's owner, if the owner is about to delete some of them."""
+    labels = machine["metadata"].get("labels") or {}
+    for label, owners in (
+        (LABEL_CONTROL_PLANE_NAME, (snapshot.control_plane,)),
+        (LABEL_DEPLOYMENT_NAME, snapshot.deployments),
+    ):
+        for owner in owners:
+            if owner is None or labels.get(label) != object_name(owner):
+                continue
+            names = {
+                object_name(one)
+                for one in snapshot.machines
+                if (one["metadata"].get("labels") or {}).get(label) == object_name(owner)
+                and "deletionTimestamp" not in one["metadata"]
+            }
+            return names if len(names) > owner.get("spec", {}).get("replicas", 1) else set()
+    return set()
 
 
 def of_other_version(snapshot: Snapshot, *owners: Object | None) -> list[Object]:

@@ -28,6 +28,7 @@ from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.contract.installation import is_at_last_action
+from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
@@ -238,9 +239,9 @@ def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decis
     if tried >= most:
         progress.state = State.FAILED
         message = f"installation failed {tried} of {most} times: {why}; delete the Machine, or raise {INSTALL_ATTEMPTS}"
-        progress.note(INSTALLED, False, "InstallationFailed", message)
-        event = emit(TINKERBELL_MACHINE, obj, reason="InstallationFailed", message=message, warning=True)
-        return progress.waits("InstallationFailed", message, event)
+        progress.note(INSTALLED, False, INSTALLATION_FAILED, message)
+        event = emit(TINKERBELL_MACHINE, obj, reason=INSTALLATION_FAILED, message=message, warning=True)
+        return progress.waits(INSTALLATION_FAILED, message, event)
     message = f"attempt {tried} of {most} failed: {why}; it is tried again"
     progress.note(INSTALLED, False, "Retrying", message)
     mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: str(tried + 1)}}}

@@ -10,7 +10,7 @@ import pytest
 
 from ironbell.api.kind import Collection
 from ironbell.cli.cluster.snapshot import Snapshot, read
-from ironbell.cli.cluster.status import of_other_version, one_line, progress, reason_to_wait, unsettled
+from ironbell.cli.cluster.status import hopeless, of_other_version, one_line, progress, reason_to_wait, unsettled
 from ironbell.cli.cluster.tree import text, tree
 from ironbell.kube.http import HttpApi
 
@@ -194,3 +194,38 @@ async def test_machines_are_read_after_what_counts_them(monkeypatch: pytest.Monk
     await read(cast(HttpApi, Api()), "site", "one")
     assert asked.index("Plane") < asked.index("machines")
     assert asked.index("machinedeployments") < asked.index("machines") == len(asked) - 1
+
+
+FAILED = condition("InfrastructureReady", "False", "InstallationFailed", "installation failed 3 of 3 times: disk")
+CHECKED = condition("HealthCheckSucceeded", "True", "Succeeded")
+
+
+def failed(name: str, *conditions: dict[str, Any], version: str = "v1.34.2", **metadata: Any) -> dict[str, Any]:
+    labels = {"cluster.x-k8s.io/deployment-name": "md"}
+    return obj("Machine", name, FAILED, *conditions, metadata={"labels": labels, **metadata}, version=version)
+
+
+def workers(*machines: dict[str, Any], replicas: int) -> Snapshot:
+    template = {"spec": {"version": "v1.34.2"}}
+    deployment = obj("MachineDeployment", "md", NOT_YET, replicas=replicas, template=template)
+    return Snapshot(obj("Cluster", "one", NOT_YET), deployments=(deployment,), machines=machines)
+
+
+def test_waiting_for_a_machine_that_failed_for_good_is_in_vain() -> None:
+    assert hopeless(workers(failed("w-1"), machine("w-2", good=False), replicas=2)) == [
+        "Machine site/w-1: installation failed 3 of 3 times: disk"
+    ]
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(workers(failed("w-1", CHECKED), replicas=1), id="a health check has it replaced"),
+        pytest.param(workers(failed("w-1", deletionTimestamp=SINCE), replicas=1), id="it is being deleted"),
+        pytest.param(workers(failed("w-1", version="v1.33.0"), replicas=1), id="it is being upgraded"),
+        pytest.param(workers(failed("w-1"), replicas=0), id="there are too many"),
+        pytest.param(workers(machine("w-1", good=False), replicas=1), id="it has not failed"),
+    ],
+)
+def test_what_will_be_replaced_is_waited_for(snapshot: Snapshot) -> None:
+    assert hopeless(snapshot) == []

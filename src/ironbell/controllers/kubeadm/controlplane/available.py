@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.contract.machine_failure import failure_lines
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true, condition, has_node, moment
 from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition, health_conditions
@@ -51,7 +52,9 @@ def available(plane: ControlPlane, *, matching: bool, now: datetime) -> Mark:
         now: the time.
     """
     if not plane.initialized:
-        return Mark("False", "NotAvailable", "Control plane not yet initialized")
+        failures = failure_lines(plane.machines)
+        message = "Control plane not yet initialized" + (", and cannot be:" if failures else "")
+        return Mark("False", "NotAvailable", "\n".join([message, *failures]))
     view = plane.inside.etcd
     if plane.etcd_managed and view is None:
         return _no_members(plane, now)

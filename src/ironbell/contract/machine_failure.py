@@ -1,0 +1,40 @@
+"""Machines that will never become Nodes unless somebody replaces them, and how their owners report them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ironbell.api.cluster.machine import Machine
+from ironbell.kube.conditions import find_condition
+from ironbell.kube.finalizers import is_deleting
+
+INSTALLATION_FAILED: Final = "InstallationFailed"
+"""Reason of an infrastructure machine's Ready once no attempt to install the server is left."""
+BOOTSTRAP_FAILED: Final = "BootstrapFailed"
+"""Reason of BootstrapSucceeded once the host has reported that it failed."""
+_TERMINAL: Final = {"InfrastructureReady": INSTALLATION_FAILED, "BootstrapSucceeded": BOOTSTRAP_FAILED}
+_SHOWN: Final = 3
+
+
+def terminal_failure(machine: Machine) -> str:
+    """Return why a Machine failed for good, as its providers report it; "" if it has not."""
+    if machine.status.node_ref.name or is_deleting(machine):
+        return ""
+    for type_, reason in _TERMINAL.items():
+        found = find_condition(machine.status.conditions, type_)
+        if found is not None and (found.status, found.reason) == ("False", reason):
+            return found.message or reason
+    return ""
+
+
+def is_health_checked(machine: Machine) -> bool:
+    """Return whether a MachineHealthCheck selects the Machine, so that it will be replaced."""
+    return find_condition(machine.status.conditions, "HealthCheckSucceeded") is not None
+
+
+def failure_lines(machines: Sequence[Machine]) -> list[str]:
+    """Lines about the Machines that failed for good, for a condition of their owner."""
+    failed = [(machine.metadata.name, why) for machine in machines if (why := terminal_failure(machine))]
+    lines = [f"* Machine {name}: {why}" for name, why in failed[:_SHOWN]]
+    return [*lines, f"* {len(failed) - _SHOWN} more Machines failed"] if len(failed) > _SHOWN else lines
