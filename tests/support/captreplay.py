@@ -33,6 +33,7 @@ from ironbell.kube.runtime import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
 from support.captworld import server
+from support.wipereports import wipe_action
 
 NAMESPACE = "default"
 
@@ -161,6 +162,8 @@ class CaptSite:
     async def _carry_out(self, workflow: Any) -> None:
         now = rfc3339(self.clock.now())
         action = {"id": "1", "name": "act", "state": "SUCCESS", "message": "done", "executionStop": now}
+        if workflow.metadata.name.endswith("-wipe"):
+            action |= wipe_action(await self.client.get(HARDWARE, NAMESPACE, workflow.spec.hardware_ref))
         tasks = [{"name": "t", "id": "1", "agentID": "a", "actions": [action]}]
         if not workflow.metadata.name.endswith("-wipe"):
             up = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: now}}}

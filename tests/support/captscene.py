@@ -22,6 +22,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
 from support.captworld import server
+from support.wipereports import wipe_action
 
 MACHINES = TinkerbellMachineReconciler("http://192.0.2.1:7080")
 BMC = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}
@@ -41,8 +42,14 @@ class Engine:
     """Plays the workflow and BMC controllers: what is made comes to an end, as often as it is told."""
 
     def __init__(
-        self, *ends: str, reports: bool = True, wipe: str | tuple[str, ...] = "SUCCESS", power: str = "Completed"
+        self,
+        *ends: str,
+        reports: bool = True,
+        wipe: str | tuple[str, ...] = "SUCCESS",
+        power: str = "Completed",
+        complete: bool = True,
     ) -> None:
+        self.complete = complete
         self.ends, self.reports, self.power = ends or ("SUCCESS",), reports, power
         self.wipes = (wipe,) if isinstance(wipe, str) else wipe
 
@@ -60,6 +67,9 @@ class Engine:
             if not end:
                 continue
             action = {"id": "1", "name": "act", "state": end, "message": "done", "executionStop": rfc3339(world.now())}
+            if is_wipe and end == "SUCCESS":
+                wiped = world.require(HARDWARE, "default", workflow.spec.hardware_ref)
+                action |= wipe_action(wiped, complete=self.complete)
             world.set_status(
                 WORKFLOW,
                 workflow,

@@ -34,6 +34,7 @@ from ironbell.kube.decision import Key
 from ironbell.lab.sim.host import HostPlan
 from ironbell.lab.sim.replay import ReplaySite
 from support.captworld import server
+from support.wipereports import wipe_report
 
 NAMESPACE = "default"
 POST_S = 30.0
@@ -135,7 +136,7 @@ class Server:
                     continue
                 is_wipe = workflow.metadata.name.endswith("-wipe")
                 hardware = await client.get(HARDWARE, NAMESPACE, self.name)
-                failed = await self._carry_out(workflow)
+                failed = await self._carry_out(workflow, wipe_report(hardware) if is_wipe else "")
                 if failed:
                     break
                 if self.disk:
@@ -149,7 +150,7 @@ class Server:
                 return is_wipe
             await asyncio.sleep(LOOK_S)
 
-    async def _carry_out(self, workflow: Workflow) -> bool:
+    async def _carry_out(self, workflow: Workflow, message: str) -> bool:
         """What the workflow service writes as actions begin and end; whether one failed."""
         fails = self.rack.failing.get(self.name, 0) > 0 and not workflow.metadata.name.endswith("-wipe")
         total = sum(len(task.actions) for task in workflow.status.tasks)
@@ -160,7 +161,7 @@ class Server:
             tasks: list[Any] = to_builtin(list(workflow.status.tasks))
             actions = [action for task in tasks for action in task["actions"]]
             for action in actions[:number]:
-                action |= {"state": "SUCCESS", "executionStart": now, "executionStop": now}
+                action |= {"state": "SUCCESS", "executionStart": now, "executionStop": now, "message": message}
             action = actions[min(number, total - 1)]
             if number < total:
                 action |= {"state": "RUNNING", "executionStart": now}

@@ -31,6 +31,7 @@ from ironbell.services.workflow import selection
 from ironbell.services.workflow.guard import objection
 from ironbell.services.workflow.selection import Serve
 from ironbell.workload.questions import NodeView
+from support.wipereports import wipe_action
 
 SETTINGS = NetbootSettings(osie_url="http://x", grpc_authority="x:1")
 
@@ -117,6 +118,8 @@ class Reality:
         server.in_memory_os = False
         tasks = msgspec.to_builtins(workflow.status.tasks)
         tasks[0]["actions"][0] |= {"state": "SUCCESS", "message": "done", "executionStop": now}
+        if wipes:
+            tasks[0]["actions"][0] |= wipe_action(world.require(HARDWARE, "default", name))
         world.set_status(WORKFLOW, workflow, {"state": "POST", "tasks": tasks})
         if not wipes:
             hardware = world.require(HARDWARE, "default", name)

@@ -44,6 +44,7 @@ class Disk:
     size: int
     serial: str = ""
     kind: str = ""
+    wwn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,9 @@ def _known(text: str) -> str | None:
 def _disks(inventory: Inventory) -> tuple[Disk, ...] | None:
     if not inventory.block_devices:
         return None
-    found = (Disk(one.name, one.size_bytes, one.serial_number, one.drive_type) for one in inventory.block_devices)
+    found = (
+        Disk(one.name, one.size_bytes, one.serial_number, one.drive_type, one.wwn) for one in inventory.block_devices
+    )
     return tuple(sorted((disk for disk in found if disk.size > 0), key=lambda disk: disk.name))
 
 

@@ -41,11 +41,12 @@ WIPE_TEMPLATE: Final = "ironbell.dev/wipe-template"
 that is run in place of the built-in wipe."""
 
 WIPED: Final = "ironbell.dev/wiped"
-"""On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
+"""On Hardware: JSON of the last wipe: method, time, machine, and what the agent reported of each disk."""
 
 WIPE_TIMEOUT: Final = "ironbell.dev/wipe-timeout-seconds"
 """On Hardware, or on a TinkerbellMachine, which counts before: how long an attempt to wipe may take before the machine
-goes without it, and the Hardware is held (7200)."""
+goes without it, and the Hardware is held; unset: 7200, and for all methods but `quick` a second more for each 50 MB of
+its disks."""
 
 WIPE_ATTEMPTS: Final = "ironbell.dev/wipe-attempts"
 """On Hardware, or on a TinkerbellMachine, which counts before, yours: how often a wipe that fails is tried at most (2)
@@ -81,9 +82,10 @@ DEFAULT_WIPE_ATTEMPTS: Final = 2
 
 
 class WipePolicy(StrEnum):
-    """Values of `ironbell.dev/wipe`; the last three are methods of the action `wipe`."""
+    """Values of `ironbell.dev/wipe`; all but the first are methods of the action `wipe`."""
 
     NONE = "none"
+    COMPLETE = "complete"
     QUICK = "quick"
     ZERO = "zero"
     DISCARD = "discard"

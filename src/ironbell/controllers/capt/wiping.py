@@ -2,11 +2,13 @@
 
 The built-in action `wipe` erases the disks that the Hardware names, by the method that annotation `ironbell.dev/wipe`
 names; or a Template of the user's runs, that `ironbell.dev/wipe-template` names. What fails is tried again, with a new
-Workflow, as often as an annotation allows; then the server is held.
+Workflow, as often as an annotation allows; then the server is held. So is one whose wipe should have been complete and
+was not reported to be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +20,7 @@ from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
+from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
 from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.made import (
@@ -49,10 +52,10 @@ from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
-_WIPES: Final = frozenset({"wipe", "wipedisk"})
-"""Names of the built-in action."""
+"""At least; the time limit that decides is the controller's."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,13 +66,17 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
     method: str
     at: str
     wiped: bool
+    """Whether every disk was completely wiped that is not to be kept."""
     disks: list[str] = []
+    """Those that were completely wiped."""
     message: str = ""
+    results: list[DiskCertificate] = []
+    """What the agent reported of each disk."""
 
 
 def wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> WipePolicy | None:
     """What the annotations say, the machine's before the Hardware's; None if that is no method."""
-    text = obj.metadata.annotations.get(WIPE) or hardware.metadata.annotations.get(WIPE) or WipePolicy.QUICK
+    text = obj.metadata.annotations.get(WIPE) or hardware.metadata.annotations.get(WIPE) or WipePolicy.COMPLETE
     try:
         return WipePolicy(text.strip().lower())
     except ValueError:
@@ -95,10 +102,10 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     if not is_ours(workflow, obj):
         return progress.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
     if workflow.status.state == WorkflowState.SUCCESS:
-        return _certify(progress, observed, hardware, method, not own or _erases(workflow), _said(workflow))
+        return _succeeded(progress, observed, hardware, method, workflow)
     if workflow.status.state in ENDED:
         return _wipe_failed(progress, observed, hardware, method, workflow)
-    limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, DEFAULT_WIPE_TIMEOUT_S))
+    limit = number(obj, WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, _limit_s(hardware, policy)))
     made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(progress.now))
     left = limit - (progress.now - made).total_seconds()
     if left <= 0:
@@ -110,6 +117,21 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     if hardware.spec.bmc_ref is None:
         message += f"; it has no BMC: boot it over the network, or set the annotation {WIPE}=none"
     return progress.waits("Wiping", message, after_s=left)
+
+
+def _succeeded(progress: Progress, observed: Observed, hardware: Hardware, method: str, workflow: Workflow) -> Decision:
+    """The Workflow has ended well: what that says about the disks is what the agent reported about each."""
+    disks = disk_certificates(workflow)
+    devices = [disk.device for disk in hardware.spec.disks if disk.device]
+    if is_wiped(devices, disks):
+        return _certify(progress, observed, hardware, method, True, _said(workflow), disks)
+    if method != WipePolicy.COMPLETE:
+        return _certify(progress, observed, hardware, method, False, _said(workflow), disks)
+    if disks and all(disk.kept for disk in disks):
+        return _certify(progress, observed, hardware, method, False, _said(workflow), disks)
+    doubtful = ", ".join(unproven(devices, disks)) or "any disk"
+    message = f"the agent did not report that {doubtful} was completely wiped: {_said(workflow)}"
+    return _certify(progress, observed, hardware, method, False, message, disks, hold=True)
 
 
 def _wipe_failed(
@@ -149,7 +171,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             lacks = "does not exist" if observed.wipe_override is None else "has no spec.data"
             return progress.waits("TemplateNotFound", f"{where} {lacks}: make it, or take the annotation off")
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
-        built_in = wipe_template(obj.metadata.name, disks, policy)
+        built_in = wipe_template(obj.metadata.name, disks, policy, limit_s=_limit_s(hardware, policy))
         text = observed.wipe_override.spec.data if own and observed.wipe_override is not None else built_in
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
@@ -163,12 +185,22 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
     return progress.waits("Wiping", f"the wipe ({f'template {own}' if own else policy}) is being begun", write)
 
 
-def wipe_template(machine: str, disks: list[str], policy: WipePolicy) -> str:
+def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
+    """How long an attempt may take where no annotation says so."""
+    return DEFAULT_WIPE_TIMEOUT_S if policy is WipePolicy.QUICK else wipe_timeout_s(hardware)
+
+
+def wipe_template(machine: str, disks: list[str], policy: WipePolicy, *, limit_s: int = 0) -> str:
     """The workflow that wipes: the disks that the Hardware names, and no others."""
-    environment = {"DEST_DISK": ",".join(disks), "WIPE_METHOD": str(policy)}
-    action = {"name": "wipe", "image": "wipe", "timeout": WIPE_WORKFLOW_TIMEOUT_S, "environment": environment}
-    task = {"name": "wipe", "worker": "{{.device_1}}", "volumes": ["/dev:/dev"], "actions": [action]}
-    document = {"version": "0.1", "name": f"{machine}-wipe", "global_timeout": WIPE_WORKFLOW_TIMEOUT_S, "tasks": [task]}
+    timeout = max(WIPE_WORKFLOW_TIMEOUT_S, limit_s)
+    actions = []
+    for start in range(0, max(len(disks), 1), MAX_DISKS_PER_MESSAGE):
+        some = disks[start : start + MAX_DISKS_PER_MESSAGE]
+        name = "wipe" if start == 0 else f"wipe-{start // MAX_DISKS_PER_MESSAGE + 1}"
+        environment = {"DEST_DISK": ",".join(some), "WIPE_METHOD": str(policy)}
+        actions.append({"name": name, "image": "wipe", "timeout": timeout, "environment": environment})
+    task = {"name": "wipe", "worker": "{{.device_1}}", "volumes": ["/dev:/dev"], "actions": actions}
+    document = {"version": "0.1", "name": f"{machine}-wipe", "global_timeout": timeout, "tasks": [task]}
     return goyaml.dump(document)
 
 
@@ -179,6 +211,7 @@ def _certify(
     method: str,
     wiped: bool,
     message: str,
+    disks: Sequence[DiskCertificate] = (),
     *,
     hold: bool = False,
 ) -> Decision:
@@ -190,8 +223,9 @@ def _certify(
         method=method,
         at=rfc3339(progress.now),
         wiped=wiped,
-        disks=[disk.device for disk in hardware.spec.disks] if wiped and method in set(WipePolicy) else [],
+        disks=[disk.device for disk in disks if disk.complete],
         message=message,
+        results=list(disks),
     )
     annotations: dict[str, Any] = {WIPED: msgspec.json.encode(certificate).decode()}
     if hold:
@@ -212,12 +246,6 @@ def certificate_of(obj: TinkerbellMachine, hardware: Hardware) -> Certificate | 
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return found if found is not None and found.uid == obj.metadata.uid else None
-
-
-def _erases(workflow: Workflow) -> bool:
-    """Whether one of its actions was the one that wipes; each says in its message what it did to which disk."""
-    images = [action.image for task in workflow.status.tasks for action in task.actions]
-    return any(image.rpartition("/")[2].partition("@")[0].partition(":")[0] in _WIPES for image in images)
 
 
 def _said(workflow: Workflow) -> str:

@@ -15,13 +15,16 @@ from typing import Final
 import msgspec
 
 from ironbell.agent import builtins, machine
+from ironbell.agent.actions.devices import size_text
 from ironbell.agent.notes import AfterNote, Power
-from ironbell.lab.fleet.catalogue import Server
+from ironbell.codec.diskwipe import DiskReport
+from ironbell.lab.fleet.catalogue import Disk, Server
 from ironbell.lab.fleet.state import DiskContents, ServerState
 
 _PARTITION: Final = re.compile(r"(/dev/nvme\d+n\d+)p\d+|(/dev/[a-z]+)\d+")
 _IMAGE_VARIABLES: Final = ("IMG_URL", "ARCHIVE_URL", "URL", "SOURCE_IMAGE")
 _INSTALLS: Final = frozenset({"image2disk", "oci2disk", "qemuimg2disk", "archive2disk"})
+_QUICK_BYTES: Final = 20 << 20
 _WIPES: Final = frozenset({"wipe", "wipedisk"})
 _LEAVES: Final = {"reboot": Power.REBOOT, "poweroff": Power.POWEROFF, "kexec": Power.KEXEC}
 
@@ -32,6 +35,8 @@ class Done:
 
     state: ServerState
     said: str = ""
+    result: str = ""
+    """What the agent reports to the workflow service, where that is more than that it ended well."""
     failure: str = ""
     after: AfterNote | None = None
     lost: bool = False
@@ -82,8 +87,20 @@ def _wipe(server: Server, state: ServerState, environment: Mapping[str, str]) ->
             return Done(state, failure=wrong)
     disks = {device: contents for device, contents in state.disks.items() if device not in devices}
     method = environment.get("WIPE_METHOD", "quick")
+    result = "; ".join(str(_report(disk, method)) for disk in server.disks if disk.device in devices)
     wiped = msgspec.structs.replace(state, disks=disks, node=None, wipes=state.wipes + len(devices))
-    return Done(wiped, said=f"wiped {', '.join(devices)} ({method})", lost=state.node is not None)
+    return Done(wiped, said=result, result=result, lost=state.node is not None)
+
+
+def _report(disk: Disk, method: str) -> DiskReport:
+    """What the agent says of a disk: solid-state disks discard, others are overwritten."""
+    size, discards = disk.kind.size, disk.kind.media == "SSD"
+    target = (disk.device, size_text(size), disk.serial)
+    if method == "quick":
+        ends = "discard, and zeros at the ends" if discards else "zeros at the ends only"
+        return DiskReport(*target, ends, min(_QUICK_BYTES, size), size, complete=False)
+    how = "discard that reads as zeros" if discards and method != "zero" else "zeros everywhere"
+    return DiskReport(*target, how, size, size, complete=True)
 
 
 def _install(server: Server, state: ServerState, environment: Mapping[str, str]) -> Done:

@@ -267,4 +267,4 @@ class SimServer:
         after = done.after
         if after is not None and around.speed.leaves_at_once:
             after = msgspec.structs.replace(after, delay_s=0.0)
-        return Outcome(Ending.SUCCESS, "action completed", exit_code=0, after=after)
+        return Outcome(Ending.SUCCESS, done.result or "action completed", exit_code=0, after=after)

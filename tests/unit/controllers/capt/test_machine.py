@@ -149,7 +149,7 @@ def test_a_server_is_wiped_switched_off_and_given_back(bmc: bool) -> None:
     assert HELD not in has.metadata.annotations
     certificate = msgspec.json.decode(has.metadata.annotations[WIPED])
     assert certificate["wiped"] is True
-    assert certificate["method"] == "quick"
+    assert certificate["method"] == "complete"
     assert certificate["disks"] == ["/dev/sda"]
     assert not world.list(WORKFLOW)
     assert not world.list(TEMPLATE)

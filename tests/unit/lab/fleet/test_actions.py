@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.agent.notes import Power
+from ironbell.codec.diskwipe import parse
 from ironbell.lab.fleet.actions import booted_disk, perform, whole_disk
 from ironbell.lab.fleet.catalogue import server
 from ironbell.lab.fleet.state import DiskContents, Node, ServerState
@@ -48,6 +49,15 @@ def test_a_wipe_takes_the_named_disks_and_no_others() -> None:
     assert found is not None
     assert found.image == "x"
     assert "DEST_DISK is empty" in perform(SERVER, both, "wipe", {}).failure
+
+
+@pytest.mark.parametrize(("method", "complete"), [("quick", False), ("complete", True)])
+def test_a_wipe_reports_as_the_agent_does(method: str, complete: bool) -> None:
+    words = {"DEST_DISK": "/dev/nvme0n1,/dev/nvme1n1", "WIPE_METHOD": method}
+    reports = parse(perform(SERVER, INSTALLED, "wipe", words).result)
+    assert [report.device for report in reports] == ["/dev/nvme0n1", "/dev/nvme1n1"]
+    assert [report.serial for report in reports] == [disk.serial for disk in SERVER.disks]
+    assert {report.complete for report in reports} == {complete}
 
 
 @pytest.mark.parametrize(

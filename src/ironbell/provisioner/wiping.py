@@ -1,0 +1,86 @@
+"""What a wipe has done to the disks of a server, by what its agent reported, and how long it may take. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
+from ironbell.contract.capabilities import capabilities
+
+_WIPES: Final = frozenset({"wipe", "wipedisk"})
+"""Names of the built-in action."""
+
+
+class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What was done to one disk."""
+
+    device: str
+    size: str
+    serial: str = ""
+    method: str = ""
+    covered_bytes: int = 0
+    total_bytes: int = 0
+    complete: bool | None = None
+    """Whether nothing on it can be read any more; None for a disk that was kept."""
+    kept: bool = False
+
+
+def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:
+    """What the agent reported of each disk, in a Workflow's messages of the built-in action; the last report of a disk
+    counts."""
+    found: dict[str, DiskReport] = {}
+    for task in workflow.status.tasks:
+        for action in task.actions:
+            if _is_wipe(action.image):
+                found |= {report.device: report for report in parse(action.message)}
+    return [_certificate(report) for report in found.values()]
+
+
+def _is_wipe(image: str) -> bool:
+    """Whether an action is the one that reports what it did; other images may print anything."""
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[0] in _WIPES
+
+
+def _certificate(report: DiskReport) -> DiskCertificate:
+    if report.kept:
+        return DiskCertificate(report.device, report.size, report.serial, kept=True)
+    return DiskCertificate(
+        report.device,
+        report.size,
+        report.serial,
+        report.method,
+        report.covered,
+        report.total,
+        report.complete,
+    )
+
+
+def unproven(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> list[str]:
+    """The devices of which data may still be readable: not reported, or not completely wiped. A kept disk is none.
+
+    `devices` are those that the Hardware names. A disk that was reported under another name is not recognized: that its
+    data may remain is the safe answer.
+    """
+    known = {disk.device for disk in disks}
+    unreported = [device for device in devices if device not in known]
+    return unreported + [disk.device for disk in disks if disk.complete is False]
+
+
+def is_wiped(devices: Sequence[str], disks: Sequence[DiskCertificate]) -> bool:
+    """Whether every disk that is not kept was completely wiped, and at least one was."""
+    return any(disk.complete for disk in disks) and not unproven(devices, disks)
+
+
+def wipe_timeout_s(hardware: Hardware) -> int:
+    """How long a complete wipe of the server's disks may take: their sizes are in its inventory."""
+    inventory = {f"/dev/{disk.name}": disk.size for disk in capabilities(hardware).disks or ()}
+    devices = [disk.device for disk in hardware.spec.disks if disk.device]
+    if all(device in inventory for device in devices):
+        return time_limit_s(sum(inventory[device] for device in devices))
+    # Names such as /dev/disk/by-id/...: any of the server's disks may be meant.
+    return time_limit_s(sum(inventory.values()))

@@ -1,0 +1,141 @@
+"""How a server's disks are wiped when it is released, and what its certificate claims: never more than was reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.codec import goyaml
+from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.controllers.capt.names import WIPE, WIPE_TIMEOUT, WIPED, WipePolicy
+from ironbell.controllers.capt.wiping import wipe_template
+from ironbell.kube.testing import World
+from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.wipereports import SIZE
+
+TERABYTE = 10**12
+
+
+def released(engine: Engine, **annotations: str) -> World:
+    world = scene(engine)
+    if annotations:
+        names = {f"ironbell.dev/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        world.change(HARDWARE, hardware(world), {"metadata": {"annotations": names}})
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    return world
+
+
+def certificate(world: World) -> dict[str, Any]:
+    return msgspec.json.decode(hardware(world).metadata.annotations[WIPED], type=dict[str, Any])
+
+
+def test_a_server_is_wiped_completely_unless_asked_otherwise() -> None:
+    world = scene(Engine(wipe=""))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert "WIPE_METHOD: complete" in world.require(TEMPLATE, "default", "m-wipe").spec.data
+
+
+def test_the_certificate_states_what_was_done_to_each_disk() -> None:
+    found = certificate(released(Engine()))
+    assert (found["wiped"], found["method"], found["disks"]) == (True, "complete", ["/dev/sda"])
+    assert found["results"] == [
+        {
+            "device": "/dev/sda",
+            "size": "8.0 GB",
+            "serial": "X1",
+            "method": "zeros everywhere",
+            "coveredBytes": SIZE,
+            "totalBytes": SIZE,
+            "complete": True,
+        }
+    ]
+
+
+def test_a_quick_wipe_is_never_certified_as_wiped() -> None:
+    world = released(Engine(complete=False), wipe="quick")
+    found = certificate(world)
+    assert (found["wiped"], found["method"], found.get("disks", [])) == (False, "quick", [])
+    assert found["results"][0]["complete"] is False
+    assert found["results"][0]["coveredBytes"] == 20 << 20
+    assert HELD not in hardware(world).metadata.annotations, "it was asked for"
+    assert claim_of(hardware(world)) is None
+
+
+@pytest.mark.parametrize("report", [False, None])
+def test_a_complete_wipe_that_is_not_reported_complete_holds_the_server(report: bool | None) -> None:
+    class Silent(Engine):
+        def __call__(self, world: World) -> None:
+            super().__call__(world)
+            for template in world.list(TEMPLATE):
+                if template.metadata.name == "m-wipe" and report is None:
+                    forget(world)
+
+    world = released(Silent(complete=False) if report is False else Silent())
+    assert certificate(world)["wiped"] is False
+    assert claim_of(hardware(world)) is None
+    assert "did not report that /dev/sda was completely wiped" in hardware(world).metadata.annotations[HELD]
+
+
+def forget(world: World) -> None:
+    """The action ends as another agent's would: well, and without a report."""
+    for workflow in world.list(WORKFLOW):
+        tasks = msgspec.to_builtins(workflow.status.tasks)
+        if workflow.metadata.name == "m-wipe" and tasks:
+            tasks[0]["actions"][0]["message"] = "action completed"
+            world.set_status(WORKFLOW, workflow, {"state": "SUCCESS", "tasks": tasks})
+
+
+def inventory(world: World, *sizes: int) -> None:
+    blocks = [{"name": f"sd{'abc'[number]}", "sizeBytes": size} for number, size in enumerate(sizes)]
+    text = msgspec.json.encode({"blockDevices": blocks}).decode()
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {ANNOTATION_AGENT_ATTRIBUTES: text}}})
+
+
+@pytest.mark.parametrize(
+    ("policy", "sizes", "held_after_s"),
+    [("complete", (20 * TERABYTE,), 407_200), ("complete", (), 7200), ("quick", (20 * TERABYTE,), 7200)],
+)
+def test_the_time_limit_grows_with_the_disk(policy: str, sizes: tuple[int, ...], held_after_s: int) -> None:
+    world = scene(Engine(wipe=""))
+    inventory(world, *sizes)
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {WIPE: policy}}})
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    template = goyaml.load(world.require(TEMPLATE, "default", "m-wipe").spec.data)
+    assert template["global_timeout"] >= held_after_s
+    assert template["tasks"][0]["actions"][0]["timeout"] >= held_after_s
+    world.settle(MACHINES, horizon_s=held_after_s - 100)
+    assert said(get(world))[1] == "Wiping"
+    world.settle(MACHINES, horizon_s=held_after_s)
+    assert f"not done within {held_after_s} s" in hardware(world).metadata.annotations[HELD]
+
+
+def test_an_annotation_sets_the_time_limit_whatever_the_disk() -> None:
+    world = scene(Engine(wipe=""))
+    inventory(world, 20 * TERABYTE)
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {WIPE_TIMEOUT: "60"}}})
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES, horizon_s=100)
+    assert "not done within 60 s" in hardware(world).metadata.annotations[HELD]
+
+
+def test_the_reports_of_many_disks_fit_into_the_messages_of_their_actions() -> None:
+    disks = [f"/dev/disk/by-id/wwn-0x5000c500a1b2c{number:03d}" for number in range(40)]
+    actions = goyaml.load(wipe_template("m", disks, WipePolicy.COMPLETE))["tasks"][0]["actions"]
+    assert [action["name"] for action in actions] == ["wipe", "wipe-2", "wipe-3"]
+    named = [action["environment"]["DEST_DISK"].split(",") for action in actions]
+    assert [disk for some in named for disk in some] == disks
