@@ -26,14 +26,15 @@ from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.controllers.capt.controllers import controllers
-from ironbell.controllers.capt.names import INSTALLED_SYSTEM_UP
 from ironbell.kube.client import Client
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captworld import server
 from support.wipereports import wipe_action
+from support.workloads import no_workloads
 
 NAMESPACE = "default"
 
@@ -79,7 +80,9 @@ class Replica:
         manager = Manager(
             api, clock=site.clock, randomness=lag, lag_s=lambda: lag.fraction() * site.lag_s, component="ironbell"
         )
-        for controller in controllers(api, "http://192.0.2.1:7080", lambda _name: None):
+        for controller in controllers(
+            api, "http://192.0.2.1:7080", lambda _name: None, workloads=no_workloads(site.clock)
+        ):
             manager.add(controller)
         election = None
         if self.elected:

@@ -16,11 +16,13 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import USER_DATA_OF
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.controllers.capt.names import INSTALL_ATTEMPT, INSTALLED_SYSTEM_UP, WIPE_ATTEMPT
+from ironbell.controllers.capt.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
+from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
 from support.captworld import server
 from support.wipereports import wipe_action
 
@@ -34,8 +36,16 @@ def give(world: World, arguments: GiveUserData) -> list[Any]:
     return [MergePatch(HARDWARE, *arguments.hardware, body, resource_version=arguments.resource_version)]
 
 
-def _no_node(_world: World, _asked: NodeNow) -> None:
+def _no_node(_world: World, _asked: NodeNow | NodeByName) -> None:
     """The cluster answers, and has no Node of that name."""
+
+
+def _no_nodes(_world: World, _asked: NodeByProviderId) -> tuple[NodeView, ...]:
+    """The cluster answers, and has no Node with that provider ID."""
+    return ()
+
+
+ASKERS = {NodeNow: _no_node, NodeByName: _no_node, NodeByProviderId: _no_nodes}
 
 
 class Engine:
@@ -92,7 +102,7 @@ def scene(
     cluster: dict[str, Any] | None = None,
     infrastructure: dict[str, Any] | None = None,
 ) -> World:
-    world = World(performers={GIVE_USER_DATA: give}, askers={NodeNow: _no_node}, environment=engine)
+    world = World(performers={GIVE_USER_DATA: give}, askers=ASKERS, environment=engine)
     world.api.serve([HARDWARE, TEMPLATE, WORKFLOW, JOB, SECRET, MACHINE, TINKERBELL_MACHINE])
     reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     place = {"namespace": "default", "name": "prod"}

@@ -266,7 +266,9 @@ class FleetSite:
             *capisite.controllers(around),
             *tink.controllers(engine, engine.parse, _nobody_else),
             *rufio.controllers(access, around.clock, _nobody_else),
-            *capt_controllers.controllers(around.api, SITE, _nobody_else, connect=around.links),
+            *capt_controllers.controllers(
+                around.api, SITE, _nobody_else, workloads=around.workloads, connect=around.links
+            ),
         ]
 
     async def _connect(self, connection: Connection, _credentials: Credentials) -> _BmcSession:

@@ -8,10 +8,14 @@ from typing import Any
 
 from ironbell.api.client import Api, ApiError
 from ironbell.api.core.node import NODE
+from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.kube.tokens import ConnectionConfigError
+from ironbell.workload.access import Workloads
+from ironbell.workload.link import Link
 
 
 @dataclass
@@ -90,3 +94,15 @@ class FakeClusters:
             raise ConnectionConfigError(f"{cluster[1]}: not the right kubeconfig")
         found.links += 1
         return FakeLink(self, found)
+
+
+def no_workloads(clock: Clock | None = None) -> Workloads:
+    """For controllers whose clusters have no kubeconfig."""
+
+    async def no_kubeconfig(_cluster: Key) -> bytes:
+        raise AssertionError("no cluster here has a kubeconfig")
+
+    def never(_cluster: Key, _kubeconfig: bytes) -> Link:
+        raise AssertionError("no cluster here has a kubeconfig")
+
+    return Workloads(never, no_kubeconfig, clock=clock or SystemClock(), randomness=SystemRandomness())

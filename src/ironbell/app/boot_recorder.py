@@ -20,12 +20,12 @@ from ironbell.contract.directory import HardwareDirectory, Match
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Emit
 from ironbell.kube.events import EventRecorder
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from ironbell.services.dhcp.answers import Reply
 from ironbell.services.dhcp.problems import Problem
 
 _log = structlog.get_logger()
 
-INSTALLED_ANNOTATION = "ironbell.dev/installed-system-up"
 WRITE_TIMEOUT_S = 10.0
 WRITE_PAUSE_S = 1.0
 FINAL_CODES = {400, 403, 404, 422}
@@ -87,7 +87,7 @@ class BootRecorder:
 
     def _says_installed(self, event: BootEvent) -> bool:
         found = self.directory.get(event.namespace, event.name)
-        return found is not None and INSTALLED_ANNOTATION in found.metadata.annotations
+        return found is not None and INSTALLED_SYSTEM_UP in found.metadata.annotations
 
     async def run(self) -> None:
         """Keep the annotations: the latest of each Hardware, tried until it is stored or can never be."""
@@ -104,7 +104,7 @@ class BootRecorder:
 
     async def _store(self, key: tuple[str, str], moment: str | None) -> bool:
         """Whether the annotation needs no further try."""
-        body = {"metadata": {"annotations": {INSTALLED_ANNOTATION: moment}}}
+        body = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: moment}}}
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await self.client.merge_patch(HARDWARE, *key, body=body)

@@ -162,7 +162,9 @@ async def _controllers(
         KUBEADM_CONTROL_PLANE.name: lambda: kubeadm.control_plane_controllers(
             workloads, etcd.connect, reader, clock, api_of
         ),
-        CAPT.name: lambda: capt.controllers(api_of(BOOTSTRAP_DATA), metadata_url, api_of, at_once=installs_per_rack),
+        CAPT.name: lambda: capt.controllers(
+            api_of(BOOTSTRAP_DATA), metadata_url, api_of, at_once=installs_per_rack, workloads=workloads
+        ),
         IPAM.name: lambda: ipam.controllers(reader, api_of),
     }
     for name, make in made.items():

@@ -237,7 +237,13 @@ def _kubeadm_control_plane(with_: Ingredients) -> list[Controller]:
 
 
 def _capt(with_: Ingredients) -> list[Controller]:
-    return capt.controllers(with_.api, with_.metadata_url, _nobody_else, at_once=with_.installs_per_rack)
+    return capt.controllers(
+        with_.api,
+        with_.metadata_url,
+        _nobody_else,
+        at_once=with_.installs_per_rack,
+        workloads=with_.workloads(),
+    )
 
 
 def _ipam(with_: Ingredients) -> list[Controller]:

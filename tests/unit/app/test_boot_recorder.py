@@ -9,10 +9,11 @@ import pytest
 
 from ironbell.api.client import NotFound, Unavailable
 from ironbell.app import boot_recorder
-from ironbell.app.boot_recorder import INSTALLED_ANNOTATION, BootRecorder
+from ironbell.app.boot_recorder import BootRecorder
 from ironbell.base.clock import ManualClock
 from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 
 
 class Events:
@@ -37,7 +38,7 @@ class Client:
             if not self.answers and isinstance(answer, NotFound):
                 self.done.set()
             raise answer
-        self.stored.append(body["metadata"]["annotations"][INSTALLED_ANNOTATION])
+        self.stored.append(body["metadata"]["annotations"][INSTALLED_SYSTEM_UP])
         self.done.set()
 
 

@@ -16,6 +16,7 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.controller import Controller
 from ironbell.kube.testing.memory import MemoryApi
+from support.workloads import no_workloads
 
 
 async def nobody(*_arguments: object) -> object:
@@ -27,7 +28,7 @@ def made(component: Component) -> Sequence[Controller]:
     return {
         TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, lambda _name: api),
         RUFIO.name: lambda: rufio.controllers(BmcAccess(api, nobody), SteadyClock(), lambda _name: api),
-        CAPT.name: lambda: capt.controllers(api, "", lambda _name: api),
+        CAPT.name: lambda: capt.controllers(api, "", lambda _name: api, workloads=no_workloads()),
         IPAM.name: lambda: ipam.controllers(api, lambda _name: api),
     }[component.name]()
 

@@ -18,6 +18,8 @@ from ironbell.controllers.capt.nodes import Nodes
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
+from ironbell.workload.access import Workloads
+from ironbell.workload.askers import askers
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect
 
@@ -98,6 +100,7 @@ def controllers(
     api_of: Callable[[str], Api | None],
     *,
     at_once: int = INSTALLS_PER_RACK,
+    workloads: Workloads,
     connect: Connect = http_link,
 ) -> list[Controller]:
     """The controllers.
@@ -108,7 +111,8 @@ def controllers(
             then only templates of one's own can be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
         at_once: how many servers of a rack are installed at the same time; 0 is no bound.
-        connect: the way to a cluster that was made.
+        workloads: connections to the clusters that were made: their Nodes are watched while servers boot.
+        connect: the way to a cluster that was made, for what is asked seldom.
     """
     nodes = Nodes(bootstrap_data, connect)
     machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once)
@@ -117,7 +121,8 @@ def controllers(
         Controller(
             machine,
             performers={**performers(bootstrap_data), **nodes.performers()},
-            askers=nodes.askers(),
+            askers={**nodes.askers(), **askers(workloads)},
+            feeds=(workloads.feed,),
             api=api_of(MACHINE_NAME),
         ),
         Controller(TinkerbellMachineTemplateReconciler(), api=api_of(TinkerbellMachineTemplateReconciler.name)),

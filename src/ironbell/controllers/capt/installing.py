@@ -8,7 +8,6 @@ often as its annotation allows, each time with a new Workflow; the former one's 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -23,26 +22,23 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.base.clock import rfc3339
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
-from ironbell.controllers.capt.conditions import READY
+from ironbell.controllers.capt import booting
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.made import FAILED, UnusableError, agent_id, boot_options, is_ours, metadata, why_failed
 from ironbell.controllers.capt.names import (
     DEFAULT_ATTEMPTS,
-    DEFAULT_REPORT_TIMEOUT_S,
     INSTALL_ATTEMPT,
     INSTALL_ATTEMPTS,
     INSTALL_BEGUN,
     INSTALLED,
-    INSTALLED_SYSTEM_UP,
     PROGRESS,
-    REPORT_TIMEOUT,
     State,
 )
 from ironbell.controllers.capt.numbers import number
@@ -50,6 +46,7 @@ from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP, moment
 
 GIVE_USER_DATA: Final = "give-user-data"
 LOOK_AGAIN_S: Final = 300.0
@@ -74,7 +71,7 @@ def install(
     `at_once` how many servers of a rack are installed at the same time."""
     obj = observed.obj
     if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
-        return _is_there(progress)
+        return booting.is_up(progress)
     fill = user_data(observed, hardware)
     if fill is not None:
         progress.state = State.INSTALLING
@@ -91,10 +88,10 @@ def install(
     if workflow.status.state in FAILED:
         if _has_come_up(workflow, hardware):
             how = "the installed system has reported that it is up, though the last action did not tell how it ended"
-            return _installed(progress, hardware, how)
+            return booting.installed(progress, hardware, how)
         return _failed(progress, observed, workflow)
     if workflow.status.state == WorkflowState.SUCCESS:
-        return _boots(progress, observed, workflow, hardware)
+        return booting.boots(progress, observed, workflow, hardware)
     progress.state = State.INSTALLING
     message = how_far(workflow)
     progress.note(INSTALLED, False, "Installing", message)
@@ -227,8 +224,8 @@ def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
     its own report may be lost. To try again would wipe a node."""
     if not is_at_last_action(workflow):
         return False
-    begun = _moment(workflow.status.tasks[-1].actions[-1].execution_start or "")
-    reported = _moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
+    begun = moment(workflow.status.tasks[-1].actions[-1].execution_start or "")
+    reported = moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
     return begun is not None and reported is not None and reported >= begun
 
 
@@ -254,47 +251,3 @@ def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decis
         patch(TINKERBELL_MACHINE, obj, mark, locked=True),
         emit(TINKERBELL_MACHINE, obj, reason="InstallationRetried", message=message, warning=True),
     )
-
-
-def _boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: Hardware) -> Decision:
-    """The workflow is done: the machine is ready when the installed system says that it is up."""
-    ended = _ended_at(workflow)
-    up = hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, "")
-    reported = _moment(up)
-    if reported is not None and (ended is None or reported >= ended - timedelta(seconds=1)):
-        return _installed(progress, hardware, "the installed system has reported that it is up")
-    patience = number(observed.obj, REPORT_TIMEOUT, DEFAULT_REPORT_TIMEOUT_S)
-    waited = (progress.now - ended).total_seconds() if ended is not None else float(patience)
-    if waited >= patience:
-        return _installed(progress, hardware, f"the installed system has not reported within {patience} s")
-    progress.state = State.BOOTING
-    message = "installed; the system has not reported yet that it is up"
-    progress.note(INSTALLED, False, "Booting", message)
-    return progress.waits("Booting", message, after_s=patience - waited)
-
-
-def _installed(progress: Progress, hardware: Hardware, how: str) -> Decision:
-    # Until the server says so a crash would only bring us here again.
-    mark = patch(HARDWARE, hardware, {"metadata": {"annotations": {ANNOTATION_PROVISIONED: "true"}}}, locked=True)
-    return _is_there(progress, mark, emit(TINKERBELL_MACHINE, progress.obj, reason="Installed", message=how))
-
-
-def _is_there(progress: Progress, *actions: Action) -> Decision:
-    progress.state = State.RUNNING
-    progress.provisioned()
-    progress.note(INSTALLED, True, "Installed")
-    progress.note(READY, True, "Ready")
-    return progress.goes_on(*actions)
-
-
-def _ended_at(workflow: Workflow) -> datetime | None:
-    stops = [action.execution_stop for task in workflow.status.tasks for action in task.actions]
-    moments = [moment for stop in stops if stop and (moment := _moment(stop)) is not None]
-    return max(moments, default=None)
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        return parse_rfc3339(text) if text else None
-    except ValueError:
-        return None

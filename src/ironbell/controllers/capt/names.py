@@ -24,14 +24,11 @@ INSTALL_ATTEMPTS: Final = "ironbell.dev/install-attempts"
 """On a TinkerbellMachine, yours: how often an installation is tried at most (3)."""
 
 REPORT_TIMEOUT: Final = "ironbell.dev/report-timeout-seconds"
-"""On a TinkerbellMachine, yours: how long the installed system may take to report that it is up (900). After that the
-machine counts as up: there are systems that cannot report. 0 does not wait."""
+"""On a TinkerbellMachine, yours: how long the installed system may take to report that it is up, or to become a Node
+(900 s). After that its bootstrap counts as failed. 0 waits for neither: the machine is ready once it is installed."""
 
 PROGRESS: Final = "ironbell.dev/progress"
 """On a Workflow: JSON of how far the present action is; the workflow service writes it."""
-
-INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
-"""On Hardware: when the installed system said last that it is up."""
 
 WIPE: Final = "ironbell.dev/wipe"
 """On Hardware, or on a TinkerbellMachine, which counts before: how its disks are wiped when it is given back."""

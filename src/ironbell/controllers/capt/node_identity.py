@@ -39,7 +39,7 @@ def questions(obj: TinkerbellMachine, machine: Machine | None, hardware: Hardwar
     if machine is None or hardware is None or not obj.status.ready or machine.status.node_ref.name:
         return []
     cluster = (machine.metadata.namespace, machine.spec.cluster_name)
-    return [NodeNow(cluster, name) for name in _names(machine, hardware)]
+    return [NodeNow(cluster, name) for name in names_of(machine, hardware)]
 
 
 def identify(
@@ -83,7 +83,8 @@ def _waited_s(obj: TinkerbellMachine, cluster: Cluster, now: datetime) -> float:
     return (now - max(since)).total_seconds() if since else GRACE_S
 
 
-def _names(machine: Machine, hardware: Hardware) -> list[str]:
+def names_of(machine: Machine, hardware: Hardware) -> list[str]:
+    """What the Node of a Machine on this server may be called."""
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     told = [instance.hostname if instance is not None else ""]
     told += [interface.dhcp.hostname for interface in hardware.spec.interfaces if interface.dhcp is not None]
@@ -97,11 +98,19 @@ def _value(fact: Fact[NodeView | None]) -> NodeView | None:
     return fact.value if fact.error is None else None
 
 
-def _is_its(node: NodeView, hardware: Hardware) -> bool:
-    """Whether this Node runs on this server, now, and has no provider ID."""
+def is_on(node: NodeView, hardware: Hardware) -> bool:
+    """Whether this Node has an address of this server."""
     dhcps = [interface.dhcp for interface in hardware.spec.interfaces if interface.dhcp is not None]
     addresses = {dhcp.ip.address for dhcp in dhcps if dhcp.ip is not None and dhcp.ip.address}
+    return any(address.type == "InternalIP" and address.address in addresses for address in node.addresses)
+
+
+def reports(node: NodeView) -> bool:
+    """Whether the Node's kubelet is heard: its cluster sets Unknown when it is not."""
     ready = node.condition("Ready")
-    reports = ready is not None and ready.status in ("True", "False")
-    has = {one.address for one in node.addresses if one.type == "InternalIP"}
-    return not node.provider_id and not node.deleting and reports and bool(has & addresses)
+    return not node.deleting and ready is not None and ready.status in ("True", "False")
+
+
+def _is_its(node: NodeView, hardware: Hardware) -> bool:
+    """Whether this Node runs on this server, now, and has no provider ID."""
+    return not node.provider_id and reports(node) and is_on(node, hardware)

@@ -25,8 +25,9 @@ from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.restored import restored
-from ironbell.controllers.capt import confirming, node_identity
+from ironbell.controllers.capt import confirming, installed_node, node_identity
 from ironbell.controllers.capt.health import bmc_of
+from ironbell.controllers.capt.installed_node import NodeFact, NodeQuestion
 from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, WIPE_TEMPLATE
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import hardware_key
@@ -111,6 +112,8 @@ class Observed:
     """What its cluster says of its Node, while the record of its server is not confirmed."""
     namesakes: tuple[tuple[NodeNow, Fact[NodeView | None]], ...] = ()
     """What its cluster says of Nodes that may be its, while the Machine has found none."""
+    new_nodes: tuple[tuple[NodeQuestion, NodeFact], ...] = ()
+    """What its cluster says of Nodes that would prove that its system is up, while that boots."""
 
     @property
     def claimant(self) -> Claimant:
@@ -137,6 +140,8 @@ def gather(cache: Cache, key: Key) -> Observed | None:
     waits = hardware is None and not obj.spec.hardware_name
     place = hardware.metadata.namespace if hardware is not None else obj.status.target_namespace or namespace
     wipe = wipe_name(obj)
+    workflow = cache.get(WORKFLOW, place, obj.metadata.name)
+    new_nodes = installed_node.questions(obj, machine, hardware, workflow)
     return Observed(
         obj=obj,
         machine=machine,
@@ -153,7 +158,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,
         override=_override(cache, hardware, infrastructure),
         template=cache.get(TEMPLATE, place, obj.metadata.name),
-        workflow=cache.get(WORKFLOW, place, obj.metadata.name),
+        workflow=workflow,
         wipe_override=cache.get(TEMPLATE, place, own) if (own := own_wipe(obj, hardware)) else None,
         wipe_template=cache.get(TEMPLATE, place, wipe),
         wipe_workflow=cache.get(WORKFLOW, place, wipe),
@@ -161,6 +166,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
         node=_node(cache, machine, hardware),
         namesakes=_namesakes(cache, obj, machine, hardware),
+        new_nodes=tuple((question, installed_node.known(cache, question)) for question in new_nodes),
     )
 
 

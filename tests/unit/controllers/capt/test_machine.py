@@ -21,7 +21,6 @@ from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import (
     HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,
-    INSTALLED_SYSTEM_UP,
     WIPE,
     WIPE_ATTEMPT,
     WIPE_ATTEMPTS,
@@ -30,6 +29,7 @@ from ironbell.controllers.capt.names import (
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
 
@@ -361,16 +361,6 @@ def test_a_system_that_runs_is_not_installed_again_because_its_last_action_did_n
     obj = get(world)
     assert obj.status.ready is at_last
     assert obj.metadata.annotations[INSTALL_ATTEMPT] == ("1" if at_last else "2")
-
-
-def test_a_system_that_never_reports_counts_as_up_after_a_while() -> None:
-    world = scene(Engine(reports=False))
-    add_machine(world)
-    world.settle(MACHINES)
-    assert said(get(world))[1] == "Booting"
-    world.settle(MACHINES, horizon_s=1000)
-    assert get(world).status.ready
-    assert any("has not reported" in event.message for event in world.emitted)
 
 
 def test_user_data_is_withdrawn_when_the_node_is_ready_and_not_given_again() -> None:

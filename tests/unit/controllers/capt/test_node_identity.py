@@ -27,7 +27,7 @@ class Cluster:
         self.asked: list[str] = []
         self.told: list[TellNode] = []
         world.performers = {GIVE_USER_DATA: give, TELL_NODE: self.tell}
-        world.askers = {NodeNow: self.answer}
+        world.askers = {**world.askers, NodeNow: self.answer}
         interface = hardware(world).spec.interfaces[0].dhcp
         assert interface is not None
         assert interface.ip is not None

@@ -93,6 +93,12 @@ class Draft:
         conditions = set_condition(self.status.conditions, new, now=self.now, generation=self.generation)
         self.status = replace(self.status, conditions=conditions)
 
+    def drop(self, kind: str) -> None:
+        """Remove a condition that is neither true nor false any more."""
+        kept = [condition for condition in self.status.conditions if condition.type != kind]
+        if len(kept) != len(self.status.conditions):
+            self.status = replace(self.status, conditions=kept)
+
     def legacy(self, kind: str) -> LegacyCondition | None:
         return find_legacy(self.older.conditions, kind)
 

@@ -17,6 +17,7 @@ from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, phase, upkeep
 from ironbell.controllers.capi.machine.conditions import node as node_conditions
 from ironbell.controllers.capi.machine.conditions import own, references
+from ironbell.controllers.capi.machine.conditions.bootstrap import set_bootstrap_condition
 from ironbell.controllers.capi.machine.deletion import steps
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition, Reason
@@ -83,6 +84,7 @@ def _conclude(draft: Draft, observed: Observed) -> None:
     """Conditions and phase, from all that was found."""
     references.set_bootstrap_ready(draft, observed)
     references.set_infrastructure_ready(draft, observed)
+    set_bootstrap_condition(draft, observed)
     own.set_deleting(draft)
     own.set_updating(draft)
     own.set_up_to_date(draft, observed)

@@ -25,6 +25,8 @@ class MachineCondition(StrEnum):
     EXTERNALLY_REMEDIATED = "ExternallyRemediated"
     DELETING = "Deleting"
     PAUSED = "Paused"
+    BOOTSTRAP_SUCCEEDED = "BootstrapSucceeded"
+    """Ours: only set where the host reported that its bootstrap failed."""
 
 
 class Reason(StrEnum):
@@ -65,6 +67,8 @@ class Reason(StrEnum):
     WAITING_FOR_BOOTSTRAP_DELETION = "WaitingForBootstrapDeletion"
     DELETING_NODE = "DeletingNode"
     DELETION_COMPLETED = "DeletionCompleted"
+    BOOTSTRAP_FAILED = "BootstrapFailed"
+    SUCCEEDED = "Succeeded"
 
 
 class Legacy(StrEnum):

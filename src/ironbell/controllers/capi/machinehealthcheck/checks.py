@@ -9,6 +9,9 @@ into the cluster: the annotation that asks for a remediation, and conditions tha
 it was last told. What was said of it because there was no connection never counts, and the time for a Node to come
 begins anew when a lost connection is back.
 
+A Machine without a Node whose host reported that its bootstrap failed is unhealthy at once: its bootstrap data runs no
+second time. Where there is a Node the checks of the Node decide.
+
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machinehealthcheck/machinehealthcheck_targets.go, whose clock
 begins with the Machine's creation while the host is not ready, and which judges nothing without a connection.
 """
@@ -32,6 +35,7 @@ from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE, LABEL_CONTR
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import HEALTH_CHECK_SUCCEEDED as SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import Reason
 from ironbell.kube.conditions import find_condition, is_true
@@ -149,6 +153,8 @@ class Judge:
                 continue
             if target.is_seen or check.type not in IN_CLUSTER:
                 found.append((Reason.UNHEALTHY_MACHINE, _look("Machine", check, of_machine, self.now, self.open_since)))
+        if failure := _bootstrap_failure(target):
+            found.append((Reason.BOOTSTRAP_FAILED, failure))
         if not target.is_seen:
             return found
         if target.is_node_gone:
@@ -174,6 +180,15 @@ class Judge:
         moments = [parse_rfc3339(moment) for moment in said if moment]
         left = max([*moments, *([self.up_since] if self.up_since else [])]) + limit - self.now
         return f"Node failed to report startup in {duration(limit)}" if left < timedelta() else left + _SECOND
+
+
+def _bootstrap_failure(target: Target) -> str:
+    """Why the host of a Machine without a Node will not become one; empty if nothing is known of that."""
+    machine = target.machine
+    if machine.status.node_ref.name or target.has_joined:
+        return ""
+    found = find_condition(machine.status.conditions, BOOTSTRAP_SUCCEEDED)
+    return f"Bootstrap failed: {found.message}" if found is not None and found.status == "False" else ""
 
 
 def _look(

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     UNHEALTHY_MACHINE = "UnhealthyMachine"
     NODE_STARTUP_TIMEOUT = "NodeStartupTimeout"
     NODE_DELETED = "NodeDeleted"
+    BOOTSTRAP_FAILED = "BootstrapFailed"
     HAS_REMEDIATE_ANNOTATION = "HasRemediateAnnotation"
     WAITING_FOR_REMEDIATION = "WaitingForRemediation"
     TEMPLATE_NOT_FOUND = "RemediationTemplateNotFound"
@@ -41,6 +42,7 @@ LEGACY_REASONS: Final = {
     Reason.UNHEALTHY_MACHINE: "UnhealthyMachine",
     Reason.NODE_STARTUP_TIMEOUT: "NodeStartupTimeout",
     Reason.NODE_DELETED: "NodeNotFound",
+    Reason.BOOTSTRAP_FAILED: "BootstrapFailed",
     Reason.HAS_REMEDIATE_ANNOTATION: "HasRemediateMachineAnnotation",
 }
 """How the older conditions call them."""

@@ -413,3 +413,20 @@ def test_failures_of_a_provider_of_the_older_contract_are_copied() -> None:
     assert deprecated.v1beta1.failure_message.endswith('with name "old": no such disk')
     assert found.machine.spec.failure_domain == "r2"
     assert found.told("InfrastructureReady") == ("True", "Ready", "")
+
+
+def test_a_bootstrap_that_failed_is_reported_on_the_machine_until_it_is_taken_back() -> None:
+    found = scene()
+    found.add_host()
+    found.add_config()
+    found.settle()
+    assert found.machine.status.conditions
+    assert all(one.type != "BootstrapSucceeded" for one in found.machine.status.conditions)
+    why = "kubeadm join: connection refused"
+    host = found.world.require(HOST, NAMESPACE, "h1")
+    host = found.world.change(HOST, host, {"metadata": {"annotations": {"ironbell.dev/bootstrap-failure": why}}})
+    found.settle()
+    assert found.told("BootstrapSucceeded") == ("False", "BootstrapFailed", why)
+    found.world.change(HOST, host, {"metadata": {"annotations": {"ironbell.dev/bootstrap-failure": None}}})
+    found.settle()
+    assert all(one.type != "BootstrapSucceeded" for one in found.machine.status.conditions)

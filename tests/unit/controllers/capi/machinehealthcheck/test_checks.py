@@ -251,3 +251,25 @@ def test_refusals_say_the_numbers() -> None:
         "Remediation is not allowed, the number of not started or unhealthy machines does not fall within the range"
         " (total: 4, unhealthy: 2, unhealthyRange: [3-5])"
     )
+
+
+FAILED = {**condition("BootstrapSucceeded", "False", since=NOW), "message": "kubeadm join failed"}
+
+
+def test_a_reported_failure_of_the_bootstrap_is_not_waited_for() -> None:
+    found = verdict(Target(machine(FAILED)), cluster(), checks(), NOW)
+    assert found == Verdict(Health.UNHEALTHY, "BootstrapFailed", ("Bootstrap failed: kubeadm join failed",))
+
+
+def test_the_first_machine_of_a_control_plane_is_judged_before_there_is_a_cluster() -> None:
+    conditions = [condition("InfrastructureReady")]
+    body = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {}, "status": {"conditions": conditions}}
+    around = CLUSTER.decode(msgspec.json.encode(body))
+    first = machine(FAILED, labels={"cluster.x-k8s.io/control-plane": ""})
+    assert verdict(Target(first), around, checks(), NOW).health is Health.UNHEALTHY
+    assert verdict(Target(machine(FAILED)), around, checks(), NOW).health is Health.NEITHER
+
+
+@pytest.mark.parametrize("target", [Target(machine(FAILED, node="n"), NODE), Target(machine(FAILED), has_joined=True)])
+def test_where_there_is_a_node_its_checks_decide(target: Target) -> None:
+    assert verdict(target, cluster(), checks(), NOW).health is not Health.UNHEALTHY
