@@ -25,6 +25,7 @@ from ironbell.app.data_folder import locked
 from ironbell.app.metadata_url import SIMULATION_ADDRESS, metadata_url
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
+from ironbell.app.up_checks import check_environment, warnings
 from ironbell.app.up_options import UpOptions
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
@@ -49,15 +50,17 @@ class UpError(IronbellError):
 
 @dataclass
 class Site:
-    """The running site. `on_ready` is called with the kubeconfig's path, once: when every kind of the API is served.
+    """The running site.
 
-    What only needs an API that answers (`wire`, the simulation) is started before that.
+    `on_ready` is called with the kubeconfig's path, once: when every process that was requested has reported that it
+    serves. What only needs an API that answers (`wire`, the simulation) is started before the API has every kind.
     """
 
     options: UpOptions
     on_ready: Callable[[Path], None]
     _core_serves: asyncio.Event = field(default_factory=asyncio.Event)
     _was_ready: set[str] = field(default_factory=set)
+    _has_announced: bool = False
     _lab: dict[str, Any] = field(default_factory=dict)
     _kubeconfig: Path = field(default_factory=Path)
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -129,21 +132,34 @@ class Site:
             self._core_serves.set()
             if not self.options.lab:
                 self._wire_wanted.set()
-        elif name == CORE and event == "ready" and is_first:
-            self.on_ready(self._kubeconfig)
         elif name == LAB and event == "ready":
             self._lab = report
             self._wire_wanted.set()
-        else:
+        elif (name, event) != (CORE, "ready"):
             details = {key: value for key, value in report.items() if key != "event"}
             _log.info("process reports", sender=name, what=event, details=details)
+        if self._was_ready >= self._requested and not self._has_announced:
+            self._has_announced = True
+            self.on_ready(self._kubeconfig)
+
+    @property
+    def _requested(self) -> set[str]:
+        """The processes that serve what the options request."""
+        options = self.options
+        wanted = {LAB: options.lab, SIMULATION: options.simulate, WIRE: options.serves_machines}
+        return {CORE, *(name for name, is_wanted in wanted.items() if is_wanted)}
 
     def _give_up(self, message: str) -> None:
         if self._fatal is not None and not self._fatal.done():
             self._fatal.set_result(message)
 
     def _prepare(self) -> None:
-        """Make wire's folder, owned by its account, and publish what it serves."""
+        """Check the options against this machine, make wire's folder, owned by its account, and publish what it serves.
+
+        Raises:
+            OptionsError: what an option names does not exist.
+        """
+        check_environment(self.options)
         if self.options.simulate_faults:
             _check_faults(Path(self.options.simulate_faults))
         if not self.options.serves_machines:
@@ -154,11 +170,8 @@ class Site:
             folder.mkdir(exist_ok=True)
             os.chown(folder, account.uid, account.gid)
             folder.chmod(0o700)
-        if self.options.needs_root and not self.options.osie_dir and not self.options.osie_url:
-            _log.warning(
-                "no in-memory OS to serve",
-                remedy="build one with `ironbell osie build`, or give --osie-dir or --osie-url",
-            )
+        for warning in warnings(self.options):
+            _log.warning(warning)
         for name, source in self._published().items():
             count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
             _log.info("artefacts published", name=name, source=source, files=count)

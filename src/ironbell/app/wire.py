@@ -22,11 +22,14 @@ from ironbell.app.kept_sockets import hand_up, inherited
 from ironbell.app.privileges import drop_privileges, enter_network_namespace, named_account
 from ironbell.app.wire_config import API_SOCKET, TOKEN_FILE, WireConfig
 from ironbell.app.wire_serve import serve_wire
-from ironbell.app.wire_sockets import WireSockets, adopted, open_sockets
+from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import bind_problem
+from ironbell.codec.dhcp import CLIENT_PORT
 from ironbell.kube.connection import Connection, FileToken
 from ironbell.kube.http import HttpApi
 from ironbell.services.dhcp.probe import probe_for_servers
+from ironbell.services.dhcp.sockets import SocketError
 
 _log = structlog.get_logger()
 
@@ -59,8 +62,17 @@ def refuse_beside_others(interface: str) -> None:
 
     Raises:
         ForeignDhcpServerError: there is one.
+        WireSocketError: something else, such as a DHCP client, has the port.
     """
-    found = asyncio.run(probe_for_servers(interface))
+    try:
+        found = asyncio.run(probe_for_servers(interface))
+    except SocketError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        task = f'look for other DHCP servers on interface "{interface}"'
+        remedy = "give the interface a static address, or skip this with --force"
+        problem = bind_problem(error.__cause__, task=task, protocol="udp", port=CLIENT_PORT, remedy=remedy)
+        raise WireSocketError(problem) from error
     if found:
         servers = ", ".join(str(address) for address in found)
         raise ForeignDhcpServerError(

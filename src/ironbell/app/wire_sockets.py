@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ironbell.app.wire_config import SMEE, TINK_SERVER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import bind_problem
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
-from ironbell.services.dhcp.sockets import open_dhcp_socket
-from ironbell.services.tftp.sockets import open_tftp_socket
+from ironbell.services.dhcp.sockets import SocketError, open_dhcp_socket
+from ironbell.services.tftp.sockets import TftpSocketError, open_tftp_socket
 
 BACKLOG = 1024
 IFNAMSIZ = 16
 ANY = "0.0.0.0"  # noqa: S104 - bound to one interface, or inside the lab's namespace
+
+_PORTS = {
+    "DHCP": ("udp", "leave DHCP to others with --dhcp off"),
+    "TFTP": ("udp", "choose another port with --tftp-port"),
+    "HTTP": ("tcp", "choose another port with --http-port"),
+    "gRPC": ("tcp", "choose another port with --grpc-port"),
+}
+"""What is served: its protocol, and what helps where the port is taken."""
 
 
 class WireSocketError(IronbellError):
@@ -53,17 +63,37 @@ def open_sockets(config: WireConfig) -> WireSockets:
     """Bind everything.
 
     Raises:
-        WireSocketError, SocketError: a port is taken, the interface does not exist, or the privilege is missing.
+        WireSocketError: a port is taken, the interface does not exist, or the privilege is missing.
     """
     netboots = SMEE in config.serves
     wants_dhcp = netboots and config.dhcp_mode != "off"
     dhcp_ports = DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports if wants_dhcp else ()
     interface, address = config.interface, config.address or ANY
+    where = f'interface "{interface}"' if interface else "all interfaces" if address == ANY else address
+
+    def bound(service: str, port: int, bind: Callable[[], socket.socket]) -> socket.socket:
+        protocol, remedy = _PORTS[service]
+        try:
+            return bind()
+        except (OSError, SocketError, TftpSocketError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(cause, OSError):
+                raise
+            task = f"serve {service} on port {port} of {where}"
+            problem = bind_problem(cause, task=task, protocol=protocol, port=port, remedy=remedy)
+            raise WireSocketError(problem) from error
+
     return WireSockets(
-        dhcp=tuple(open_dhcp_socket(interface, port) for port in dhcp_ports),
-        tftp=open_tftp_socket(address, config.tftp_port, interface=interface) if netboots else None,
-        http=_listening(address, config.http_port, interface, "HTTP") if config.serves_http else None,
-        grpc=_listening(address, config.grpc_port, interface, "gRPC") if TINK_SERVER in config.serves else None,
+        dhcp=tuple(bound("DHCP", port, partial(open_dhcp_socket, interface, port)) for port in dhcp_ports),
+        tftp=bound("TFTP", config.tftp_port, partial(open_tftp_socket, address, config.tftp_port, interface=interface))
+        if netboots
+        else None,
+        http=bound("HTTP", config.http_port, partial(_listening, address, config.http_port, interface))
+        if config.serves_http
+        else None,
+        grpc=bound("gRPC", config.grpc_port, partial(_listening, address, config.grpc_port, interface))
+        if TINK_SERVER in config.serves
+        else None,
     )
 
 
@@ -86,7 +116,7 @@ def _is_on(sock: socket.socket, interface: str) -> bool:
     return bound.rstrip(b"\0") == interface.encode()
 
 
-def _listening(address: str, port: int, interface: str, what: str) -> socket.socket:
+def _listening(address: str, port: int, interface: str) -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -94,8 +124,7 @@ def _listening(address: str, port: int, interface: str, what: str) -> socket.soc
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
         sock.bind((address, port))
         sock.listen(BACKLOG)
-    except OSError as error:
+    except OSError:
         sock.close()
-        where = f"interface {interface}" if interface else "all interfaces" if address == ANY else address
-        raise WireSocketError(f"cannot serve {what} on port {port} of {where}: {error.strerror}") from error
+        raise
     return sock

@@ -98,7 +98,8 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the servers toward
     machines.
 
-    Prints one line `ready` with the kubeconfig's path when the API serves every kind. SIGTERM or Ctrl-C ends it.
+    Prints one line `ready` with the kubeconfig's path when everything that was requested is being served. SIGTERM or
+    Ctrl-C ends it.
     """
     from ironbell.app.logs import configure_logging
     from ironbell.app.up_options import read_options

@@ -35,6 +35,7 @@ from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubecon
 from ironbell.apiserver.pki import Authority, KeyPair, make_private_folder
 from ironbell.apiserver.store.entry import Entry
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import bind_problem
 
 SHUTDOWN_TIMEOUT_S = 2
 ADMIN_USER = "kubernetes-admin"
@@ -164,7 +165,9 @@ async def _listen(listener: Listener, pki: _Pki, address: tuple[str, int] | None
     try:
         return host, await listener.listen(host, port, _tls(pki))
     except OSError as error:
-        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        task = f"serve the Kubernetes API on port {port} of {host}"
+        problem = bind_problem(error, task=task, protocol="tcp", port=port, remedy="choose another port")
+        raise ListenError(problem) from error
 
 
 async def _listen_locally(listener: Listener, path: Path, mode: int) -> None:
