@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.api.bmc import JOB
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.client import ListOptions, NotFound, Selector
@@ -17,7 +18,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.labels import SelectorError
 from ironbell.controllers.capt.names import WANTED_IN
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
-from ironbell.controllers.capt.selection import Verdict, verdicts, wish
+from ironbell.controllers.capt.selection import NO_BMCS, Bmcs, Verdict, verdicts, wish
 from ironbell.kube.http import HttpApi
 
 Object = dict[str, Any]
@@ -38,18 +39,22 @@ async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
             yield found
     if not machine.spec.hardware_name and machine.metadata.deletion_timestamp is None:
         page = await api.list(HARDWARE.collection, "", ListOptions(Selector()))
-        for candidate in candidates(machine, [HARDWARE.decode(item) for item in page.items]):
+        bmcs = [
+            BMC_MACHINE.decode(i) for i in (await api.list(BMC_MACHINE.collection, "", ListOptions(Selector()))).items
+        ]
+        servers = [HARDWARE.decode(item) for item in page.items]
+        for candidate in candidates(machine, servers, {bmc.key: bmc for bmc in bmcs}):
             yield candidate
 
 
-def candidates(machine: TinkerbellMachine, servers: Sequence[Any]) -> list[Object]:
+def candidates(machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS) -> list[Object]:
     """Every server as something to show, with its verdict as the state; the best first."""
     label, _, domain = machine.metadata.annotations.get(WANTED_IN, "").partition("=")
     try:
         wished = wish(machine.spec, failure_domain_label=label, failure_domain=domain)
     except SelectorError:
         return []
-    found = verdicts(wished, servers)
+    found = verdicts(wished, servers, bmcs)
     shown = [_shown(one) for one in found[:SHOWN]]
     if len(found) > SHOWN:
         rest = f"{len(found) - SHOWN} more that do not come before these"
@@ -59,7 +64,8 @@ def candidates(machine: TinkerbellMachine, servers: Sequence[Any]) -> list[Objec
 
 def _shown(one: Verdict) -> Object:
     namespace, name = one.hardware.key
-    state = f"fits, score {one.score}" if one.fits else f"ruled out: {'; '.join(one.problems)}"
+    last = f"; claimed only if no better server fits: {'; '.join(one.concerns)}" if one.concerns else ""
+    state = f"fits, score {one.score}{last}" if one.fits else f"ruled out: {'; '.join(one.problems)}"
     return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}
 
 

@@ -12,7 +12,7 @@ from ironbell.contract.hardware_claim import take
 from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import Observed, template_of
 from ironbell.controllers.capt.progress import Progress
-from ironbell.controllers.capt.selection import Wish, elsewhere, pick, shortage, verdicts, wish
+from ironbell.controllers.capt.selection import Verdict, Wish, elsewhere, pick, shortage, verdict, verdicts, wish
 from ironbell.kube.decision import Decision, do, emit
 
 LOOK_AGAIN_S: Final = 300.0
@@ -30,21 +30,29 @@ def claim(progress: Progress, observed: Observed) -> Decision:
         message = f"spec.hardwareAffinity: {error}"
         progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
         return progress.waits("InvalidAffinity", message)
-    hardware = pick(wished, observed.servers, observed.place)
+    hardware = pick(wished, observed.servers, observed.place, observed.silent_bmcs)
     if hardware is None:
-        ranked = verdicts(wished, observed.servers)
+        ranked = verdicts(wished, observed.servers, observed.silent_bmcs)
         remedies = f"{_other_domain(observed, wished)}{_no_spare(observed)}"
         message = f"no hardware available: {shortage(ranked, observed.place)}{remedies}"
         progress.note(HARDWARE_READY, False, NO_HARDWARE, message)
         return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
     since = obj.metadata.annotations.get(WANTED_SINCE, "")
-    told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=f"takes Hardware {'/'.join(hardware.key)}")
+    message = _claimed(verdict(wished, hardware, observed.silent_bmcs))
+    told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=message)
     return do(take(hardware, observed.claimant, since=since), told)
+
+
+def _claimed(chosen: Verdict) -> str:
+    """The event of a claim: the server, how well it matches, and what should have spoken for another."""
+    score = f" with score {chosen.score}" if chosen.score else ""
+    doubts = f" because no better server fits: {'; '.join(chosen.concerns)}" if chosen.concerns else ""
+    return f"Claimed Hardware {'/'.join(chosen.hardware.key)}{score}{doubts}."
 
 
 def _other_domain(observed: Observed, wished: Wish) -> str:
     """What to do about a control plane's machine that was put into a domain which can take none any more."""
-    machine, others = observed.machine, elsewhere(wished, observed.servers)
+    machine, others = observed.machine, elsewhere(wished, observed.servers, observed.silent_bmcs)
     if machine is None or not others or LABEL_CONTROL_PLANE not in machine.metadata.labels:
         return ""
     named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")

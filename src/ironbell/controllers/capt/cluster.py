@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
@@ -30,12 +31,15 @@ from ironbell.controllers.capt.domains import (
     BY_FAILURE_DOMAIN_LABEL,
     BY_LABEL_NAME,
     clusters_of,
+    clusters_of_bmc,
     clusters_that_miss,
     domains,
     has_moved,
     is_taken_or_freed,
 )
 from ironbell.controllers.capt.endpoint import endpoint
+from ironbell.controllers.capt.health import BY_BMC, changed_its_answer
+from ironbell.controllers.capt.observed import SILENT
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, by_label, read_by
@@ -80,10 +84,14 @@ class TinkerbellClusterReconciler:
         Watch(CLUSTER, _keys, _cluster_matters),
         Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
         Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
+        Watch(BMC_MACHINE, clusters_of_bmc, changed_its_answer, delay_s=1.0),
         read_by(TINKERBELL_MACHINE_TEMPLATE),
         DEFINITIONS,
     )
-    indexes: Sequence[Index[Any]] = (BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND)
+    indexes: Sequence[Index[Any]] = (
+        *(BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND),
+        *(BY_BMC, SILENT),
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         obj = cache.get(TINKERBELL_CLUSTER, *key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ironbell.api.bmc.machine import Machine
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, TinkerbellCluster
@@ -20,6 +21,8 @@ from ironbell.base.labels import SelectorError
 from ironbell.contract.external import State, look_up
 from ironbell.contract.fields import text_at
 from ironbell.contract.hardware_claim import HELD
+from ironbell.controllers.capt.health import BY_BMC
+from ironbell.controllers.capt.observed import silent_bmcs
 from ironbell.controllers.capt.selection import Wish, unusable, verdict, wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
@@ -47,10 +50,11 @@ def domains(cache: Cache, obj: TinkerbellCluster, cluster: Cluster | None) -> tu
     if wanted is None:
         return None
     found: dict[str, bool] = {}
+    bmcs = silent_bmcs(cache)
     for server in cache.indexed(BY_LABEL_NAME, label):
         name = server.metadata.labels[label]
         if name:
-            found[name] = found.get(name, False) or (_is_free(server) and verdict(wanted, server).fits)
+            found[name] = found.get(name, False) or (_is_free(server) and verdict(wanted, server, bmcs).fits)
     listed = (FailureDomain(name=name, control_plane=free) for name, free in sorted(found.items()))
     return tuple(listed)[:MAX_DOMAINS]
 
@@ -76,6 +80,13 @@ def clusters_of(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     for label in hardware.metadata.labels:
         for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label):
             yield obj.key
+
+
+def clusters_of_bmc(bmc: Machine, cache: Cache) -> Iterable[Key]:
+    """Clusters whose domains the server behind this BMC is in."""
+    for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)):
+        if _is_free(hardware):
+            yield from clusters_of(hardware, cache)
 
 
 def clusters_that_miss(hardware: Hardware, cache: Cache) -> Iterable[Key]:

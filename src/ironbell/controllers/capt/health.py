@@ -1,7 +1,7 @@
 """How the server itself is, beside what its node says: whether its BMC answers, and whether it is switched on. Pure.
 
-They are told as conditions and change nothing else: who heals machines decides by nodes, and a BMC that does not answer
-is no reason to take a node away.
+Conditions report both, and nothing else follows for a machine that has its server: remediation decides by nodes, and a
+BMC that does not answer is no reason to take a node away.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.health import bmc_key, is_silent
 
 BMC_CONTACTABLE: Final = "BMCContactable"
 POWERED_ON: Final = "PoweredOn"
@@ -28,8 +29,8 @@ _POWERED: Final[dict[str, tuple[bool | None, str]]] = {
 
 
 def _bmc(hardware: Hardware) -> list[str]:
-    reference = hardware.spec.bmc_ref
-    return [f"{hardware.metadata.namespace}/{reference.name}"] if reference is not None and reference.name else []
+    key = bmc_key(hardware)
+    return ["/".join(key)] if key is not None else []
 
 
 BY_BMC: Index[Hardware] = Index(HARDWARE, "capt-bmc", _bmc)
@@ -37,10 +38,8 @@ BY_BMC: Index[Hardware] = Index(HARDWARE, "capt-bmc", _bmc)
 
 def bmc_of(cache: Cache, hardware: Hardware | None) -> Machine | None:
     """The BMC of a server, if it is there."""
-    reference = hardware.spec.bmc_ref if hardware is not None else None
-    if hardware is None or reference is None or not reference.name:
-        return None
-    return cache.get(MACHINE, hardware.metadata.namespace, reference.name)
+    key = bmc_key(hardware) if hardware is not None else None
+    return cache.get(MACHINE, *key) if key is not None else None
 
 
 def machines_of(bmc: Machine, cache: Cache) -> Iterable[Key]:
@@ -49,6 +48,16 @@ def machines_of(bmc: Machine, cache: Cache) -> Iterable[Key]:
         claim = claim_of(hardware)
         if claim is not None:
             yield claim.namespace, claim.name
+
+
+def answers_again(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a BMC kept its server from being claimed, and no longer does."""
+    return old is not None and is_silent(old) and (new is None or not is_silent(new))
+
+
+def changed_its_answer(old: Machine | None, new: Machine | None) -> bool:
+    """Whether a BMC fell silent, or answers again."""
+    return (old is not None and is_silent(old)) != (new is not None and is_silent(new))
 
 
 def turned(old: Machine | None, new: Machine | None) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.job import JOB
+from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE, LEGACY_FINALIZER
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
@@ -38,7 +39,7 @@ from ironbell.controllers.capt import confirming
 from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
-from ironbell.controllers.capt.health import BY_BMC, machines_of, tell_health, turned
+from ironbell.controllers.capt.health import BY_BMC, answers_again, machines_of, tell_health, turned
 from ironbell.controllers.capt.installing import how_far, install, withdraw
 from ironbell.controllers.capt.made import ENDED
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
@@ -48,6 +49,7 @@ from ironbell.controllers.capt.observed import (
     FREE,
     IN_LINE,
     MACHINES_OF,
+    SILENT,
     WAITING,
     Observed,
     behind,
@@ -113,6 +115,12 @@ def _of_owner(hardware: Hardware) -> tuple[Any, ...]:
 def _waiting_for(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     """Those who stand first in line."""
     return first_in_line(cache) if _is_free(hardware) else []
+
+
+def _waiting_for_bmc(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
+    """The head of each queue, if the server behind this BMC is free."""
+    free = any(_is_free(hardware) for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)))
+    return first_in_line(cache) if free else []
 
 
 def _may_be_had(_old: Hardware | None, new: Hardware | None) -> bool:
@@ -194,12 +202,13 @@ class TinkerbellMachineReconciler:
         Watch(TEMPLATE, _of_made),
         read_by(TEMPLATE),
         Watch(JOB, _of_made),
+        Watch(BMC_MACHINE, _waiting_for_bmc, answers_again),
         Watch(BMC_MACHINE, machines_of, turned, delay_s=PROGRESS_S, tells=True),
         read_by(SECRET_METADATA),
         Watch(TINKERBELL_MACHINE, next_in, leaves),
         Watch(TINKERBELL_MACHINE, _left_the_line, _leaves_the_line),
     )
-    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC)
+    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC, SILENT)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)

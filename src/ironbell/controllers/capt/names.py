@@ -5,6 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from ironbell.provisioner import health
+
+WIPED: Final = health.WIPED
+
 WANTED_SINCE: Final = "ironbell.dev/hardware-wanted-since"
 """On a TinkerbellMachine: since when it waits for Hardware; its place in the line."""
 
@@ -36,9 +40,6 @@ WIPE: Final = "ironbell.dev/wipe"
 WIPE_TEMPLATE: Final = "ironbell.dev/wipe-template"
 """On Hardware, or on a TinkerbellMachine, which counts before, yours: name of a Template in the Hardware's namespace
 that is run in place of the built-in wipe."""
-
-WIPED: Final = "ironbell.dev/wiped"
-"""On Hardware: JSON of the last wipe: method, time, machine, and what the agent reported of each disk."""
 
 WIPE_TIMEOUT: Final = "ironbell.dev/wipe-timeout-seconds"
 """On Hardware, or on a TinkerbellMachine, which counts before: how long an attempt to wipe may take before the machine

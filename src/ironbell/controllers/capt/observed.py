@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
@@ -36,6 +37,7 @@ from ironbell.kube import finalizers
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.health import is_silent
 from ironbell.workload.questions import NodeView
 
 
@@ -65,6 +67,8 @@ BY_OWNER: Index[Hardware] = Index(
 FREE: Index[Hardware] = Index(
     HARDWARE, "capt-free", lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else ["free"]
 )
+SILENT: Index[BmcMachine] = Index(BMC_MACHINE, "capt-silent", lambda bmc: ["silent"] if is_silent(bmc) else [])
+"""BMCs that do not answer: a few of many."""
 MACHINES_OF: Index[TinkerbellMachine] = Index(
     TINKERBELL_MACHINE,
     "capt-cluster-name",
@@ -91,6 +95,8 @@ class Observed:
     """That of its server."""
     servers: tuple[Hardware, ...] = ()
     """Free ones, as long as it has none."""
+    silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
+    """BMCs that do not answer, as long as it has no server."""
     siblings: tuple[tuple[Machine, str], ...] = ()
     """The cluster's Machines and the templates of their hosts, once it is known that there is no server for it."""
     place: int = 0
@@ -153,6 +159,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
         servers=tuple(cache.indexed(FREE, "free")) if waits else (),
+        silent_bmcs=silent_bmcs(cache) if waits else {},
         siblings=_siblings(cache, obj) if waits and _is_short(obj) else (),
         place=_place(cache, obj) if waits else 0,
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,
@@ -168,6 +175,11 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         namesakes=_namesakes(cache, obj, machine, hardware),
         new_nodes=tuple((question, installed_node.known(cache, question)) for question in new_nodes),
     )
+
+
+def silent_bmcs(cache: Cache) -> dict[Key, BmcMachine]:
+    """BMCs that do not answer, by namespace and name."""
+    return {bmc.key: bmc for bmc in cache.indexed(SILENT, "silent")}
 
 
 def _node(cache: Cache, machine: Machine | None, hardware: Hardware | None) -> Fact[NodeView | None] | None:

@@ -1,8 +1,9 @@
 """Which server a machine gets: what rules one out, which is liked best, and whose turn it is. Pure.
 
-Order of liking: sum of the weights of matching preferred terms, then namespace and name. Machines that ask for the
-same wait in one line, and the n-th of them gets the n-th best server: so a hundred that begin at once do not all reach
-for the first. The line is a hint; what decides is the write on the Hardware.
+Order: severity of what speaks against the server (`provisioner.health`), then sum of the weights of matching preferred
+terms, then namespace and name. Machines that ask for the same wait in one queue, and the n-th of them gets the n-th
+best server: so a hundred that begin at once do not all reach for the first. The queue is a hint; what decides is the
+write on the Hardware.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go (weights are added, as its API says).
 """
@@ -11,10 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
+from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.capt.tinkerbellmachine import HardwareAffinity, HardwareRequirements, TinkerbellMachineSpec
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.base.labels import LabelSelector, SelectorError
@@ -23,7 +27,14 @@ from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD, claim_of
 from ironbell.contract.selectors import compiled
 from ironbell.controllers.capt.requirements import lacks
+from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.health import Severity, concerns
+from ironbell.provisioner.health import severity as gravest
+
+Bmcs: TypeAlias = Mapping[Key, BmcMachine]
+"""bmc Machines by namespace and name; those whose BMC answers may be left out."""
+NO_BMCS: Final[Bmcs] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +51,24 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be said of one server."""
+    """Whether one server may be claimed, and how it ranks."""
 
     hardware: Hardware
     problems: tuple[str, ...] = ()
+    """What rules it out."""
     score: int = 0
+    severity: Severity = Severity.NONE
+    concerns: tuple[str, ...] = ()
+    """Why servers without concerns come first."""
 
     @property
     def fits(self) -> bool:
         return not self.problems
+
+    @property
+    def rank(self) -> tuple[bool, int, int, Key]:
+        """Sorts verdicts, the best first."""
+        return not self.fits, self.severity, -self.score, self.hardware.key
 
 
 def wish(spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure_domain: str = "") -> Wish:
@@ -67,16 +87,17 @@ def wish(spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure
     )
 
 
-def verdicts(wished: Wish, servers: Iterable[Hardware]) -> list[Verdict]:
-    """What is to be said of each server, the best first; those that do not fit come last, by name."""
-    found = [verdict(wished, hardware) for hardware in servers]
-    return sorted(found, key=lambda one: (not one.fits, -one.score, one.hardware.key))
+def verdicts(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[Verdict]:
+    """The verdict on each server, the best first; servers that do not fit come last, by name."""
+    return sorted((verdict(wished, hardware, bmcs) for hardware in servers), key=lambda found: found.rank)
 
 
-def verdict(wished: Wish, hardware: Hardware) -> Verdict:
-    """Everything that rules a server out, and how much it is liked."""
+def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS) -> Verdict:
+    """Everything that rules a server out, or ranks it."""
     labels = hardware.metadata.labels
-    problems = [*_not_free(hardware), *unusable(hardware)]
+    raised = concerns(hardware, bmcs)
+    blocked = [concern.message for concern in raised if concern.severity is Severity.BLOCKED]
+    problems = [*_not_free(hardware), *unusable(hardware), *blocked]
     if wished.required and not any(selector.matches(labels) for selector in wished.required):
         problems.append("its labels match no required term of spec.hardwareAffinity")
     if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:
@@ -86,7 +107,8 @@ def verdict(wished: Wish, hardware: Hardware) -> Verdict:
     if wished.requirements is not None:
         problems += lacks(wished.requirements, capabilities(hardware))
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
-    return Verdict(hardware, tuple(problems), score)
+    lesser = [concern for concern in raised if concern.severity is not Severity.BLOCKED]
+    return Verdict(hardware, tuple(problems), score, gravest(lesser), tuple(concern.message for concern in lesser))
 
 
 def _not_free(hardware: Hardware) -> list[str]:
@@ -130,27 +152,39 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def pick(wished: Wish, servers: Iterable[Hardware], place: int) -> Hardware | None:
-    """The server for who stands at this place of the line (0 is the first); None if there are too few.
+def pick(wished: Wish, servers: Iterable[Hardware], place: int, bmcs: Bmcs = NO_BMCS) -> Hardware | None:
+    """The server for the machine at this place of the queue (0 is its head); None if there are too few.
 
-    `servers` come by namespace and name. Where none is liked better than others, only so many are looked at as it
-    takes: of a thousand that are free each machine would look at all.
+    `servers` come by namespace and name. Where no label is preferred, the search ends at the first server that serves:
+    of a thousand that are free each machine would look at all.
     """
     if wished.preferred:
-        fitting: Iterable[Hardware] = [one.hardware for one in verdicts(wished, servers) if one.fits]
+        fitting: Iterable[Verdict] = [found for found in verdicts(wished, servers, bmcs) if found.fits]
     else:
-        fitting = (hardware for hardware in servers if verdict(wished, hardware).fits)
-    return next(islice(fitting, place, None), None)
+        fitting = _in_order(verdict(wished, hardware, bmcs) for hardware in servers)
+    found = next(islice(fitting, place, None), None)
+    return found.hardware if found is not None else None
 
 
-def elsewhere(wished: Wish, servers: Iterable[Hardware]) -> list[str]:
+def _in_order(found: Iterable[Verdict]) -> Iterator[Verdict]:
+    """Verdicts that fit: those without concerns as they come, then the others by rank."""
+    doubtful: list[Verdict] = []
+    for each in found:
+        if each.fits and each.severity is Severity.NONE:
+            yield each
+        elif each.fits:
+            doubtful.append(each)
+    yield from sorted(doubtful, key=lambda each: each.rank)
+
+
+def elsewhere(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[str]:
     """Other failure domains that have a server for it; none for a wish that names none."""
     if not wished.failure_domain:
         return []
     anywhere = dataclasses.replace(wished, failure_domain="")
     found = {
         one.hardware.metadata.labels.get(wished.failure_domain_label, "")
-        for one in verdicts(anywhere, servers)
+        for one in verdicts(anywhere, servers, bmcs)
         if one.fits
     }
     return sorted(found - {"", wished.failure_domain})
@@ -172,7 +206,10 @@ def shortage(ranked: Sequence[Verdict], place: int) -> str:
 
 def _kind_of(problem: str) -> str:
     """A reason without what differs from server to server."""
-    return "taken by others" if problem.startswith("it belongs to ") else problem
+    if problem.startswith("it belongs to "):
+        return "taken by others"
+    silent, names_it, _ = problem.partition(" does not answer: ")
+    return "its BMC does not answer" if names_it and silent.startswith("its BMC ") else problem
 
 
 __all__ = [

@@ -67,6 +67,8 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
     at: str
     wiped: bool
     """Whether every disk was completely wiped that is not to be kept."""
+    failed: bool = False
+    """Whether it was tried in vain; `wiped` is also False where nothing was to be wiped."""
     disks: list[str] = []
     """Those that were completely wiped."""
     message: str = ""
@@ -224,6 +226,7 @@ def _certify(
         at=rfc3339(progress.now),
         wiped=wiped,
         disks=[disk.device for disk in disks if disk.complete],
+        failed=hold,
         message=message,
         results=list(disks),
     )

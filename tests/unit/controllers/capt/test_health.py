@@ -25,8 +25,8 @@ def bmc(world: World, answers: str, power: str, message: str = "") -> Machine:
 
 
 def woken(world: World, old: Machine | None, new: Machine) -> list[tuple[str, str]]:
-    (watch,) = [one for one in MACHINES.watches if one.kind is MACHINE]
-    return list(watch.keys(new, world)) if watch.relevant is None or watch.relevant(old, new) else []
+    watches = [one for one in MACHINES.watches if one.kind is MACHINE]
+    return [key for one in watches if one.relevant is None or one.relevant(old, new) for key in one.keys(new, world)]
 
 
 def test_power_and_bmc_are_told_and_only_what_turns_wakes_the_machine() -> None:
@@ -78,3 +78,19 @@ def test_a_bmc_that_was_never_asked_is_unknown() -> None:
     bmc(world, "True", "on")
     world.settle(MACHINES)
     assert said(get(world), "PoweredOn")[0] == "True", "also while it is wiped"
+
+
+def test_a_bmc_that_answers_again_wakes_the_head_of_the_queue() -> None:
+    world = scene(Engine())
+    silent = bmc(world, "False", "unknown", "BMCUnreachable: connection refused")
+    for name in ("m", "n"):
+        add_machine(world, name)
+    world.settle(MACHINES)
+    for name in ("m", "n"):
+        assert said(get(world, name), "HardwareReady")[1] == "NoHardware"
+    assert "1: its BMC does not answer" in said(get(world))[2]
+    again = bmc(world, "True", "off")
+    assert woken(world, silent, again) == [KEY], "and not all that wait"
+    world.settle(MACHINES)
+    assert get(world).status.ready
+    assert not get(world, "n").spec.hardware_name

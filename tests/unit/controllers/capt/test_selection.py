@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbell.api.bmc import MACHINE
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.labels import SelectorError
+from ironbell.cli.servers import candidates
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
 from ironbell.controllers.capt.selection import pick, shortage, verdict, verdicts, wish
-from support.captworld import server, wanted
+from ironbell.provisioner.health import Severity
+from support.captworld import machine, server, wanted
 
 OWNER = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
 
@@ -85,6 +88,72 @@ def test_what_rules_a_server_out_is_said(changes: dict[str, Any], says: str) -> 
     found = verdict(wish(wanted()), server("a", **changes))
     assert not found.fits
     assert any(says in problem for problem in found.problems)
+
+
+SAW_SDA = {ANNOTATION_AGENT_ATTRIBUTES: '{"blockDevices":[{"name":"sda","size":"1TB"}]}'}
+FAILED_WIPE = {"ironbell.dev/wiped": '{"machine":"default/old","wiped":false,"failed":true,"message":"sda: I/O error"}'}
+FAILED_TWICE = {"ironbell.dev/install-failed": '{"machine":"default/old","times":2,"message":"no space"}'}
+DISKS = {"disks": [{"device": "/dev/sda"}, {"device": "/dev/sdb"}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"annotations": FAILED_WIPE}, "its last wipe failed, after default/old: sda: I/O error"),
+        ({"annotations": FAILED_TWICE}, "2 installations failed on it, for default/old: no space"),
+        ({"annotations": SAW_SDA, "spec": DISKS}, "its inventory lacks disk /dev/sdb of spec.disks"),
+        (
+            {
+                "spec": {"disks": [{"device": "/dev/disk/by-id/a"}, {"device": "/dev/disk/by-id/b"}]},
+                "status": {"attributes": {"outOfBand": {"blockDevices": [{"name": "Bay 0", "sizeBytes": 1}]}}},
+            },
+            "its inventory lists 1 of the 2 disks of spec.disks",
+        ),
+    ],
+)
+def test_a_server_that_something_speaks_against_is_claimed_last(changes: dict[str, Any], says: str) -> None:
+    sick = server("a", labels={"fast": "yes"}, **changes)
+    prefers = {"hardwareAffinity": {"preferred": [liked(50, fast="yes")]}}
+    for spec in ({}, prefers):
+        assert chosen(spec, sick, server("b")) == "b"
+        assert chosen(spec, sick, server("b"), place=1) == "a", "rather than none"
+    found = verdict(wish(wanted()), sick)
+    assert found.fits
+    assert found.concerns == (says,)
+    assert candidates(machine(), [sick, server("b")])[1]["status"]["state"] == (
+        f"fits, score 0; claimed only if no better server fits: {says}"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {
+            "annotations": {
+                "ironbell.dev/wiped": '{"machine":"default/old","wiped":false,"message":"nothing was installed"}'
+            }
+        },
+        {"annotations": SAW_SDA},
+        {"annotations": SAW_SDA, "spec": {"disks": [{"device": "/dev/disk/by-id/x"}]}},
+        {"annotations": {"ironbell.dev/wiped": "no JSON"}},
+        {"spec": DISKS},
+    ],
+)
+def test_nothing_speaks_against_a_server_without_evidence(changes: dict[str, Any]) -> None:
+    assert verdict(wish(wanted()), server("a", **changes)).severity == Severity.NONE
+
+
+def test_a_bmc_that_does_not_answer_rules_its_server_out() -> None:
+    behind = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc-a"}}
+    condition = {"type": "Contactable", "status": "False", "message": "BMCAuthenticationFailed: wrong password"}
+    silent = MACHINE.convert(
+        {"metadata": {"namespace": "default", "name": "bmc-a"}, "status": {"conditions": [condition]}}
+    )
+    found = verdict(wish(wanted()), server("a", spec=behind), {silent.key: silent})
+    assert found.problems == ("its BMC bmc-a does not answer: BMCAuthenticationFailed: wrong password",)
+    told = shortage([found, verdict(wish(wanted()), server("b", spec=behind), {silent.key: silent})], 0)
+    assert told == "none of 2 Hardware fits: 2: its BMC does not answer"
+    assert verdict(wish(wanted()), server("a", spec=behind)).fits
 
 
 def test_failure_domains() -> None:

@@ -1,0 +1,149 @@
+"""What speaks against installing on a server although nobody holds it: its BMC, its last wipe, its disks, its failures.
+
+A concern ranks a server behind every server that has none, or a lesser one; the gravest (`BLOCKED`) rules it out until
+it is gone. Whoever chooses servers asks `concerns` and sorts by `severity` before anything that users prefer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from ironbell.api.bmc.machine import Machine, MachineConditionType
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
+from ironbell.contract.agent_inventory import in_band
+from ironbell.contract.capabilities import capabilities
+from ironbell.kube.decision import Key
+
+WIPED: Final = "ironbell.dev/wiped"
+"""On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
+
+INSTALL_FAILED: Final = "ironbell.dev/install-failed"
+"""On Hardware: JSON of the installations that failed on it in a row; removed when one succeeds."""
+
+_KERNEL_NAME: Final = re.compile(r"/dev/((?:sd|vd|xvd|hd)[a-z]+|nvme\d+n\d+|mmcblk\d+)")
+"""Device paths that name a whole disk by the name that inventories use."""
+
+
+class Severity(IntEnum):
+    """How much a concern weighs: a server with a lesser one is chosen first."""
+
+    NONE = 0
+    MANUAL = 1
+    """The server can be installed only if a person helps."""
+    DOUBTFUL = 2
+    """The server may not be able to run an installation to its end."""
+    BLOCKED = 3
+    """Nothing can be installed on the server now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """One thing that speaks against a server. The message follows "Hardware NAME: "."""
+
+    severity: Severity
+    message: str
+
+
+class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Value of `ironbell.dev/install-failed`: who gave up on the server, and why."""
+
+    machine: str = ""
+    uid: str = ""
+    owner: str = ""
+    """Who replaces that machine, as `KIND NAMESPACE/NAME`."""
+    times: int = 0
+    at: str = ""
+    message: str = ""
+
+
+class _LastWipe(msgspec.Struct, frozen=True):
+    """What counts of a wipe's certificate."""
+
+    failed: bool = False
+    machine: str = ""
+    message: str = ""
+
+
+def bmc_key(hardware: Hardware) -> Key | None:
+    """Namespace and name of the bmc Machine of a server; None if it names none."""
+    reference = hardware.spec.bmc_ref
+    return (hardware.metadata.namespace, reference.name) if reference is not None and reference.name else None
+
+
+def is_silent(bmc: Machine) -> bool:
+    """Whether the BMC was asked and does not answer. One that was never asked is given a chance."""
+    return any(one.type == MachineConditionType.CONTACTABLE and one.status == "False" for one in bmc.status.conditions)
+
+
+def concerns(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> tuple[Concern, ...]:
+    """Everything that speaks against a server, the gravest first.
+
+    Args:
+        hardware: the server.
+        bmcs: bmc Machines by namespace and name; those whose BMC answers may be left out.
+    """
+    found = [*_bmc(hardware, bmcs), *_wipe(hardware), *_disks(hardware), *_installations(hardware)]
+    return tuple(sorted(found, key=lambda concern: -concern.severity))
+
+
+def severity(found: Sequence[Concern]) -> Severity:
+    """Severity of the gravest concern."""
+    return max((concern.severity for concern in found), default=Severity.NONE)
+
+
+def install_failures(hardware: Hardware) -> InstallFailures | None:
+    """Who gave up on this server last; None if nobody did since an installation last succeeded."""
+    text = hardware.metadata.annotations.get(INSTALL_FAILED, "")
+    try:
+        return msgspec.json.decode(text, type=InstallFailures) if text else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return InstallFailures()
+
+
+def _bmc(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> Iterator[Concern]:
+    key = bmc_key(hardware)
+    bmc = bmcs.get(key) if key is not None else None
+    if bmc is None or not is_silent(bmc):
+        return
+    kind = MachineConditionType.CONTACTABLE
+    cause = next((one.message for one in bmc.status.conditions if one.type == kind), "")
+    yield Concern(Severity.BLOCKED, f"its BMC {bmc.metadata.name} does not answer: {cause or 'no reason given'}")
+
+
+def _wipe(hardware: Hardware) -> Iterator[Concern]:
+    text = hardware.metadata.annotations.get(WIPED, "")
+    try:
+        last = msgspec.json.decode(text, type=_LastWipe) if text else _LastWipe()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    if last.failed:
+        yield Concern(Severity.DOUBTFUL, f"its last wipe failed, after {last.machine}: {last.message}")
+
+
+def _disks(hardware: Hardware) -> Iterator[Concern]:
+    """What the agent saw decides; the BMC's report is only good for counting, since it names disks otherwise."""
+    expected = [disk.device for disk in hardware.spec.disks if disk.device]
+    inventory = in_band(hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+    names = {device.name for device in inventory.block_devices} if inventory is not None else set()
+    missing = [device for device in expected if (kernel := _KERNEL_NAME.fullmatch(device)) and kernel[1] not in names]
+    if names and missing:
+        yield Concern(Severity.DOUBTFUL, f"its inventory lacks disk {', '.join(missing)} of spec.disks")
+        return
+    present = capabilities(hardware).disks
+    if present is not None and len(present) < len(set(expected)):
+        message = f"its inventory lists {len(present)} of the {len(set(expected))} disks of spec.disks"
+        yield Concern(Severity.DOUBTFUL, message)
+
+
+def _installations(hardware: Hardware) -> Iterator[Concern]:
+    failed = install_failures(hardware)
+    if failed is not None:
+        times = f"{failed.times} installations" if failed.times > 1 else "an installation"
+        yield Concern(Severity.DOUBTFUL, f"{times} failed on it, for {failed.machine}: {failed.message}")
