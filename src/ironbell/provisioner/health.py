@@ -56,8 +56,6 @@ class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
 
     machine: str = ""
     uid: str = ""
-    owner: str = ""
-    """Who replaces that machine, as `KIND NAMESPACE/NAME`."""
     times: int = 0
     at: str = ""
     message: str = ""

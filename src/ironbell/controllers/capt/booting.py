@@ -26,6 +26,7 @@ from ironbell.controllers.capt.observed import Observed
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Decision, emit, patch
+from ironbell.provisioner.health import INSTALL_FAILED
 from ironbell.provisioner.installed_system import has_reported, installation_ended
 
 NO_REPORT: Final = "NoReport"
@@ -56,7 +57,8 @@ def boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: 
 def installed(progress: Progress, hardware: Hardware, how: str) -> Decision:
     """The system is up: record it on the Hardware, and be ready."""
     # Until the server says so a crash would only bring us here again.
-    mark = patch(HARDWARE, hardware, {"metadata": {"annotations": {ANNOTATION_PROVISIONED: "true"}}}, locked=True)
+    annotations = {ANNOTATION_PROVISIONED: "true", INSTALL_FAILED: None}
+    mark = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
     return is_up(progress, mark, emit(TINKERBELL_MACHINE, progress.obj, reason="Installed", message=how))
 
 

@@ -29,6 +29,7 @@ from ironbell.controllers.capt.names import (
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.health import install_failures
 from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
@@ -535,3 +536,25 @@ def test_how_far_counts_the_action_that_is_told_also_when_it_has_just_ended() ->
     status = {"state": "RUNNING", "tasks": [{"name": "t", "id": "1", "actions": actions}], "currentState": current}
     workflow = WORKFLOW.convert({"metadata": {"name": "w", "namespace": "default"}, "status": status})
     assert how_far(workflow) == "action 1 of 3: a"
+
+
+def test_a_server_on_which_every_attempt_failed_is_claimed_last_until_one_succeeds() -> None:
+    world = scene(Engine("FAILED"), servers=2)
+    add_machine(world)
+    world.settle(MACHINES)
+    failed = install_failures(hardware(world))
+    assert failed is not None
+    assert (failed.machine, failed.times, failed.message) == ("default/m", 3, "action 'act' FAILED: done")
+    delete(world)
+    world.environment = Engine()
+    world.settle(MACHINES)
+    for name in ("n", "o"):
+        add_machine(world, name)
+        world.settle(MACHINES)
+    assert [get(world, name).spec.hardware_name for name in ("n", "o")] == ["s1", "s0"]
+    assert install_failures(hardware(world)) is None
+    said_of_it = [one.message for one in world.emitted if one.reason == "HardwareClaimed"]
+    assert said_of_it[-1] == (
+        "Claimed Hardware default/s0 because no better server fits: 3 installations failed on it, for default/m: action"
+        " 'act' FAILED: done."
+    )
