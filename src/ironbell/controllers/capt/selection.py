@@ -31,6 +31,7 @@ from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.health import Severity, concerns
 from ironbell.provisioner.health import severity as gravest
+from ironbell.provisioner.permission import workflow_objection
 
 Bmcs: TypeAlias = Mapping[Key, BmcMachine]
 """bmc Machines by namespace and name; those whose BMC answers may be left out."""
@@ -141,6 +142,9 @@ def unusable(hardware: Hardware) -> list[str]:
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     if instance is None or not instance.id:
         found.append("spec.metadata.instance.id is empty")
+    macs = [interface.dhcp.mac for interface in hardware.spec.interfaces[:1] if interface.dhcp is not None]
+    if workflow_objection(hardware, macs) is not None:
+        found.append("spec.interfaces[].netboot.allowWorkflow is false")
     return found
 
 

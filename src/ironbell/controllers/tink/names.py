@@ -50,6 +50,7 @@ class Reason(StrEnum):
     GLOBAL_TIMEOUT = "GlobalTimeout"
     AGENT_SILENT = "AgentSilent"
     AGENT_NEVER_CAME = "AgentNeverCame"
+    NOT_ALLOWED = "WorkflowNotAllowed"
     NOT_CONFIRMED = "NotConfirmed"
     BOOT_TOKEN_REVOKED = "BootTokenRevoked"  # noqa: S105 - a reason
     UNKNOWN_STATE = "UnknownState"

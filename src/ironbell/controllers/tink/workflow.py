@@ -26,6 +26,7 @@ from ironbell.controllers.tink.observed import Observed
 from ironbell.kube.decision import AnyKind, Decision, Key, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
+from ironbell.provisioner.permission import workflow_objection
 
 Handler = Callable[[Observed, datetime], Decision]
 
@@ -42,6 +43,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 }
 
 
+_BEFORE_THE_START: Final = frozenset({states.NEW, states.LEGACY_PENDING, states.PREPARING, states.PENDING})
 _BEFORE_THE_END: Final = frozenset({states.PREPARING, states.PENDING, states.RUNNING})
 
 
@@ -93,6 +95,9 @@ class WorkflowReconciler:
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
         if observed.hardware is not None and (held := why_held(observed.hardware)) is not None:
             return _held_back(workflow, held, now)
+        if workflow.status.state in _BEFORE_THE_START and (why := _forbidden(observed)) is not None:
+            status = statuses.waits(workflow.status, Reason.NOT_ALLOWED, why, now=now)
+            return statuses.changed(workflow, status)
         if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
             status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)
             return statuses.changed(workflow, status)
@@ -108,6 +113,13 @@ def _held_back(workflow: Workflow, why: str, now: datetime) -> Decision:
     if workflow.status.state in states.TERMINAL:
         return wait(Reason.NOT_CONFIRMED, why)
     return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, why, now=now))
+
+
+def _forbidden(observed: Observed) -> str | None:
+    """Why the Hardware lets no Workflow start, by the agents that are known so far."""
+    workflow = observed.workflow
+    agents = {task.agent_id for task in workflow.status.tasks} or set(workflow.spec.hardware_map.values())
+    return workflow_objection(observed.hardware, agents) if observed.hardware is not None else None
 
 
 def _revoked(observed: Observed) -> str:

@@ -1,4 +1,5 @@
-"""What keeps a machine from getting an action although its Workflow has one: doubt about which machine is meant.
+"""What keeps a machine from getting an action although its Workflow has one: a person's will, or doubt about which
+machine is meant.
 
 Pure. DHCP and the boot scripts do not serve such machines either; but one that was booted before the doubt arose is
 still there and asks, and what it would be told may erase its disks.
@@ -7,9 +8,10 @@ still there and asks, and what it would be told may erase its disks.
 from __future__ import annotations
 
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
-from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory, Match
 from ironbell.contract.restored import why_held
+from ironbell.provisioner.permission import workflow_objection
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}
 
@@ -36,6 +38,8 @@ def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -
             return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
         if (held := why_held(hardware)) is not None:
             return held
+    if workflow.status.state != WorkflowState.RUNNING and (why := workflow_objection(hardware, [agent_id])) is not None:
+        return why
     conflicts = (conflict for conflict in directory.conflicts_of(hardware) if conflict.attribute in _IDENTITY)
     return next((conflict.message for conflict in conflicts), None)
 

@@ -80,6 +80,10 @@ def test_a_selector_that_is_none_is_an_error() -> None:
         ({"spec": {"interfaces": [{"dhcp": {"ip": {"address": "x"}}}]}}, "'x' is no IP address"),
         ({"spec": {"disks": []}}, "spec.disks[0].device is empty"),
         ({"spec": {"metadata": None}}, "spec.metadata.instance.id is empty"),
+        (
+            {"spec": {"interfaces": [{"dhcp": {"ip": {"address": "192.0.2.1"}}, "netboot": {"allowWorkflow": False}}]}},
+            "spec.interfaces[].netboot.allowWorkflow is false",
+        ),
         ({"status": {"state": "Error"}}, "status.state is Error: see its annotations"),
         ({"status": {"state": "Error"}, "annotations": {"ironbell.dev/error": "two of them"}}, "is Error: two of them"),
     ],

@@ -331,3 +331,41 @@ def test_an_unknown_boot_mode_ends_failed(scene: Any) -> None:
     scene.workflow(bootOptions={"bootMode": "floppy"})
     assert scene.settled().status.state == "FAILED"
     assert "floppy" in scene.condition().message
+
+
+FORBIDDEN = [{"dhcp": {"mac": "02:00:00:00:00:01", "uefi": True}, "netboot": {"allowWorkflow": False}}]
+ALLOWED = [{"dhcp": {"mac": "02:00:00:00:00:01", "uefi": True}, "netboot": {"allowWorkflow": True}}]
+
+
+def test_a_workflow_does_not_start_on_a_server_that_allows_none_and_starts_once_it_does(scene: Any) -> None:
+    scene.template()
+    scene.hardware(interfaces=FORBIDDEN)
+    scene.workflow(bootOptions=NETBOOT)
+    assert scene.settled().status.state == ""
+    said = scene.condition()
+    assert (said.status, said.reason) == ("Unknown", "WorkflowNotAllowed")
+    assert "spec.interfaces[0].netboot.allowWorkflow" in said.message
+    assert "set it to true" in said.message
+    assert not scene.jobs(), "the machine is not switched on"
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    scene.world.change(HARDWARE, hardware, {"spec": {"interfaces": ALLOWED}})
+    assert scene.settled().status.state == "PREPARING"
+    assert scene.condition().reason == "BootJobRunning"
+
+
+def test_a_workflow_that_waits_for_its_agent_says_that_it_is_not_allowed(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow()
+    assert scene.settled().status.state == "PENDING"
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    scene.world.change(HARDWARE, hardware, {"spec": {"interfaces": FORBIDDEN}})
+    assert scene.settled().status.state == "PENDING"
+    assert scene.condition().reason == "WorkflowNotAllowed"
+    scene.world.change(HARDWARE, scene.world.require(HARDWARE, "default", "m1"), {"spec": {"interfaces": ALLOWED}})
+    scene.settle()
+    assert scene.condition().reason == "AgentNotSeen"
+    scene.report(0, "RUNNING")
+    scene.world.change(HARDWARE, scene.world.require(HARDWARE, "default", "m1"), {"spec": {"interfaces": FORBIDDEN}})
+    scene.settle()
+    assert scene.condition().reason == "ActionsRunning", "what has begun goes on"

@@ -146,3 +146,18 @@ def test_a_hardware_that_was_restored_and_not_confirmed_gets_no_action():
     why = found(a_hardware("m1", MAC, **{"ironbell.dev/restored": "{}"}))
     assert why is not None
     assert "not confirmed" in why
+
+
+def test_a_server_that_allows_no_workflow_gets_no_first_action_and_keeps_what_it_runs():
+    interfaces = [{"dhcp": {"mac": MAC}, "netboot": {"allowWorkflow": False}}]
+    body = {"metadata": {"name": "m1", "namespace": "ns"}, "spec": {"interfaces": interfaces}}
+    hardware = HARDWARE.decode(msgspec.json.encode(body))
+    why = found(hardware)
+    assert why is not None
+    assert "allowWorkflow" in why
+    directory = HardwareDirectory()
+    directory.upsert(hardware)
+    running = msgspec.structs.replace(
+        a_workflow(), status=msgspec.structs.replace(a_workflow().status, state="RUNNING")
+    )
+    assert objection(running, MAC, directory) is None

@@ -1,0 +1,36 @@
+"""Whether a server's Hardware lets Workflows run on it: `spec.interfaces[].netboot.allowWorkflow`.
+
+Upstream has the field and no code that reads it. Here an unset field allows; `false` on the interface that the agent is
+known by forbids. Where no interface is the agent's, `false` forbids unless another interface says `true`: servers have
+interfaces that never boot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.contract.directory import normal_mac
+
+
+def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str | None:
+    """Why no Workflow may start on a server, with the remedy; None if it may.
+
+    Args:
+        hardware: the server.
+        agents: ids of the agents that the Workflow is for, as far as they are known.
+    """
+    macs = {normal_mac(agent) for agent in agents} - {""}
+    interfaces = [
+        (number, interface.dhcp.mac if interface.dhcp is not None else "", interface.netboot.allow_workflow)
+        for number, interface in enumerate(hardware.spec.interfaces)
+        if interface.netboot is not None
+    ]
+    own = [found for found in interfaces if normal_mac(found[1]) in macs]
+    forbidding = next((number for number, _, allowed in own or interfaces if allowed is False), None)
+    if forbidding is None or any(allowed for _, _, allowed in own or interfaces):
+        return None
+    field = f"spec.interfaces[{forbidding}].netboot.allowWorkflow"
+    return (
+        f'{field} of Hardware "{hardware.metadata.name}" is false; set it to true to let Workflows run on this server.'
+    )
