@@ -1,19 +1,16 @@
 """Which built-in action an image name means.
 
-Registry, tag and digest do not matter: the last element of the name does. Upstream's `waitdaemon` is a wrapper that
-succeeds first and starts the image named by its variable `IMAGE` afterwards; here the wrapped action is run at once
-as far as it can fail, and what cannot be undone (reboot, kexec) waits for the server's acknowledgement.
-
-Source: tinkerbell/actions: README; jacobweinstock/waitdaemon: README.
+What upstream's wrapper `waitdaemon` names is run at once as far as it can fail, and what cannot be undone (reboot,
+kexec) waits for the server's acknowledgement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.actionimage import WRAPPER, builtin_name, image_name
 
 # Name to module of ironbell.agent.actions.
 MODULES: Mapping[str, str] = {
@@ -32,10 +29,7 @@ MODULES: Mapping[str, str] = {
     "wipedisk": "wipe",
     "writefile": "writefile",
 }
-WRAPPER = "waitdaemon"
 WRAPPER_WAIT_S = "10"
-# Commands that an arbitrary image is wrapped for.
-_POWER_COMMANDS = {"reboot": "reboot", "poweroff": "poweroff", "halt": "poweroff"}
 
 
 class UnknownActionError(IronbellError):
@@ -53,38 +47,22 @@ class Builtin:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def image_name(image: str) -> str:
-    """The last path element of an image reference, without tag and digest."""
-    name = image.strip().split("@", 1)[0].rsplit("/", 1)[-1]
-    return name.split(":", 1)[0].lower()
-
-
 def resolve(image: str, *, command: Sequence[str], environment: Mapping[str, str]) -> Builtin:
     """The built-in action for an image.
 
     Raises:
         UnknownActionError: there is none; the message names those that exist.
     """
-    name = image_name(image)
-    if name == WRAPPER:
-        return _wrapped(command, environment)
-    if name in MODULES:
-        return Builtin(name)
-    raise UnknownActionError(f"image {image!r} is none of the built-in actions: {', '.join(known())}")
-
-
-def _wrapped(command: Sequence[str], environment: Mapping[str, str]) -> Builtin:
-    image = environment.get("IMAGE", "")
-    if not image:
+    found = builtin_name(image, command=command, environment=environment, known=MODULES)
+    is_wrapper, wrapped = image_name(image) == WRAPPER, environment.get("IMAGE", "")
+    if found is not None:
+        wait = {"WAIT_SECONDS": environment.get("WAIT_SECONDS") or WRAPPER_WAIT_S}
+        return Builtin(found, wait if is_wrapper else {})
+    if not is_wrapper:
+        raise UnknownActionError(f"image {image!r} is none of the built-in actions: {', '.join(known())}")
+    if not wrapped:
         raise UnknownActionError(f"{WRAPPER} needs the variable IMAGE: the action to run after success is reported")
-    wait = {"WAIT_SECONDS": environment.get("WAIT_SECONDS") or WRAPPER_WAIT_S}
-    name = image_name(image)
-    if name in MODULES:
-        return Builtin(name, wait)
-    first = PurePosixPath(command[0]).name if command else ""
-    if first in _POWER_COMMANDS:
-        return Builtin(_POWER_COMMANDS[first], wait)
-    raise UnknownActionError(f"{WRAPPER} cannot start image {image!r}: the built-in actions are {', '.join(known())}")
+    raise UnknownActionError(f"{WRAPPER} cannot start image {wrapped!r}: the built-in actions are {', '.join(known())}")
 
 
 def known() -> list[str]:

@@ -19,13 +19,13 @@ from typing import Protocol
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
 
-from ironbell.agent import builtins
 from ironbell.agent.execution import Ending, Job, Listener, Outcome, execute
 from ironbell.agent.logship import ExecutionLog, LogShipper
 from ironbell.agent.notes import AfterNote, ProgressNote
 from ironbell.agent.power import Switch
 from ironbell.agent.rpc import PERMANENT, CallError
 from ironbell.base.clock import Clock
+from ironbell.codec.actionimage import image_name
 from ironbell.codec.proto import log_pb2, workflow_pb2
 
 _BACKOFF_START_S = 0.5
@@ -97,7 +97,7 @@ class Agent:
             self.console(f"{action.name}: the server does not let it start: {error.message}")
             await Backoff(self.backoff_max_s).wait()
             return
-        self.console(f"{action.name}: started ({builtins.image_name(action.image)})")
+        self.console(f"{action.name}: started ({image_name(action.image)})")
         log = self.shipper.open(workflow_id=action.workflow_id, action_id=action.action_id)
         started, started_ns = self.clock.now(), time.monotonic_ns()
         outcome = await self.execute(_job(action), _listener(log, self.console, action.name))

@@ -3,8 +3,8 @@
 Every call has a time limit, every failure is a `CallError` with a gRPC code; a server that cannot be reached is
 UNAVAILABLE. The connection is made again by the next call after it was lost.
 
-Each call carries the boot's name as metadata `ironbell-boot-id`, and the token that the boot script handed over as
-`ironbell-boot-token`; servers that do not know them ignore them.
+Each call carries the boot's name as metadata `ironbell-boot-id`, the token that the boot script handed over as
+`ironbell-boot-token`, and the built-in actions as `ironbell-actions`; servers that do not know them ignore them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 from h2.exceptions import H2Error
 
+from ironbell.agent.builtins import MODULES
 from ironbell.agent.settings import Settings
 from ironbell.base.errors import IronbellError
 from ironbell.codec.proto import log_pb2, workflow_pb2
@@ -28,6 +29,7 @@ from ironbell.codec.proto.workflow_grpc import WorkflowServiceStub
 
 BOOT_ID_METADATA = "ironbell-boot-id"
 BOOT_TOKEN_METADATA = "ironbell-boot-token"  # noqa: S105 - the name of a field
+ACTIONS_METADATA = "ironbell-actions"
 
 # The server holds the call up to 60 s.
 _GET_ACTION_S = 75.0
@@ -54,7 +56,11 @@ class Client:
     """Calls to one server, as one agent; `channel` goes another way there than by the settings' address."""
 
     def __init__(self, settings: Settings, *, channel: Channel | None = None) -> None:
-        said = {BOOT_ID_METADATA: settings.boot_id, BOOT_TOKEN_METADATA: settings.boot_token}
+        said = {
+            BOOT_ID_METADATA: settings.boot_id,
+            BOOT_TOKEN_METADATA: settings.boot_token,
+            ACTIONS_METADATA: ",".join(MODULES),
+        }
         self._metadata = {name: value for name, value in said.items() if value}
         self._channel = channel or Channel(
             settings.host, settings.port, ssl=_context(settings) if settings.tls else None

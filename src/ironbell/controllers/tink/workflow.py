@@ -95,8 +95,8 @@ class WorkflowReconciler:
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
         if observed.hardware is not None and (held := why_held(observed.hardware)) is not None:
             return _held_back(workflow, held, now)
-        if workflow.status.state in _BEFORE_THE_START and (why := _forbidden(observed)) is not None:
-            status = statuses.waits(workflow.status, Reason.NOT_ALLOWED, why, now=now)
+        if workflow.status.state in _BEFORE_THE_START and (objection := _forbidden(observed)) is not None:
+            status = statuses.waits(workflow.status, Reason.NOT_ALLOWED, objection, now=now)
             return statuses.changed(workflow, status)
         if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
             status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)

@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
-from ironbell.agent import builtins, machine
+from ironbell.agent import machine
 from ironbell.agent.actions.devices import size_text
 from ironbell.agent.notes import AfterNote, Power
+from ironbell.codec.actionimage import WRAPPER, image_name
 from ironbell.codec.diskwipe import DiskReport
 from ironbell.lab.fleet.catalogue import Disk, Server
 from ironbell.lab.fleet.state import DiskContents, ServerState
@@ -45,8 +46,8 @@ class Done:
 
 def name_of(image: str, environment: Mapping[str, str]) -> str:
     """The action that an image means; of a wrapper, the one that it starts."""
-    name = builtins.image_name(image)
-    return builtins.image_name(environment.get("IMAGE", "")) if name == builtins.WRAPPER else name
+    name = image_name(image)
+    return image_name(environment.get("IMAGE", "")) if name == WRAPPER else name
 
 
 def perform(server: Server, state: ServerState, image: str, environment: Mapping[str, str]) -> Done:

@@ -16,6 +16,7 @@ import msgspec
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.services.workflow import names
 from ironbell.services.workflow.changes import Change, Place
+from ironbell.services.workflow.failure import failed_at
 
 FAIL, RESTART, RESUME = "fail", "restart", "resume"
 MAX_RESTARTS = 5
@@ -117,19 +118,4 @@ def _failed(workflow: Workflow, agent_id: str, *, place: Place, policy: str, now
     else:
         unknown = "" if policy == FAIL else f" (its value {policy!r} is neither)"
         message += f"; annotation {names.ON_REBOOT}: restart or resume lets the workflow go on{unknown}"
-    failed = WorkflowState.FAILED.value
-    return Change(
-        status={
-            "state": failed,
-            "currentState": {
-                "agentID": agent_id,
-                "taskID": task.id,
-                "actionID": action.id,
-                "state": failed,
-                "actionName": action.name,
-                "taskName": task.name,
-            },
-        },
-        actions={place: {"state": failed, "executionStop": now, "message": message}},
-        annotations={names.PROGRESS: None},
-    )
+    return failed_at(workflow, agent_id, place=place, message=message, now=now)

@@ -54,10 +54,10 @@ async def request(stream: grpclib.server.Stream[M, Any], kind: type[M]) -> M:
         raise _refused("damaged", Status.INVALID_ARGUMENT, "the message cannot be read") from error
 
 
-def said(stream: grpclib.server.Stream[Any, Any], name: str) -> str:
+def said(stream: grpclib.server.Stream[Any, Any], name: str, *, longest: int = _LONGEST_SAID) -> str:
     """What the caller says in a field of the call's metadata; empty where it says nothing, or too much."""
     value = stream.metadata.get(name, "") if stream.metadata else ""
-    return value if isinstance(value, str) and len(value) <= _LONGEST_SAID else ""
+    return value if isinstance(value, str) and len(value) <= longest else ""
 
 
 def _refused(kind: str, status: Status, message: str) -> GRPCError:

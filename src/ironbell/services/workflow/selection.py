@@ -10,7 +10,7 @@ Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (codes and text
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
 from ironbell.services.workflow import reboot
 from ironbell.services.workflow.changes import Change, Code, Place
+from ironbell.services.workflow.failure import failed_at
+from ironbell.services.workflow.images import unrunnable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,15 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class Unrunnable:
+    """The agent cannot run one of its actions, and has begun none: store `change`, then choose again."""
+
+    workflow: Workflow
+    change: Change
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """There is no action now; what to say when nothing comes in time."""
 
@@ -49,13 +60,16 @@ class Nothing:
     message: str
 
 
-Choice = Serve | Interrupted | Nothing
+Choice = Serve | Interrupted | Unrunnable | Nothing
 
 _ACTIVE = {WorkflowState.RUNNING: 0, WorkflowState.PENDING: 1}
 
 
-def choose(workflows: Sequence[Workflow], agent_id: str, *, boot_id: str = "", now: str = "") -> Choice:
-    """What the agent gets. `boot_id` is empty for agents that do not send one; `now` is RFC 3339."""
+def choose(
+    workflows: Sequence[Workflow], agent_id: str, *, boot_id: str = "", builtin: Collection[str] = (), now: str = ""
+) -> Choice:
+    """What the agent gets. `boot_id` is empty for agents that do not send one, `builtin` for agents that run any image
+    or do not say which actions they have built in; `now` is RFC 3339."""
     mine = [workflow for workflow in workflows if workflow.status.agent_id == agent_id and not is_going(workflow)]
     if not mine:
         return Nothing(Code.NOT_FOUND, "no Workflows found")
@@ -64,7 +78,7 @@ def choose(workflows: Sequence[Workflow], agent_id: str, *, boot_id: str = "", n
         return Nothing(Code.NOT_FOUND, "no Tasks found in Workflow")
     answer: Choice | None = None
     for workflow in sorted((w for w in rendered if w.status.state in _ACTIVE), key=_order):
-        choice = _next_action(workflow, agent_id, boot_id=boot_id, now=now)
+        choice = _next_action(workflow, agent_id, boot_id=boot_id, builtin=builtin, now=now)
         if not isinstance(choice, Nothing) or workflow.status.state == WorkflowState.RUNNING:
             return choice
         answer = answer or choice
@@ -102,7 +116,7 @@ def position(workflow: Workflow) -> tuple[int, int] | None:
     return None
 
 
-def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -> Choice:
+def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, builtin: Collection[str], now: str) -> Choice:
     place = position(workflow)
     if place is None:
         has_actions = any(task.actions for task in workflow.status.tasks)
@@ -115,11 +129,14 @@ def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, now: str) -
         return Nothing(Code.NOT_FOUND, "Task not assigned to Agent")
     if (why := disabled(workflow)) is not None:
         return Nothing(Code.FAILED_PRECONDITION, why)
+    if action.state != WorkflowState.RUNNING and (found := unrunnable(workflow, agent_id, place, builtin)) is not None:
+        change = failed_at(workflow, agent_id, place=found[0], message=found[1], now=now)
+        return Unrunnable(workflow, change, found[1])
     anew: dict[Place, dict[str, Any]] = {}
     if boot_id and reboot.happened(workflow, agent_id, boot_id=boot_id, place=place):
-        change = reboot.consequence(workflow, agent_id, place=place, now=now)
-        if change is not None:
-            return Interrupted(workflow, change)
+        consequence = reboot.consequence(workflow, agent_id, place=place, now=now)
+        if consequence is not None:
+            return Interrupted(workflow, consequence)
         # It goes on with this action, which has its whole time again.
         action = msgspec.structs.replace(action, state=WorkflowState.PENDING.value)
         anew[place] = {"state": action.state, "executionStart": None}

@@ -29,12 +29,12 @@ from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
 from ironbell.contract import boot_token
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow import attributes, guard, metrics, names, receive, response, selection
+from ironbell.services.workflow import attributes, guard, images, metrics, names, receive, response, selection
 from ironbell.services.workflow import report as reports
 from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
-from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve
+from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable
 from ironbell.services.workflow.writer import WorkflowWriter
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Agent:
     request: workflow_pb2.ActionRequest
     boot_id: str
     token: str
+    builtin: frozenset[str] = frozenset()
+    """Its built-in actions; empty for agents that run any image or do not say."""
 
 
 class WorkflowService(WorkflowServiceBase):
@@ -105,18 +107,18 @@ class WorkflowService(WorkflowServiceBase):
             request = await receive.request(stream, workflow_pb2.ActionRequest)
             if not request.agent_id:
                 raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
-            agent = Agent(request, boot_id_of(stream), boot_token_of(stream))
+            agent = Agent(request, boot_id_of(stream), boot_token_of(stream), builtin_of(stream))
             hold_s = self._hold_s
             if stream.deadline is not None:
                 hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
             await stream.send_message(await self._next(agent, hold_s=hold_s))
 
     async def _next(self, agent: Agent, *, hold_s: float) -> workflow_pb2.ActionResponse:
-        agent_id, boot_id = agent.request.agent_id, agent.boot_id
+        agent_id = agent.request.agent_id
         until = self._clock.monotonic() + hold_s
         while True:
             admitted, why = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.token)
-            choice = self._choose(admitted, agent_id, boot_id)
+            choice = self._choose(admitted, agent)
             pause_s = hold_s
             if isinstance(choice, Nothing):
                 if why is not None:
@@ -124,12 +126,12 @@ class WorkflowService(WorkflowServiceBase):
             elif isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
                 choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
             else:
-                choice = await self._settle(choice.workflow, agent_id, boot_id)
+                choice = await self._settle(choice.workflow, agent)
                 # The stored object said otherwise; the cache will follow.
                 pause_s = _RECHECK_S
             if isinstance(choice, Serve):
                 return await self._served(agent, choice)
-            if isinstance(choice, Interrupted):
+            if isinstance(choice, Interrupted | Unrunnable):
                 continue
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
@@ -138,22 +140,25 @@ class WorkflowService(WorkflowServiceBase):
                 raise GRPCError(Status[choice.code.value], choice.message)
             await self._wait(agent_id, min(left_s, pause_s))
 
-    def _choose(self, workflows: Sequence[Workflow], agent_id: str, boot_id: str) -> Choice:
-        return selection.choose(workflows, agent_id, boot_id=boot_id, now=rfc3339(self._clock.now()))
+    def _choose(self, workflows: Sequence[Workflow], agent: Agent) -> Choice:
+        now = rfc3339(self._clock.now())
+        return selection.choose(
+            workflows, agent.request.agent_id, boot_id=agent.boot_id, builtin=agent.builtin, now=now
+        )
 
     def _objection(self, choice: Serve, agent_id: str) -> str | None:
         return guard.objection(choice.workflow, agent_id, self._directory) if self._directory is not None else None
 
-    async def _settle(self, workflow: Workflow, agent_id: str, boot_id: str) -> Choice:
+    async def _settle(self, workflow: Workflow, agent: Agent) -> Choice:
         """Choose over the stored object and store what follows from it."""
 
         def decision(stored: Workflow | None) -> Choice:
-            return self._choose([stored] if stored else [], agent_id, boot_id)
+            return self._choose([stored] if stored else [], agent)
 
         def change(choice: Choice) -> Change | None:
             if isinstance(choice, Nothing):
                 return None
-            if not (isinstance(choice, Serve) and boot_id and self._replica):
+            if not (isinstance(choice, Serve) and agent.boot_id and self._replica):
                 return choice.change
             # It is our own agent, which will send its log here: said in the write that there is anyhow.
             here = {**choice.change.annotations, names.LOG_REPLICA: self._replica}
@@ -163,7 +168,9 @@ class WorkflowService(WorkflowServiceBase):
             choice = await self._writer.decide(*workflow.key, decision=decision, change=change)
         if isinstance(choice, Interrupted):
             metrics.REBOOTS.inc()
-            log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent_id)
+            log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent.request.agent_id)
+        if isinstance(choice, Unrunnable):
+            log.warning("workflow failed before its first action", workflow="/".join(workflow.key), why=choice.message)
         return choice
 
     async def _served(self, agent: Agent, choice: Serve) -> workflow_pb2.ActionResponse:
@@ -301,6 +308,13 @@ def boot_id_of(stream: grpclib.server.Stream[Any, Any]) -> str:
 def boot_token_of(stream: grpclib.server.Stream[Any, Any]) -> str:
     """The token that the agent shows; empty for agents that have none."""
     return receive.said(stream, boot_token.CALL_METADATA)
+
+
+def builtin_of(stream: grpclib.server.Stream[Any, Any]) -> frozenset[str]:
+    """The agent's built-in actions; empty for agents that do not say."""
+    return frozenset(
+        name for name in receive.said(stream, images.ACTIONS_METADATA, longest=images.LONGEST).split(",") if name
+    )
 
 
 def _state_name(number: int) -> str:

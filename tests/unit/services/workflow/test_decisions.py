@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow import reboot, report, response, selection
 from ironbell.services.workflow.changes import Change, Code, annotations_patch, status_patch
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Report
-from ironbell.services.workflow.selection import Interrupted, Nothing, Serve
+from ironbell.services.workflow.selection import Interrupted, Nothing, Serve, Unrunnable
 
 NOW = "2026-01-01T00:00:00Z"
 STATES = ["", "PREPARING", "PENDING", "RUNNING", "POST", "SUCCESS", "FAILED", "TIMEOUT"]
@@ -47,6 +47,57 @@ def a_workflow(*states: str, **changes) -> Workflow:
 
 def chosen(*workflows: Workflow, boot_id: str = "") -> object:
     return selection.choose(workflows, "m", boot_id=boot_id, now=NOW)
+
+
+class TestImages:
+    """An agent that names its built-in actions gets nothing of a Workflow that it cannot run to its end."""
+
+    KNOWN = ("image2disk", "reboot")
+
+    def chosen(self, *tasks: list[dict], known: tuple[str, ...] = KNOWN, **changes):
+        listed = [
+            {"id": f"t{n}", "name": f"t{n}", "agentID": agent, "actions": actions}
+            for n, (agent, actions) in enumerate(zip(("m", "other"), tasks, strict=False))
+        ]
+        return selection.choose([a_workflow(tasks=listed, **changes)], "m", boot_id="b", builtin=known, now=NOW)
+
+    def an_action(self, image: str, **more) -> dict:
+        return {"id": image, "name": image, "image": image, "state": "PENDING", **more}
+
+    def test_an_image_that_it_cannot_run_fails_the_workflow_before_the_first_action(self):
+        found = self.chosen([self.an_action("quay.io/tinkerbell/image2disk:v1"), self.an_action("example.org/own:v2")])
+        assert isinstance(found, Unrunnable)
+        assert found.change.status["state"] == "FAILED"
+        ((place, fields),) = found.change.actions.items()
+        assert place == (0, 1)
+        assert fields["state"] == "FAILED"
+        assert fields["message"] == (
+            'Image "example.org/own:v2" is not built into this machine\'s agent, which runs no containers. No action'
+            " was run. Use a built-in action (image2disk, reboot, waitdaemon), or boot HookOS, whose agent runs"
+            " containers."
+        )
+
+    def test_agents_that_do_not_say_run_everything(self):
+        assert isinstance(self.chosen([self.an_action("example.org/own:v2")], known=()), Serve)
+
+    def test_what_runs_already_goes_on(self):
+        begun = [self.an_action("reboot", state="SUCCESS"), self.an_action("own")]
+        assert isinstance(self.chosen(begun, state="RUNNING"), Serve)
+        again = [self.an_action("own", state="RUNNING")]
+        assert isinstance(self.chosen(again, state="RUNNING"), Serve)
+
+    def test_actions_of_other_agents_are_theirs(self):
+        assert isinstance(self.chosen([self.an_action("reboot")], [self.an_action("own")]), Serve)
+
+    def test_a_wrapper_is_judged_by_what_it_starts(self):
+        def wrapper(image: str, *command: str) -> dict:
+            return self.an_action("waitdaemon", environment={"IMAGE": image}, command=list(command))
+
+        assert isinstance(self.chosen([wrapper("quay.io/tinkerbell/reboot")]), Serve)
+        assert isinstance(self.chosen([wrapper("alpine", "/sbin/reboot", "-f")]), Serve)
+        found = self.chosen([wrapper("alpine", "sh")])
+        assert isinstance(found, Unrunnable)
+        assert '"waitdaemon" with IMAGE "alpine"' in found.message
 
 
 class TestSelection:
