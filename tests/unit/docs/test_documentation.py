@@ -17,6 +17,7 @@ import pytest
 from ironbell.agent.builtins import known
 from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.app.components import COMPONENTS, GROUPS
 from ironbell.app.rendering import TemplateEngine
 from ironbell.cli.main import cli
 from ironbell.codec import goyaml
@@ -151,3 +152,9 @@ def _imports(module: str, sources: str) -> bool:
 def test_every_built_in_action_is_documented() -> None:
     text = (DOCS / "guide" / "templates.md").read_text()
     assert [name for name in known() if f"`{name}`" not in text and f"### {name}" not in text] == []
+
+
+def test_every_component_has_its_row_in_the_page_about_clusters() -> None:
+    page = (DOCS / "guide" / "cluster.md").read_text()
+    words = [*(component.name for component in COMPONENTS), *GROUPS]
+    assert [word for word in words if not re.search(rf"^\| `{word}`", page, re.MULTILINE)] == []
