@@ -38,8 +38,8 @@ CLI_HEAD = """\
 # Command line
 
 An error is one line on standard error that names the cause and the remedy. A traceback is a defect: please report it.
-Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong. `ironbell template render` ends with 1 where nothing could be rendered, and with 2 where
-the text is no valid workflow, which is printed all the same.
+Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong. `ironbell template render` ends with 1
+where nothing could be rendered, and with 2 where the text is no valid workflow, which is printed all the same.
 
 Commands that talk to an API (`cluster`, `get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
 `~/.kube/config`.
