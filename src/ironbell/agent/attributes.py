@@ -156,7 +156,7 @@ def _blocks(sys: Path) -> list[workflow_pb2.Block]:
                 physical_block_size=size_text(_number(path / "queue" / "physical_block_size")),
                 vendor=read_text(path / "device" / "vendor"),
                 model=read_text(path / "device" / "model"),
-                wwn=read_text(path / "device" / "wwid") or read_text(path / "wwid"),
+                wwn=machine.disk_wwn(path.name, sys),
                 serial_number=machine.disk_serial(path.name, sys),
             )
         )

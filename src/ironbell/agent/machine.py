@@ -4,6 +4,9 @@ An action may carry what the Hardware says about its machine (`IRONBELL_MACHINE_
 `IRONBELL_DISK_SERIAL`; several values separated by commas, one must match). A mismatch refuses the action before
 anything is written: a wrong address in one Hardware must not erase another machine.
 
+It may also carry which disks are kept (`IRONBELL_KEEP_DISKS`, serial numbers or WWNs) and which devices the whole
+Workflow writes to (`IRONBELL_WORKFLOW_DISKS`), so that the first action already refuses what a later one must not do.
+
 Source: SMBIOS (DMTF DSP0134) section 7.2.1 for the two byte orders of the UUID; Linux: Documentation/ABI, sysfs.
 """
 
@@ -18,9 +21,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ironbell.codec import diskidentity
+from ironbell.codec.diskidentity import DiskIdentity
+
 UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
 MAC_VARIABLE = "IRONBELL_MACHINE_MAC"
 SERIAL_VARIABLE = "IRONBELL_DISK_SERIAL"
+KEEP_VARIABLE = "IRONBELL_KEEP_DISKS"
+TARGETS_VARIABLE = "IRONBELL_WORKFLOW_DISKS"
 
 SYS = Path("/sys")
 
@@ -82,6 +90,45 @@ def disk_serial(name: str, sys: Path = SYS) -> str:
         return (block / "device" / "vpd_pg80").read_bytes()[4:].decode("ascii", "replace").strip("\0 ")
     except OSError:
         return ""
+
+
+def disk_wwn(name: str, sys: Path = SYS) -> str:
+    """The World Wide Name of a whole disk by its kernel name; empty where the kernel knows none."""
+    block = sys / "class" / "block" / name
+    return read_text(block / "device" / "wwid") or read_text(block / "wwid")
+
+
+def disk_identity(name: str, sys: Path = SYS) -> DiskIdentity:
+    """What tells a whole disk from another."""
+    return DiskIdentity(disk_serial(name, sys), disk_wwn(name, sys))
+
+
+def kept_disks(expected: Mapping[str, str]) -> list[str]:
+    """Serial numbers and WWNs of the disks that nothing may be written to."""
+    return diskidentity.names(expected.get(KEEP_VARIABLE, ""))
+
+
+def kept_refusal(expected: Mapping[str, str], *, disk: str, identity: DiskIdentity) -> str | None:
+    """Why nothing may be written to a disk because it is to be kept, or None."""
+    if not identity.is_any_of(kept_disks(expected)):
+        return None
+    return (
+        f"{disk} (serial number {identity.serial or 'unknown'}) is to be kept: refused; correct the template, or the "
+        "annotation ironbell.dev/keep-disks"
+    )
+
+
+def keep_mismatch(expected: Mapping[str, str], disks: Iterable[DiskIdentity]) -> str | None:
+    """Why the disks to keep cannot be told, or None: a name that is no disk's may be a misspelt one's."""
+    known = list(disks)
+    missing = diskidentity.unmatched(kept_disks(expected), known)
+    if not missing:
+        return None
+    serials = _listed(disk.serial or disk.wwn for disk in known if disk.serial or disk.wwn)
+    return (
+        f"annotation ironbell.dev/keep-disks names {', '.join(missing)}, which no disk of this machine has as serial "
+        f"number or WWN (it has {serials}): refused; correct the annotation"
+    )
 
 
 def uuid_forms(text: str) -> frozenset[str]:

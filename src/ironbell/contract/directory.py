@@ -25,6 +25,11 @@ MACHINE_UUID: Final = "ironbell.dev/machine-uuid"
 """On Hardware: the machine's SMBIOS UUID; agents refuse to touch another machine's disks."""
 DISK_SERIAL: Final = "ironbell.dev/disk-serial"
 """On Hardware: serial numbers of the disks that may be written, separated by commas."""
+KEEP_DISKS: Final = "ironbell.dev/keep-disks"
+"""On Hardware, a TinkerbellMachine or a Workflow, yours: serial numbers or WWNs, separated by commas, of disks that no
+installation and no wipe writes to."""
+KEEP_VARIABLE: Final = "IRONBELL_KEEP_DISKS"
+"""The agent's variable for them."""
 ERROR: Final = "ironbell.dev/error"
 """On Hardware and Templates whose state is `Error`: what is wrong."""
 

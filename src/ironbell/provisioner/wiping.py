@@ -9,6 +9,7 @@ import msgspec
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.codec.actionimage import image_name
 from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
 from ironbell.contract.capabilities import capabilities
 
@@ -43,7 +44,7 @@ def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:
 
 def _is_wipe(image: str) -> bool:
     """Whether an action is the one that reports what it did; other images may print anything."""
-    return image.rpartition("/")[2].partition("@")[0].partition(":")[0] in _WIPES
+    return image_name(image) in _WIPES
 
 
 def _certificate(report: DiskReport) -> DiskCertificate:

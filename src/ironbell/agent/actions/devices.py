@@ -2,7 +2,8 @@
 
 Everything that opens a device for writing goes through `resolve` and `open_exclusively`: the name must lead to a
 block device of this machine, no part of it may be mounted or used as swap, the serial number must be the expected
-one. Regular files stand in for disks only where the test runner allows it.
+one, and it must not be a disk that is to be kept. Regular files stand in for disks only where the test runner allows
+it.
 
 Source: Linux: Documentation/ABI/stable/sysfs-block; proc(5) for mountinfo.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -23,10 +25,12 @@ from pathlib import Path
 from ironbell.agent import machine
 from ironbell.agent.actions import kernel
 from ironbell.agent.actions.context import ActionError, Context
+from ironbell.codec.diskidentity import DiskIdentity
 
 _SYS_BLOCK = Path("/sys/class/block")
 _WAIT_STEP_S = 0.1
 _REREAD_TRIES = 20
+_PARTITION = re.compile(r"(.*/(?:nvme\d+n\d+|mmcblk\d+|loop\d+))p\d+|(.*)-part\d+|(.*/[a-z]+)\d+")
 
 
 @dataclass(frozen=True)
@@ -63,23 +67,58 @@ def resolve(context: Context, name: str) -> Device:
     """The device behind a name, once it is there and known to be the right one.
 
     Raises:
-        ActionError: it is missing, no block device, in use, or of another serial number or machine.
+        ActionError: it is missing, no block device, in use, to be kept, or of another serial number or machine.
     """
     require_machine(context)
+    require_kept_disks(context)
     path = _wait_for(name, context.device_wait_s)
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and context.allows_file_disks:
         return Device(asked=name, path=str(path), size=path.stat().st_size, block_size=512, is_file=True)
     if not stat.S_ISBLK(mode):
         raise ActionError(f"{name} is no block device; {_present()}")
-    serial = machine.disk_serial(whole_disk(path.name))
-    if (reason := machine.serial_mismatch(context.environment, disk=name, serial=serial)) is not None:
+    identity = machine.disk_identity(whole_disk(path.name))
+    if (reason := machine.kept_refusal(context.environment, disk=name, identity=identity)) is not None:
+        raise ActionError(reason)
+    if (reason := machine.serial_mismatch(context.environment, disk=name, serial=identity.serial)) is not None:
         raise ActionError(reason)
     with contextlib.closing(_opened(path, os.O_RDONLY)) as handle:
         size, block_size = kernel.device_size(handle.number), kernel.logical_block_size(handle.number)
     if size == 0:
         raise ActionError(f"{name} has no medium: its size is 0")
     return Device(asked=name, path=str(path), size=size, block_size=block_size, is_file=False)
+
+
+def require_kept_disks(context: Context) -> None:
+    """Nothing, if the disks to keep are this machine's, and nothing in the whole Workflow writes to one.
+
+    Raises:
+        ActionError: a disk to keep is not there, or the Workflow names it as a target.
+    """
+    if not machine.kept_disks(context.environment):
+        return
+    present = [machine.disk_identity(name) for name in disks()]
+    if (reason := machine.keep_mismatch(context.environment, present)) is not None:
+        raise ActionError(reason)
+    for target in context.environment.get(machine.TARGETS_VARIABLE, "").split(","):
+        identity = kept_identity(context, target.strip())
+        if identity is not None:
+            raise ActionError(machine.kept_refusal(context.environment, disk=target.strip(), identity=identity) or "")
+
+
+def kept_identity(context: Context, name: str) -> DiskIdentity | None:
+    """The identity of the disk behind a name, if that disk is to be kept; the name may be of a partition to come."""
+    kept = machine.kept_disks(context.environment)
+    if not kept:
+        return None
+    match = _PARTITION.fullmatch(name)
+    for candidate in (name, *(match.groups() if match is not None else ())):
+        if not candidate:
+            continue
+        with contextlib.suppress(OSError):
+            identity = machine.disk_identity(whole_disk(Path(candidate).resolve(strict=True).name))
+            return identity if identity.is_any_of(kept) else None
+    return None
 
 
 @dataclass(frozen=True)
@@ -120,6 +159,11 @@ def disks() -> list[str]:
         and not name.startswith(("sr", "fd"))
         and machine.read_text(_SYS_BLOCK / name / "size") not in {"", "0"}
     ]
+
+
+def disk_size(name: str) -> int:
+    """The size of the block device behind a name; sysfs counts in units of 512 always."""
+    return 512 * int(machine.read_text(_SYS_BLOCK / Path(name).resolve().name / "size") or 0)
 
 
 def whole_disk(name: str) -> str:

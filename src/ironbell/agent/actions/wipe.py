@@ -13,8 +13,9 @@
 - `secure`: by the device itself, including copies that it made: NVMe format or sanitize, ATA security erase, else
   secure discard; fails where the device cannot.
 
-All but `quick` are proven: sectors at random places are read before and after. What was done to which disk, by its
-serial number, and whether that is complete, is the action's result.
+A disk that is to be kept is left alone, and reported as kept. All methods but `quick` are proven: sectors at random
+places are read before and after. What was done to which disk, by its serial number, and whether that is complete, is
+the action's result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -32,6 +33,7 @@ from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.devices import Device
 from ironbell.agent.actions.meter import Meter
 from ironbell.agent.notes import ResultNote
+from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import DiskReport, time_limit_s
 
 METHODS = ("quick", "complete", "zero", "discard", "secure")
@@ -59,22 +61,33 @@ def run(context: Context) -> None:
     method = context.text("WIPE_METHOD", "quick").lower()
     if method not in METHODS:
         raise ActionError(f"WIPE_METHOD is {method!r}; write one of {', '.join(METHODS)}", exit_status=10)
-    for device in _chosen(context):
+    named = context.required("DEST_DISK").strip()
+    devices.require_machine(context)
+    devices.require_kept_disks(context)
+    takes_all = named == "all"
+    names = [f"/dev/{name}" for name in devices.disks()] if takes_all else [name.strip() for name in named.split(",")]
+    kept = {name: identity for name in names if (identity := devices.kept_identity(context, name)) is not None}
+    chosen = [devices.resolve(context, name) for name in names if name and name not in kept]
+    for device in _free(context, chosen, kept) if takes_all else chosen:
         wipe(context, device, method=method)
+    for name, identity in kept.items():
+        size = devices.size_text(devices.disk_size(name))
+        _report(context, DiskReport(device=name, size=size, serial=identity.serial))
 
 
-def _chosen(context: Context) -> list[Device]:
-    names = context.required("DEST_DISK")
-    if names.strip() != "all":
-        return [devices.resolve(context, name.strip()) for name in names.split(",") if name.strip()]
-    found = [devices.resolve(context, f"/dev/{name}") for name in devices.disks()]
+def _report(context: Context, report: DiskReport) -> None:
+    context.say(str(report))
+    context.note(ResultNote(message=str(report)))
+
+
+def _free(context: Context, found: list[Device], kept: Mapping[str, DiskIdentity]) -> list[Device]:
     free = []
     for device in found:
         if (use := devices.in_use(device)) is None:
             free.append(device)
         else:
             context.say(f"{device} is left alone: {use}")
-    if not free:
+    if not free and not kept:
         raise ActionError("DEST_DISK is all, but this machine has no disk that is not in use")
     return free
 
@@ -104,8 +117,7 @@ def wipe(context: Context, device: Device, *, method: str) -> None:
         total=device.size,
         complete=erased.complete,
     )
-    context.say(str(report))
-    context.note(ResultNote(message=str(report)))
+    _report(context, report)
 
 
 def _opened(device: Device, work: Callable[[int], _T]) -> _T:

@@ -25,13 +25,23 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
+from ironbell.contract.directory import KEEP_DISKS
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.controllers.capt import booting
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
-from ironbell.controllers.capt.made import FAILED, UnusableError, agent_id, boot_options, is_ours, metadata, why_failed
+from ironbell.controllers.capt.made import (
+    FAILED,
+    UnusableError,
+    agent_id,
+    boot_options,
+    is_ours,
+    metadata,
+    why_failed,
+    workflow_metadata,
+)
 from ironbell.controllers.capt.names import (
     DEFAULT_ATTEMPTS,
     INSTALL_ATTEMPT,
@@ -45,9 +55,11 @@ from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
+from ironbell.controllers.capt.wiping import NO_POLICY, wipe_policy
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, install_failures
 from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP, moment
+from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 
 GIVE_USER_DATA: Final = "give-user-data"
 _MESSAGE_LIMIT: Final = 400
@@ -159,6 +171,10 @@ def _begin(
 ) -> Decision:
     obj = observed.obj
     try:
+        if wipe_policy(obj, hardware) is None:
+            raise UnusableError("InvalidWipePolicy", NO_POLICY)
+        if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
+            raise UnusableError("KeepDisksUnknown", wrong)
         text = template_text(observed, machine, hardware, site)
         boot = boot_options(obj, hardware)
     except UnusableError as error:
@@ -184,7 +200,7 @@ def _begin(
     return do(
         patch(TINKERBELL_MACHINE, obj, mark, locked=True) if tried == 0 else None,
         create(TEMPLATE, {"metadata": made, "spec": {"data": text}}) if observed.template is None else None,
-        create(WORKFLOW, {"metadata": made, "spec": spec}),
+        create(WORKFLOW, {"metadata": workflow_metadata(obj, hardware, obj.metadata.name), "spec": spec}),
         emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed"),
     )
 
@@ -218,7 +234,10 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, site
     if not site:
         message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
         raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
-    return default_template(Inputs(obj.metadata.name, image, hardware.spec.disks[0].device, site))
+    disk = install_disk(hardware, kept_disks(obj, hardware))
+    if not disk:
+        raise UnusableError("DisksKept", f"annotation {KEEP_DISKS} keeps every disk of {hardware.metadata.name}")
+    return default_template(Inputs(obj.metadata.name, image, disk, site))
 
 
 def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:

@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
-from ironbell.contract.directory import normal_mac
+from ironbell.contract.directory import KEEP_DISKS, normal_mac
 from ironbell.contract.owners import owner_reference
 from ironbell.kube.decision import Action, AnyKind, delete
 from ironbell.kube.finalizers import is_deleting
@@ -40,6 +40,13 @@ def metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str,
     if hardware.metadata.namespace == obj.metadata.namespace:
         found["ownerReferences"] = [to_builtin(owner_reference(TINKERBELL_MACHINE, obj, controller=True))]
     return found
+
+
+def workflow_metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str, Any]:
+    """Of a Workflow: the disks that the machine keeps go along, for whoever hands out its actions."""
+    kept = obj.metadata.annotations.get(KEEP_DISKS)
+    found = metadata(obj, hardware, name)
+    return {**found, "annotations": {KEEP_DISKS: kept}} if kept else found
 
 
 def agent_id(hardware: Hardware) -> str:

@@ -21,7 +21,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
-from ironbell.contract.directory import ERROR
+from ironbell.contract.directory import ERROR, KEEP_VARIABLE
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.made import (
     ENDED,
@@ -32,6 +32,7 @@ from ironbell.controllers.capt.made import (
     metadata,
     those_of,
     why_failed,
+    workflow_metadata,
 )
 from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_ATTEMPTS,
@@ -52,10 +53,12 @@ from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """At least; the time limit that decides is the controller's."""
+NO_POLICY: Final = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -91,8 +94,7 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     progress.state = State.WIPING
     policy = wipe_policy(obj, hardware)
     if policy is None:
-        message = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
-        return progress.waits("InvalidWipePolicy", message)
+        return progress.waits("InvalidWipePolicy", NO_POLICY)
     own = own_wipe(obj, hardware)
     method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
@@ -166,6 +168,8 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
     obj = observed.obj
     if observed.wipe_template is not None and is_deleting(observed.wipe_template):
         return progress.waits("WaitingForOldTemplate", f"Template {wipe_name(obj)} of an earlier attempt goes")
+    if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
+        return progress.waits("KeepDisksUnknown", wrong)
     made, own = metadata(obj, hardware, wipe_name(obj)), own_wipe(obj, hardware)
     if observed.wipe_template is None:
         if own and (observed.wipe_override is None or not observed.wipe_override.spec.data):
@@ -173,7 +177,9 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             lacks = "does not exist" if observed.wipe_override is None else "has no spec.data"
             return progress.waits("TemplateNotFound", f"{where} {lacks}: make it, or take the annotation off")
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
-        built_in = wipe_template(obj.metadata.name, disks, policy, limit_s=_limit_s(hardware, policy))
+        built_in = wipe_template(
+            obj.metadata.name, disks, policy, limit_s=_limit_s(hardware, policy), kept=kept_disks(obj, hardware)
+        )
         text = observed.wipe_override.spec.data if own and observed.wipe_override is not None else built_in
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
@@ -183,7 +189,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "hardwareMap": {"device_1": agent_id(hardware)},
             "bootOptions": boot_options(obj, hardware),
         }
-        write = create(WORKFLOW, {"metadata": made, "spec": spec})
+        write = create(WORKFLOW, {"metadata": workflow_metadata(obj, hardware, wipe_name(obj)), "spec": spec})
     return progress.waits("Wiping", f"the wipe ({f'template {own}' if own else policy}) is being begun", write)
 
 
@@ -192,7 +198,9 @@ def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
     return DEFAULT_WIPE_TIMEOUT_S if policy is WipePolicy.QUICK else wipe_timeout_s(hardware)
 
 
-def wipe_template(machine: str, disks: list[str], policy: WipePolicy, *, limit_s: int = 0) -> str:
+def wipe_template(
+    machine: str, disks: list[str], policy: WipePolicy, *, limit_s: int = 0, kept: Sequence[str] = ()
+) -> str:
     """The workflow that wipes: the disks that the Hardware names, and no others."""
     timeout = max(WIPE_WORKFLOW_TIMEOUT_S, limit_s)
     actions = []
@@ -200,6 +208,9 @@ def wipe_template(machine: str, disks: list[str], policy: WipePolicy, *, limit_s
         some = disks[start : start + MAX_DISKS_PER_MESSAGE]
         name = "wipe" if start == 0 else f"wipe-{start // MAX_DISKS_PER_MESSAGE + 1}"
         environment = {"DEST_DISK": ",".join(some), "WIPE_METHOD": str(policy)}
+        if kept:
+            # Our workflow service sends them with every action; upstream's does not.
+            environment[KEEP_VARIABLE] = ",".join(kept)
         actions.append({"name": name, "image": "wipe", "timeout": timeout, "environment": environment})
     task = {"name": "wipe", "worker": "{{.device_1}}", "volumes": ["/dev:/dev"], "actions": actions}
     document = {"version": "0.1", "name": f"{machine}-wipe", "global_timeout": timeout, "tasks": [task]}

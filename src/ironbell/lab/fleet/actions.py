@@ -18,6 +18,7 @@ from ironbell.agent import machine
 from ironbell.agent.actions.devices import size_text
 from ironbell.agent.notes import AfterNote, Power
 from ironbell.codec.actionimage import WRAPPER, image_name
+from ironbell.codec.diskidentity import DiskIdentity
 from ironbell.codec.diskwipe import DiskReport
 from ironbell.lab.fleet.catalogue import Disk, Server
 from ironbell.lab.fleet.state import DiskContents, ServerState
@@ -55,6 +56,8 @@ def perform(server: Server, state: ServerState, image: str, environment: Mapping
     refused = machine.mismatch(environment, machine.Machine(server.uuid, frozenset({server.mac})))
     if refused is not None:
         return Done(state, failure=refused)
+    if wrong := _wrongly_kept(server, environment):
+        return Done(state, failure=wrong)
     name = name_of(image, environment)
     if name in _LEAVES:
         return Done(state, after=AfterNote(power=_LEAVES[name], delay_s=_pause_s(environment)))
@@ -65,6 +68,15 @@ def perform(server: Server, state: ServerState, image: str, environment: Mapping
     if name == "writefile":
         return _write(server, state, environment)
     return Done(state, said=f"{name}: simulated, nothing was done")
+
+
+def _wrongly_kept(server: Server, environment: Mapping[str, str]) -> str | None:
+    """Why nothing is done for disks to keep: one is not there, or the Workflow writes to one."""
+    refused = machine.keep_mismatch(environment, [_identity(disk) for disk in server.disks])
+    targets = {whole_disk(one) for one in environment.get(machine.TARGETS_VARIABLE, "").split(",")}
+    written = (disk for disk in server.disks if disk.device in targets)
+    objections = (machine.kept_refusal(environment, disk=disk.device, identity=_identity(disk)) for disk in written)
+    return refused or next((objection for objection in objections if objection is not None), None)
 
 
 def booted_disk(server: Server, state: ServerState) -> DiskContents | None:
@@ -84,13 +96,24 @@ def _wipe(server: Server, state: ServerState, environment: Mapping[str, str]) ->
     if not devices:
         return Done(state, failure="DEST_DISK is empty: it names the disks to wipe, separated by commas")
     for device in devices:
-        if wrong := _wrong_disk(server, device, environment):
+        if wrong := _wrong_disk(server, device, environment, writes=False):
             return Done(state, failure=wrong)
-    disks = {device: contents for device, contents in state.disks.items() if device not in devices}
+    kept = {disk.device for disk in server.disks if _identity(disk).is_any_of(machine.kept_disks(environment))}
+    erased = [device for device in devices if device not in kept]
+    disks = {device: contents for device, contents in state.disks.items() if device not in erased}
     method = environment.get("WIPE_METHOD", "quick")
-    result = "; ".join(str(_report(disk, method)) for disk in server.disks if disk.device in devices)
-    wiped = msgspec.structs.replace(state, disks=disks, node=None, wipes=state.wipes + len(devices))
+    named = [disk for disk in server.disks if disk.device in devices]
+    result = "; ".join(str(_kept(disk) if disk.device in kept else _report(disk, method)) for disk in named)
+    wiped = msgspec.structs.replace(state, disks=disks, node=None, wipes=state.wipes + len(erased))
     return Done(wiped, said=result, result=result, lost=state.node is not None)
+
+
+def _identity(disk: Disk) -> DiskIdentity:
+    return DiskIdentity(disk.serial)
+
+
+def _kept(disk: Disk) -> DiskReport:
+    return DiskReport(disk.device, size_text(disk.kind.size), disk.serial)
 
 
 def _report(disk: Disk, method: str) -> DiskReport:
@@ -130,12 +153,15 @@ def _write(server: Server, state: ServerState, environment: Mapping[str, str]) -
     return Done(msgspec.structs.replace(state, disks=disks), said=f"{path} written")
 
 
-def _wrong_disk(server: Server, device: str, environment: Mapping[str, str]) -> str | None:
+def _wrong_disk(server: Server, device: str, environment: Mapping[str, str], *, writes: bool = True) -> str | None:
     disk = next((one for one in server.disks if one.device == device), None)
     if disk is None:
         there = ", ".join(one.device for one in server.disks)
         return f"DEST_DISK {device!r}: there is no such disk; there are {there}"
-    return machine.serial_mismatch(environment, disk=device, serial=disk.serial)
+    if not writes and _identity(disk).is_any_of(machine.kept_disks(environment)):
+        return None
+    refused = machine.kept_refusal(environment, disk=device, identity=_identity(disk))
+    return refused or machine.serial_mismatch(environment, disk=device, serial=disk.serial)
 
 
 def _pause_s(environment: Mapping[str, str]) -> float:

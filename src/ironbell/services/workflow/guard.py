@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.contract.directory import Ambiguous, Attribute, HardwareDirectory, Match
+from ironbell.contract.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
 from ironbell.contract.restored import why_held
+from ironbell.provisioner.keeping import kept_disks
 from ironbell.provisioner.permission import workflow_objection
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}
 
 
-def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -> str | None:
-    """Why the agent gets nothing of this Workflow now, or None."""
+def objection(
+    workflow: Workflow, agent_id: str, directory: HardwareDirectory, *, honours_keeping: bool = True
+) -> str | None:
+    """Why the agent gets nothing of this Workflow now, or None. An agent that is not ours does not honour disks to
+    keep."""
     found = directory.by_agent_id(agent_id)
     if isinstance(found, Ambiguous):
         return found.message
@@ -40,6 +44,11 @@ def objection(workflow: Workflow, agent_id: str, directory: HardwareDirectory) -
             return held
     if workflow.status.state != WorkflowState.RUNNING and (why := workflow_objection(hardware, [agent_id])) is not None:
         return why
+    if not honours_keeping and kept_disks(hardware, workflow):
+        return (
+            f"Hardware {name} has disks to keep (annotation {KEEP_DISKS}), and the agent that asks would write to "
+            "them: boot Ironbell's in-memory OS, or remove the annotation"
+        )
     conflicts = (conflict for conflict in directory.conflicts_of(hardware) if conflict.attribute in _IDENTITY)
     return next((conflict.message for conflict in conflicts), None)
 

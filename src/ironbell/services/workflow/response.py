@@ -12,13 +12,20 @@ from collections.abc import Mapping
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
+from ironbell.codec.actionimage import image_name
 from ironbell.codec.proto import workflow_pb2
 from ironbell.contract import boot_token
-from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
+from ironbell.contract.directory import DISK_SERIAL, KEEP_VARIABLE, MACHINE_UUID
+from ironbell.provisioner.keeping import kept_disks
 
 _UUID_VARIABLE = "IRONBELL_MACHINE_UUID"
 _MAC_VARIABLE = "IRONBELL_MACHINE_MAC"
 _SERIAL_VARIABLE = "IRONBELL_DISK_SERIAL"
+_TARGETS_VARIABLE = "IRONBELL_WORKFLOW_DISKS"
+_TARGETS = ("DEST_DISK", "BLOCK_DEVICE", "GRUB_DISK", "GRUB_INSTALL_PATH")
+"""Variables in which actions name the devices that they write to."""
+_WIPES = frozenset({"wipe", "wipedisk"})
+"""Actions that leave disks alone which are to be kept, and need not be refused."""
 
 
 def expectations(hardware: Hardware) -> dict[str, str]:
@@ -31,6 +38,36 @@ def expectations(hardware: Hardware) -> dict[str, str]:
         _SERIAL_VARIABLE: annotations.get(DISK_SERIAL, ""),
     }
     return {key: value for key, value in found.items() if value}
+
+
+def keeping(workflow: Workflow, agent_id: str, hardware: Hardware | None) -> dict[str, str]:
+    """Variables that name the disks to keep, and everything that this agent's actions in the Workflow write to."""
+    kept = kept_disks(hardware, workflow)
+    if not kept:
+        return {}
+    tasks = [task for task in workflow.status.tasks if task.agent_id == agent_id]
+    targets = dict.fromkeys(target for task in tasks for action in task.actions for target in _targets(task, action))
+    if any(image_name(action.image) == "rootio" for task in tasks for action in task.actions):
+        targets |= dict.fromkeys(_laid_out(hardware))
+    return {KEEP_VARIABLE: ",".join(kept), _TARGETS_VARIABLE: ",".join(targets)}
+
+
+def _targets(task: WorkflowTask, action: WorkflowAction) -> list[str]:
+    if image_name(action.image) in _WIPES:
+        return []
+    environment = {**task.environment, **action.environment}
+    values = [value for variable in _TARGETS for value in environment.get(variable, "").split(",")]
+    return [value.strip() for value in values if value.strip().startswith("/")]
+
+
+def _laid_out(hardware: Hardware | None) -> list[str]:
+    """The devices in the Hardware's disk layout, which the action `rootio` writes."""
+    metadata = hardware.spec.metadata if hardware is not None else None
+    storage = metadata.instance.storage if metadata is not None and metadata.instance is not None else None
+    if storage is None:
+        return []
+    mounts = [filesystem.mount.device for filesystem in storage.filesystems or [] if filesystem.mount is not None]
+    return [device for device in [*(disk.device for disk in storage.disks or []), *mounts] if device]
 
 
 def assemble(

@@ -123,7 +123,7 @@ class WorkflowService(WorkflowServiceBase):
             if isinstance(choice, Nothing):
                 if why is not None:
                     choice, pause_s = Nothing(Code.PERMISSION_DENIED, why), _DOUBT_S
-            elif isinstance(choice, Serve) and (why := self._objection(choice, agent_id)) is not None:
+            elif isinstance(choice, Serve) and (why := self._objection(choice, agent)) is not None:
                 choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
             else:
                 choice = await self._settle(choice.workflow, agent)
@@ -146,8 +146,11 @@ class WorkflowService(WorkflowServiceBase):
             workflows, agent.request.agent_id, boot_id=agent.boot_id, builtin=agent.builtin, now=now
         )
 
-    def _objection(self, choice: Serve, agent_id: str) -> str | None:
-        return guard.objection(choice.workflow, agent_id, self._directory) if self._directory is not None else None
+    def _objection(self, choice: Serve, agent: Agent) -> str | None:
+        if self._directory is None:
+            return None
+        is_ours = bool(agent.boot_id)
+        return guard.objection(choice.workflow, agent.request.agent_id, self._directory, honours_keeping=is_ours)
 
     async def _settle(self, workflow: Workflow, agent: Agent) -> Choice:
         """Choose over the stored object and store what follows from it."""
@@ -193,6 +196,8 @@ class WorkflowService(WorkflowServiceBase):
             action=choice.action.name,
         )
         expected = response.expectations(hardware) if knows_us and hardware is not None else {}
+        if knows_us:
+            expected |= response.keeping(workflow, request.agent_id, hardware)
         return response.assemble(workflow, choice.task, choice.action, expected=expected, token=agent.token)
 
     async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:

@@ -94,3 +94,18 @@ def test_images_that_nobody_knows_change_nothing() -> None:
 def test_partitions() -> None:
     assert whole_disk("/dev/sda3") == whole_disk("/dev/sda") == "/dev/sda"
     assert whole_disk("/dev/nvme0n1p12") == whole_disk("/dev/nvme0n1") == "/dev/nvme0n1"
+
+
+def test_a_kept_disk_is_neither_wiped_nor_written() -> None:
+    first, second = SERVER.disks
+    both = ServerState(disks={disk.device: DiskContents(image="x") for disk in SERVER.disks})
+    words = {"DEST_DISK": f"{first.device},{second.device}", "IRONBELL_KEEP_DISKS": first.serial}
+    done = perform(SERVER, both, "wipe", {**words, "WIPE_METHOD": "complete"})
+    assert set(done.state.disks) == {first.device}
+    assert [report.kept for report in parse(done.result)] == [True, False]
+    image = {"DEST_DISK": first.device, "IMG_URL": "http://images/b", "IRONBELL_KEEP_DISKS": first.serial}
+    assert "is to be kept" in perform(SERVER, both, "image2disk", image).failure
+    later = {"DEST_DISK": second.device, "IRONBELL_KEEP_DISKS": first.serial}
+    later["IRONBELL_WORKFLOW_DISKS"] = f"{second.device},{first.device}p1"
+    assert "is to be kept" in perform(SERVER, both, "wipe", later).failure
+    assert "keep-disks names typo" in perform(SERVER, both, "wipe", {**words, "IRONBELL_KEEP_DISKS": "typo"}).failure

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow import reboot, report, response, selection
 from ironbell.services.workflow.changes import Change, Code, annotations_patch, status_patch
@@ -362,6 +363,29 @@ def test_a_template_cannot_switch_off_the_check_of_the_machine():
     action = msgspec.structs.replace(task.actions[0], environment={"IRONBELL_MACHINE_MAC": "another"})
     found = response.assemble(workflow, task, action, expected={"IRONBELL_MACHINE_MAC": "the right one"})
     assert list(found.environment) == ["IRONBELL_MACHINE_MAC=the right one"]
+
+
+def test_the_disks_to_keep_go_out_with_everything_that_the_workflow_writes_to():
+    workflow = a_workflow("PENDING", "PENDING", "PENDING")
+    task = workflow.status.tasks[0]
+    wipe, image, layout = task.actions
+    actions = [
+        msgspec.structs.replace(wipe, image="wipe", environment={"DEST_DISK": "/dev/sdz"}),
+        msgspec.structs.replace(image, image="x/image2disk:v1", environment={"DEST_DISK": "/dev/sda"}),
+        msgspec.structs.replace(layout, image="rootio"),
+    ]
+    task = msgspec.structs.replace(task, actions=actions)
+    workflow = msgspec.structs.replace(workflow, status=msgspec.structs.replace(workflow.status, tasks=[task]))
+    storage = {"disks": [{"device": "/dev/sdb"}], "filesystems": [{"mount": {"device": "/dev/sdc1"}}]}
+    body = {"metadata": {"name": "m"}, "spec": {"metadata": {"instance": {"storage": storage}}}}
+    hardware = msgspec.convert(body, Hardware)
+    assert response.keeping(workflow, task.agent_id, hardware) == {}
+    workflow.metadata.annotations["ironbell.dev/keep-disks"] = "B2"
+    hardware.metadata.annotations["ironbell.dev/keep-disks"] = "A1, B2"
+    assert response.keeping(workflow, task.agent_id, hardware) == {
+        "IRONBELL_KEEP_DISKS": "A1,B2",
+        "IRONBELL_WORKFLOW_DISKS": "/dev/sda,/dev/sdb,/dev/sdc1",
+    }
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,12 @@ def test_a_server_that_allows_no_workflow_gets_no_first_action_and_keeps_what_it
         a_workflow(), status=msgspec.structs.replace(a_workflow().status, state="RUNNING")
     )
     assert objection(running, MAC, directory) is None
+
+
+def test_an_agent_that_would_write_to_disks_to_keep_gets_no_action():
+    directory = HardwareDirectory()
+    directory.upsert(a_hardware("m1", MAC, **{"ironbell.dev/keep-disks": "A1"}))
+    assert objection(a_workflow(), MAC, directory) is None
+    message = objection(a_workflow(), MAC, directory, honours_keeping=False)
+    assert message is not None
+    assert "boot Ironbell's in-memory OS" in message
