@@ -55,7 +55,7 @@ from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
-from ironbell.controllers.capt.wiping import NO_POLICY, wipe_policy
+from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, install_failures
 from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP, moment
@@ -172,7 +172,7 @@ def _begin(
     obj = observed.obj
     try:
         if wipe_policy(obj, hardware) is None:
-            raise UnusableError("InvalidWipePolicy", NO_POLICY)
+            raise UnusableError("InvalidWipePolicy", invalid_wipe_policy(obj, hardware))
         if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
             raise UnusableError("KeepDisksUnknown", wrong)
         text = template_text(observed, machine, hardware, site)

@@ -58,7 +58,8 @@ from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_w
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """At least; the time limit that decides is the controller's."""
-NO_POLICY: Final = f"annotation {WIPE} is none of {', '.join(WipePolicy)}: correct it on the Hardware or on this object"
+_DEFERRED: Final = "deferred"
+"""A value that people ask for and that nothing carries out."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,11 +82,24 @@ class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> WipePolicy | None:
     """What the annotations say, the machine's before the Hardware's; None if that is no method."""
-    text = obj.metadata.annotations.get(WIPE) or hardware.metadata.annotations.get(WIPE) or WipePolicy.COMPLETE
     try:
-        return WipePolicy(text.strip().lower())
+        return WipePolicy(_policy_text(obj, hardware))
     except ValueError:
         return None
+
+
+def _policy_text(obj: TinkerbellMachine, hardware: Hardware) -> str:
+    text = obj.metadata.annotations.get(WIPE) or hardware.metadata.annotations.get(WIPE) or WipePolicy.COMPLETE
+    return text.strip().lower()
+
+
+def invalid_wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> str:
+    """Why the annotations name no method, as a sentence with the remedy."""
+    text = _policy_text(obj, hardware)
+    remedy = f"set it to one of {', '.join(WipePolicy)}, on the Hardware or on this object"
+    if text == _DEFERRED:
+        return f"annotation {WIPE} is {text!r}: a complete wipe cannot be deferred to the next claim; {remedy}"
+    return f"annotation {WIPE} is {text!r}, which is not a wipe method; {remedy}"
 
 
 def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision:
@@ -94,7 +108,7 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     progress.state = State.WIPING
     policy = wipe_policy(obj, hardware)
     if policy is None:
-        return progress.waits("InvalidWipePolicy", NO_POLICY)
+        return progress.waits("InvalidWipePolicy", invalid_wipe_policy(obj, hardware))
     own = own_wipe(obj, hardware)
     method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
