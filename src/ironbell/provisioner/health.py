@@ -56,6 +56,8 @@ class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
 
     machine: str = ""
     uid: str = ""
+    owner: str = ""
+    """Controller of that machine's Machine, as `KIND NAMESPACE/NAME`."""
     times: int = 0
     at: str = ""
     message: str = ""

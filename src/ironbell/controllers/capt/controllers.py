@@ -46,6 +46,7 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
             "verbs": ["patch"],
         },
         {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachines/finalizers"], "verbs": ["update"]},
+        {"apiGroups": _CLUSTER, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
         {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
         {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
         {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},

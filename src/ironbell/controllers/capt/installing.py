@@ -42,6 +42,7 @@ from ironbell.controllers.capt.made import (
     why_failed,
     workflow_metadata,
 )
+from ironbell.controllers.capt.moving import mark_server, move
 from ironbell.controllers.capt.names import (
     DEFAULT_ATTEMPTS,
     INSTALL_ATTEMPT,
@@ -52,17 +53,15 @@ from ironbell.controllers.capt.names import (
     State,
 )
 from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.observed import Observed, override_key
+from ironbell.controllers.capt.observed import MOVE_AFTER, Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
-from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, install_failures
 from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP, moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 
 GIVE_USER_DATA: Final = "give-user-data"
-_MESSAGE_LIMIT: Final = 400
 LOOK_AGAIN_S: Final = 300.0
 """How often a machine looks whether it is its turn although nobody woke it."""
 
@@ -254,12 +253,14 @@ def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decis
     obj = observed.obj
     tried, most = max(number(obj, INSTALL_ATTEMPT, 0), 1), max(number(obj, INSTALL_ATTEMPTS, DEFAULT_ATTEMPTS), 1)
     why = why_failed(workflow)
+    if tried >= MOVE_AFTER and (moved := move(progress, observed, tried, why)) is not None:
+        return moved
     if tried >= most:
         progress.state = State.FAILED
         message = f"installation failed {tried} of {most} times: {why}; delete the Machine, or raise {INSTALL_ATTEMPTS}"
         progress.note(INSTALLED, False, INSTALLATION_FAILED, message)
         event = emit(TINKERBELL_MACHINE, obj, reason=INSTALLATION_FAILED, message=message, warning=True)
-        return progress.waits(INSTALLATION_FAILED, message, _mark_server(progress, observed, tried, why), event)
+        return progress.waits(INSTALLATION_FAILED, message, mark_server(progress, observed, tried, why), event)
     message = f"attempt {tried} of {most} failed: {why}; it is tried again"
     progress.note(INSTALLED, False, "Retrying", message)
     mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: str(tried + 1)}}}
@@ -272,22 +273,3 @@ def _failed(progress: Progress, observed: Observed, workflow: Workflow) -> Decis
         patch(TINKERBELL_MACHINE, obj, mark, locked=True),
         emit(TINKERBELL_MACHINE, obj, reason="InstallationRetried", message=message, warning=True),
     )
-
-
-def _mark_server(progress: Progress, observed: Observed, times: int, why: str) -> Action | None:
-    """Note on the Hardware that installations failed on it, once, so that others are claimed before it."""
-    hardware, metadata_ = observed.hardware, observed.obj.metadata
-    if hardware is None:
-        return None
-    known = install_failures(hardware)
-    if known is not None and (known.uid, known.times) == (metadata_.uid, times):
-        return None
-    failures = InstallFailures(
-        machine=f"{metadata_.namespace}/{metadata_.name}",
-        uid=metadata_.uid,
-        times=times,
-        at=rfc3339(progress.now),
-        message=why[:_MESSAGE_LIMIT],
-    )
-    text = msgspec.json.encode(failures).decode()
-    return patch(HARDWARE, hardware, {"metadata": {"annotations": {INSTALL_FAILED: text}}}, locked=True)

@@ -46,6 +46,7 @@ from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANT
 from ironbell.controllers.capt.node_identity import identify
 from ironbell.controllers.capt.observed import (
     BY_OWNER,
+    FAILED_FOR,
     FREE,
     IN_LINE,
     MACHINES_OF,
@@ -208,7 +209,7 @@ class TinkerbellMachineReconciler:
         Watch(TINKERBELL_MACHINE, next_in, leaves),
         Watch(TINKERBELL_MACHINE, _left_the_line, _leaves_the_line),
     )
-    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC, SILENT)
+    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC, SILENT, FAILED_FOR)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -25,20 +26,35 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
+from ironbell.contract.owners import controller_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, installed_node, node_identity
 from ironbell.controllers.capt.health import bmc_of
 from ironbell.controllers.capt.installed_node import NodeFact, NodeQuestion
-from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, WIPE_TEMPLATE
+from ironbell.controllers.capt.made import FAILED, is_ours
+from ironbell.controllers.capt.names import (
+    HARDWARE_READY,
+    INSTALL_ATTEMPT,
+    NO_HARDWARE,
+    WANTED_IN,
+    WANTED_SINCE,
+    WIPE_TEMPLATE,
+)
 from ironbell.controllers.capt.nodes import NodeNow
+from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.health import is_silent
+from ironbell.provisioner.health import install_failures, is_silent
 from ironbell.workload.questions import NodeView
+
+MOVE_AFTER: Final = 2
+"""Installations that fail on one server before another is looked for."""
+SERVERS_PER_OWNER: Final = 3
+"""Servers on which installations for Machines of one owner may fail; after that the servers are hardly the cause."""
 
 
 def asks_for(obj: TinkerbellMachine) -> str:
@@ -69,6 +85,12 @@ FREE: Index[Hardware] = Index(
 )
 SILENT: Index[BmcMachine] = Index(BMC_MACHINE, "capt-silent", lambda bmc: ["silent"] if is_silent(bmc) else [])
 """BMCs that do not answer: a few of many."""
+FAILED_FOR: Index[Hardware] = Index(
+    HARDWARE,
+    "capt-failed-for",
+    lambda hardware: [failed.owner] if (failed := install_failures(hardware)) is not None and failed.owner else [],
+)
+"""Servers on which installations failed, by who replaces the Machines."""
 MACHINES_OF: Index[TinkerbellMachine] = Index(
     TINKERBELL_MACHINE,
     "capt-cluster-name",
@@ -94,9 +116,13 @@ class Observed:
     bmc: BmcMachine | None = None
     """That of its server."""
     servers: tuple[Hardware, ...] = ()
-    """Free ones, as long as it has none."""
+    """Free ones, as long as it has none, or looks for another."""
     silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
-    """BMCs that do not answer, as long as it has no server."""
+    """BMCs that do not answer, as long as it looks for a server."""
+    wanted_in: str = ""
+    """The failure domain that its server must be in, as `LABEL=VALUE`."""
+    failed_servers: tuple[Hardware, ...] = ()
+    """Other servers on which installations failed for Machines of the same owner, if it looks for another."""
     siblings: tuple[tuple[Machine, str], ...] = ()
     """The cluster's Machines and the templates of their hosts, once it is known that there is no server for it."""
     place: int = 0
@@ -148,6 +174,8 @@ def gather(cache: Cache, key: Key) -> Observed | None:
     wipe = wipe_name(obj)
     workflow = cache.get(WORKFLOW, place, obj.metadata.name)
     new_nodes = installed_node.questions(obj, machine, hardware, workflow)
+    moves = hardware is not None and _keeps_failing(obj, workflow)
+    looks = waits or moves
     return Observed(
         obj=obj,
         machine=machine,
@@ -158,8 +186,10 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         hardware=hardware,
         bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
-        servers=tuple(cache.indexed(FREE, "free")) if waits else (),
-        silent_bmcs=silent_bmcs(cache) if waits else {},
+        servers=tuple(cache.indexed(FREE, "free")) if looks else (),
+        silent_bmcs=silent_bmcs(cache) if looks else {},
+        wanted_in=obj.metadata.annotations.get(WANTED_IN, ""),
+        failed_servers=_failed_servers(cache, machine, hardware) if moves else (),
         siblings=_siblings(cache, obj) if waits and _is_short(obj) else (),
         place=_place(cache, obj) if waits else 0,
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,
@@ -175,6 +205,24 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         namesakes=_namesakes(cache, obj, machine, hardware),
         new_nodes=tuple((question, installed_node.known(cache, question)) for question in new_nodes),
     )
+
+
+def _keeps_failing(obj: TinkerbellMachine, workflow: Workflow | None) -> bool:
+    if workflow is None or not is_ours(workflow, obj) or workflow.status.state not in FAILED:
+        return False
+    return number(obj, INSTALL_ATTEMPT, 0) >= MOVE_AFTER
+
+
+def _failed_servers(cache: Cache, machine: Machine | None, hardware: Hardware | None) -> tuple[Hardware, ...]:
+    owner = owner_text(machine)
+    found = cache.indexed(FAILED_FOR, owner) if owner else ()
+    return tuple(one for one in found if hardware is None or one.key != hardware.key)
+
+
+def owner_text(machine: Machine | None) -> str:
+    """Who replaces a Machine, as `KIND NAMESPACE/NAME`; empty if nobody does."""
+    owner = controller_of(machine) if machine is not None else None
+    return f"{owner.kind} {machine.metadata.namespace}/{owner.name}" if machine is not None and owner else ""
 
 
 def silent_bmcs(cache: Cache) -> dict[Key, BmcMachine]:

@@ -558,3 +558,76 @@ def test_a_server_on_which_every_attempt_failed_is_claimed_last_until_one_succee
         "Claimed Hardware default/s0 because no better server fits: 3 installations failed on it, for default/m: action"
         " 'act' FAILED: done."
     )
+
+
+OWNED = {
+    "ownerReferences": [
+        {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "ms", "uid": "1", "controller": True}
+    ]
+}
+
+
+def _owned(world: World, name: str = "m") -> None:
+    add_machine(world, name)
+    world.change(MACHINE, world.require(MACHINE, "default", name), {"metadata": OWNED})
+
+
+def _asked(world: World, name: str = "m") -> dict[str, tuple[str, str]]:
+    conditions = world.require(MACHINE, "default", name).status.conditions
+    return {one.type: (one.status, one.reason) for one in conditions}
+
+
+def test_after_two_failures_the_machine_is_replaced_to_be_installed_on_another_server() -> None:
+    world = scene(Engine("FAILED"), servers=2)
+    _owned(world)
+    crash_check(MACHINES, world)
+    world.settle(MACHINES)
+    assert _asked(world) == {
+        "HealthCheckSucceeded": ("False", "InstallationFailed"),
+        "OwnerRemediated": ("False", "WaitingForRemediation"),
+    }
+    reason, message = said(get(world), "Installed")[1:]
+    assert reason == "Replacing"
+    assert message.startswith(
+        "Installation failed 2 times on Hardware default/s0: action 'act' FAILED: done. The Machine is"
+    )
+    failed = install_failures(hardware(world))
+    assert failed is not None
+    assert (failed.times, failed.owner) == (2, "MachineSet default/ms")
+    world.environment = Engine()
+    _owned(world, "n")
+    delete(world)
+    world.settle(MACHINES)
+    assert get(world, "n").spec.hardware_name == "s1"
+    assert get(world, "n").status.ready
+
+
+def test_a_health_check_is_told_to_replace_the_machine() -> None:
+    world = scene(Engine("FAILED"), servers=2)
+    _owned(world)
+    owner = world.require(MACHINE, "default", "m")
+    checked = [{"type": "HealthCheckSucceeded", "status": "True", "reason": "HealthCheckSucceeded"}]
+    world.set_status(MACHINE, owner, {"conditions": checked})
+    world.settle(MACHINES)
+    assert _asked(world) == {"HealthCheckSucceeded": ("True", "HealthCheckSucceeded")}
+    assert "cluster.x-k8s.io/remediate-machine" in world.require(MACHINE, "default", "m").metadata.annotations
+    assert said(get(world))[1] == "Replacing"
+
+
+@pytest.mark.parametrize("why", ["no owner", "no other server", "held", "failed elsewhere"])
+def test_an_installation_stays_where_no_other_server_would_help(why: str) -> None:
+    world = scene(Engine("FAILED"), servers=1 if why == "no other server" else 2)
+    if why == "no owner":
+        add_machine(world)
+    else:
+        _owned(world)
+    if why == "held":
+        world.change(HARDWARE, hardware(world, "s1"), {"metadata": {"annotations": {HELD: "broken"}}})
+    if why == "failed elsewhere":
+        mark = '{"machine":"default/x","uid":"x","owner":"MachineSet default/ms","times":2,"message":"y"}'
+        for name in ("t0", "t1"):
+            world.add(HARDWARE, server(name, annotations={"ironbell.dev/install-failed": mark}))
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "InstallationFailed"
+    assert "failed 3 of 3 times" in said(get(world))[2]
+    assert not _asked(world)
