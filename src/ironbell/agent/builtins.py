@@ -10,25 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec.actionimage import WRAPPER, builtin_name, image_name
+from ironbell.codec.actionimage import BUILTIN_ACTIONS, WRAPPER, builtin_name, image_name
 
-# Name to module of ironbell.agent.actions.
-MODULES: Mapping[str, str] = {
-    "archive2disk": "archive2disk",
-    "cexec": "cexec",
-    "grub2disk": "grub2disk",
-    "image2disk": "image2disk",
-    "kexec": "kexec",
-    "network": "network",
-    "oci2disk": "oci2disk",
-    "poweroff": "poweroff",
-    "qemuimg2disk": "qemuimg2disk",
-    "reboot": "reboot",
-    "rootio": "rootio",
-    "wipe": "wipe",
-    "wipedisk": "wipe",
-    "writefile": "writefile",
-}
+_MODULES_OF_OTHER_NAMES: Mapping[str, str] = {"wipedisk": "wipe"}
+MODULES: Mapping[str, str] = {name: _MODULES_OF_OTHER_NAMES.get(name, name) for name in BUILTIN_ACTIONS}
+"""Name to module of ironbell.agent.actions."""
 WRAPPER_WAIT_S = "10"
 
 

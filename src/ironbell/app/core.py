@@ -33,6 +33,7 @@ from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.privileges import named_account
 from ironbell.app.restored import hold_what_was_restored
+from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
@@ -86,6 +87,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             )
         )
         limit_wire(server.admission)
+        warn_of_tinkerbell(server.admission)
         cluster_kinds.join(server)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)

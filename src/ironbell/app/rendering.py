@@ -29,7 +29,7 @@ class TemplateEngine:
         content = msgspec.to_builtins(hardware) if hardware is not None else None
         text = gotemplate.render(template.spec.data, template_data(content, hardware_map=variables))
         document = parse_document(text)
-        return Rendered(document.tasks, document.global_timeout_s)
+        return Rendered(document.tasks, document.global_timeout_s, document.ineffective)
 
     def media_url(self, text: str, hardware: Hardware) -> str:
         """Fill in the address of custom boot media.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
-from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW_RULE_SET
 from ironbell.app.cluster_webhooks import Handler, cluster_handlers
 from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
 from ironbell.app.install.webhooks import PATHS
@@ -14,7 +15,7 @@ from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_controllers import Controllers, own_namespace
 from ironbell.app.run_options import RunOptions
 from ironbell.app.webhook_places import places_of, secret_of
-from ironbell.app.webhook_reviews import Review, hardware_review, template_review
+from ironbell.app.webhook_reviews import Review, both, hardware_review, ineffective_review, template_review
 from ironbell.app.webhook_tls import WebhookTls
 from ironbell.app.webhooks import Webhooks
 from ironbell.base.clock import SystemClock
@@ -50,8 +51,10 @@ def _reviews(controllers: Controllers) -> Mapping[str, Review]:
     directory = HardwareDirectory()
     controllers.manager.informers.of(HARDWARE).add_handler(directory.follow)
     return {
-        PATHS["templates"]: template_review(TemplateEngine().parse),
-        PATHS["hardware"]: hardware_review(directory),
+        PATHS["templates"]: both(template_review(TemplateEngine().parse), ineffective_review(TEMPLATE)),
+        PATHS["hardware"]: both(hardware_review(directory), ineffective_review(HARDWARE)),
+        PATHS["workflowrulesets"]: ineffective_review(WORKFLOW_RULE_SET),
+        PATHS["machines"]: ineffective_review(BMC_MACHINE),
     }
 
 

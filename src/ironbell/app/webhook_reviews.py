@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.app.tinkerbell_warnings import warnings_of
 from ironbell.base.errors import IronbellError
 from ironbell.contract.directory import HardwareDirectory, Match, normal_mac
+from ironbell.kube.decision import AnyKind
 
 Review: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
 """The new object to warnings about it."""
@@ -30,6 +32,24 @@ def template_review(parse: Callable[[str], None]) -> Review:
         except IronbellError as error:
             return [f"spec.data: {error}"]
         return []
+
+    return review
+
+
+def ineffective_review(kind: AnyKind) -> Review:
+    """Whether fields of an object have no effect."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        return warnings_of(kind.group, kind.plural, document)
+
+    return review
+
+
+def both(first: Review, second: Review) -> Review:
+    """The warnings of two reviews."""
+
+    async def review(document: Mapping[str, Any]) -> list[str]:
+        return [*await first(document), *await second(document)]
 
     return review
 

@@ -12,6 +12,23 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
+BUILTIN_ACTIONS: Final = (
+    "archive2disk",
+    "cexec",
+    "grub2disk",
+    "image2disk",
+    "kexec",
+    "network",
+    "oci2disk",
+    "poweroff",
+    "qemuimg2disk",
+    "reboot",
+    "rootio",
+    "wipe",
+    "wipedisk",
+    "writefile",
+)
+"""Actions that this version's agent has built in."""
 WRAPPER: Final = "waitdaemon"
 _POWER_COMMANDS: Final = {"reboot": "reboot", "poweroff": "poweroff", "halt": "poweroff"}
 """Commands that an arbitrary image is wrapped for."""

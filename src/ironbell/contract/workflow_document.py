@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 
 from ironbell.api.tinkerbell.workflow import Namespaces, WorkflowAction, WorkflowTask
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.actionimage import BUILTIN_ACTIONS, image_name
 from ironbell.codec.goyaml import Mapping, Node, Scalar, Sequence, YamlError, load_source_scalars
 from ironbell.contract.image_reference import image_problem
+from ironbell.contract.ineffective import Ineffective, action_handler, action_volumes
 
 MAX_NAME = 200
 _INT64 = 1 << 63
@@ -39,6 +41,8 @@ class WorkflowDocument:
     name: str
     tasks: tuple[WorkflowTask, ...]
     global_timeout_s: int = 0
+    ineffective: tuple[Ineffective, ...] = ()
+    """Fields that are accepted and have no effect."""
 
 
 def parse_document(text: str) -> WorkflowDocument:
@@ -104,6 +108,7 @@ class _Reader:
     """Converts by the type of the place and notes what does not fit."""
 
     problems: list[str] = field(default_factory=list)
+    ineffective: list[Ineffective] = field(default_factory=list)
 
     def document(self, root: Node | None) -> WorkflowDocument:
         entries = self._mapping(root, "the document")
@@ -118,6 +123,7 @@ class _Reader:
             name=self._text(entries.get("name"), "name"),
             tasks=tuple(tasks),
             global_timeout_s=self._number(entries.get("global_timeout"), "global_timeout"),
+            ineffective=tuple(self.ineffective),
         )
 
     def _task(self, node: Node, where: str) -> WorkflowTask:
@@ -135,19 +141,24 @@ class _Reader:
     def _action(self, node: Node, where: str) -> WorkflowAction:
         entries = self._mapping(node, where)
         for name in ("on-timeout", "on-failure"):
-            self._texts(entries.get(name), f"{where}.{name}")
+            if self._texts(entries.get(name), f"{where}.{name}"):
+                self.ineffective.append(action_handler(f"{where}.{name}"))
         shared = self._mapping(entries.get("namespaces"), f"{where}.namespaces")
         namespaces = Namespaces(
             network=self._text(shared.get("network"), f"{where}.namespaces.network"),
             pid=self._text(shared.get("pid"), f"{where}.namespaces.pid"),
         )
+        image = self._text(entries.get("image"), f"{where}.image")
+        volumes = self._texts(entries.get("volumes"), f"{where}.volumes")
+        if image_name(image) in BUILTIN_ACTIONS:
+            self.ineffective += action_volumes(f"{where}.volumes", image_name(image), volumes)
         return WorkflowAction(
             id="",
             name=self._text(entries.get("name"), f"{where}.name"),
-            image=self._text(entries.get("image"), f"{where}.image"),
+            image=image,
             timeout=self._number(entries.get("timeout"), f"{where}.timeout"),
             command=self._texts(entries.get("command"), f"{where}.command"),
-            volumes=self._texts(entries.get("volumes"), f"{where}.volumes"),
+            volumes=volumes,
             pid=self._text(entries.get("pid"), f"{where}.pid"),
             namespaces=namespaces if shared else None,
             environment=self._text_map(entries.get("environment"), f"{where}.environment"),

@@ -111,3 +111,22 @@ def test_image_names_are_accepted(image: str) -> None:
 )  # fmt: skip
 def test_other_texts_are_no_image_names(image: str) -> None:
     assert image_problem(image) != ""
+
+
+def test_fields_without_effect_are_listed() -> None:
+    text = """
+version: "0.1"
+name: x
+tasks:
+- name: os
+  worker: m
+  volumes: [/dev:/dev, "/a:/b"]
+  actions:
+  - {name: a, image: quay.io/x/image2disk:v1, on-timeout: [sh], volumes: ["/a:/b:ro"]}
+  - {name: b, image: writefile, on-failure: [], volumes: ["/dev:/dev:rw", /lib/firmware]}
+  - {name: c, image: example.org/own, volumes: ["/a:/b"]}
+"""
+    assert [found.path for found in parse_document(text).ineffective] == [
+        "tasks[0].actions[0].on-timeout",
+        "tasks[0].actions[0].volumes",
+    ]

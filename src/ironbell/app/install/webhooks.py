@@ -9,7 +9,13 @@ from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.webhook_places import CONFIGURATION, secret_of
 
 PORT = 9443
-PATHS = {"templates": "/validate/templates", "hardware": "/validate/hardware"}
+PATHS = {
+    "templates": "/validate/templates",
+    "hardware": "/validate/hardware",
+    "workflowrulesets": "/validate/workflowrulesets",
+    "machines": "/validate/machines",
+}
+_GROUPS = {"machines": "bmc.tinkerbell.org"}
 _TIMEOUT_S = 2
 
 
@@ -49,7 +55,7 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
             "clientConfig": {"service": {**service, "path": path}},
             "rules": [
                 {
-                    "apiGroups": ["tinkerbell.org"],
+                    "apiGroups": [_GROUPS.get(plural, "tinkerbell.org")],
                     "apiVersions": ["v1alpha1"],
                     "operations": ["CREATE", "UPDATE"],
                     "resources": [plural],

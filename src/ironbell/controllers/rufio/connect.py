@@ -20,13 +20,13 @@ from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
+from ironbell.contract.ineffective import REDFISH_PORT
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import AskPower, Operation, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 
 T = TypeVar("T")
-REDFISH_PORT: Final = 443
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([-.A-Za-z0-9_]*[A-Za-z0-9_])?\.?")
 
 _MOST_NAME: Final = 253

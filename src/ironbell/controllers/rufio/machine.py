@@ -22,6 +22,7 @@ from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE, Trouble
@@ -121,7 +122,7 @@ class MachineReconciler:
             return self._unreachable(observed, power.error, power.error_at or now, now)
         if not power.fresh(now, self._interval_s, observed.changed_at):
             return wait("Asking", "the power state is being asked anew", needs=[ask])
-        status = _contactable(machine.status, True, "", now)
+        status = _with_ineffective(_contactable(machine.status, True, "", now), machine, now)
         status = msgspec.structs.replace(status, power_state=power.value or PowerState.UNKNOWN)
         return do(
             status_change(MACHINE, machine, machine.status, status),
@@ -133,8 +134,10 @@ class MachineReconciler:
         self, observed: MachineObserved, error: IronbellError, failed_at: datetime, now: datetime
     ) -> Decision:
         machine, trouble = observed.machine, trouble_of(error)
-        message = f"{trouble}: {error.message}"[:MESSAGE_LIMIT]
-        status = _contactable(machine.status, False, message, now)
+        ineffective = of_connection(machine.spec.connection) if trouble is Trouble.UNREACHABLE else []
+        remedy = f"; {listed(ineffective)}" if ineffective else ""
+        message = f"{trouble}: {error.message}{remedy}"[:MESSAGE_LIMIT]
+        status = _with_ineffective(_contactable(machine.status, False, message, now), machine, now)
         status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
         actions = (
             status_change(MACHINE, machine, machine.status, status),
@@ -155,9 +158,21 @@ def contactable(machine: Machine) -> MachineCondition | None:
     return next((c for c in machine.status.conditions if c.type == MachineConditionType.CONTACTABLE), None)
 
 
+def _with_ineffective(status: MachineStatus, machine: Machine, now: datetime) -> MachineStatus:
+    """The status with the condition that lists fields without effect, or without it where there are none."""
+    found = of_connection(machine.spec.connection)
+    if found:
+        return _with(status, FIELDS_WITHOUT_EFFECT, True, listed(found), now)
+    others = [condition for condition in status.conditions if condition.type != FIELDS_WITHOUT_EFFECT]
+    return msgspec.structs.replace(status, conditions=others)
+
+
 def _contactable(status: MachineStatus, value: bool, message: str, now: datetime) -> MachineStatus:
+    return _with(status, MachineConditionType.CONTACTABLE, value, message, now)
+
+
+def _with(status: MachineStatus, kind: str, value: bool, message: str, now: datetime) -> MachineStatus:
     """The status with the condition set; `lastUpdateTime` is when its status last changed."""
-    kind = MachineConditionType.CONTACTABLE
     old = next((c for c in status.conditions if c.type == kind), None)
     since = old.last_update_time if old is not None and old.status == str(value) else None
     new = MachineCondition(type=kind, status=str(value), last_update_time=since or rfc3339(now), message=message)

@@ -34,6 +34,7 @@ from ironbell.api.tinkerbell.workflow import (
 )
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.ineffective import Ineffective
 from ironbell.controllers.tink import bootjob, running, states
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.bootjob import Plan, UnusableBootOptionsError
@@ -57,6 +58,8 @@ class Rendered:
 
     tasks: Sequence[WorkflowTask]
     global_timeout_s: int = 0
+    ineffective: Sequence[Ineffective] = ()
+    """Fields of the document that have no effect."""
 
 
 class RenderError(IronbellError):
@@ -144,6 +147,7 @@ def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]
     )
     condition = WorkflowConditionType.TEMPLATE_RENDERED_SUCCESS
     status = statuses.noted(status, condition, True, "template rendered successfully", now=now)
+    status = statuses.with_ineffective(status, outcome.ineffective, now=now)
     options = workflow.spec.boot_options
     if options.toggle_allow_netboot or options.boot_mode:
         status = statuses.waits(states.moved(status, WorkflowState.PREPARING), Reason.PREPARING, "preparing", now=now)

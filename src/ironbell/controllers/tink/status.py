@@ -22,6 +22,7 @@ from ironbell.api.tinkerbell.workflow import (
     WorkflowTask,
 )
 from ironbell.base.clock import rfc3339
+from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, Ineffective, listed
 from ironbell.controllers.tink import states
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
 from ironbell.kube.decision import Decision, Emit, MergePatch, Waiting, do, emit
@@ -64,6 +65,15 @@ def noted(
     else:
         reason = WorkflowConditionReason.COMPLETE
     return with_condition(status, condition_type, str(value), reason=reason, message=message, now=now)
+
+
+def with_ineffective(status: WorkflowStatus, found: Sequence[Ineffective], *, now: datetime) -> WorkflowStatus:
+    """The status with the condition that lists fields without effect, if there are any."""
+    if not found:
+        return status
+    return with_condition(
+        status, FIELDS_WITHOUT_EFFECT, "True", reason="NotImplemented", message=listed(found), now=now
+    )
 
 
 def waits(status: WorkflowStatus, reason: Reason, message: str, *, now: datetime) -> WorkflowStatus:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.bmc.machine import PowerState
+from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, Trouble
@@ -133,3 +133,20 @@ def test_why_a_goal_is_not_reached_is_said(scene: Any) -> None:
     scene.bmc.ignores = set()
     scene.world.settle(scene.tasks, horizon_s=30)
     assert scene.outcome(scene.the_task())["Completed"] == ("True", "")
+
+
+def test_options_of_drivers_that_do_not_exist_are_listed_and_named_where_the_bmc_does_not_answer(scene: Any) -> None:
+    machine = scene.machine()
+    options = {"spec": {"connection": {"providerOptions": {"ipmitool": {"port": 623}}}}}
+    scene.world.change(MACHINE, machine, options)
+    scene.bmc.trouble = Trouble.UNREACHABLE
+    scene.settle()
+    told = "spec.connection.providerOptions.ipmitool has no effect: Redfish is the only driver, and is used on port 443"
+    assert told in contactable(scene)[1]
+    status, message = scene.outcome(scene.the_machine())["FieldsWithoutEffect"]
+    assert status == "True"
+    assert message.startswith(told)
+    scene.world.change(MACHINE, scene.the_machine(), {"spec": {"connection": {"providerOptions": None}}})
+    scene.bmc.trouble = None
+    scene.settle(horizon_s=61)
+    assert [one.type for one in scene.the_machine().status.conditions] == ["Contactable"]

@@ -8,9 +8,12 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
+from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.tink.identifiers import derived_ulid
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
+from ironbell.controllers.tink.render import RenderArguments, rendered
+from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import crash_check
 
 NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
@@ -369,3 +372,21 @@ def test_a_workflow_that_waits_for_its_agent_says_that_it_is_not_allowed(scene: 
     scene.world.change(HARDWARE, scene.world.require(HARDWARE, "default", "m1"), {"spec": {"interfaces": FORBIDDEN}})
     scene.settle()
     assert scene.condition().reason == "ActionsRunning", "what has begun goes on"
+
+
+def test_fields_of_a_document_that_have_no_effect_are_listed_on_the_workflow(scene: Any) -> None:
+    text = "name: x\ntasks: [{name: os, worker: m, actions: [{name: a, image: reboot, on-failure: [sh]}]}]"
+    scene.template(text)
+    scene.hardware()
+    workflow = scene.workflow()
+    template = scene.world.require(TEMPLATE, "default", "t")
+    engine = TemplateEngine()
+    for action in rendered(engine, RenderArguments(workflow, template, None, scene.now())):
+        if isinstance(action, MergePatch) and action.subresource == "status":
+            scene.world.set_status(WORKFLOW, workflow, action.body["status"])
+    found = scene.condition("FieldsWithoutEffect")
+    assert found.status == "True"
+    assert found.message.startswith(
+        "tasks[0].actions[0].on-failure has no effect: a Workflow ends with the first action"
+    )
+    assert scene.condition().reason == "AgentNotSeen"

@@ -1,0 +1,103 @@
+"""Fields that are accepted because upstream has them, and that have no effect here. Pure.
+
+They become warnings when an object is applied, and a condition where the object has conditions. What is rejected by
+name (`rpc`, `homeassistant`) is not listed: the object's own condition reports that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ironbell.api.bmc.connection import Connection, ProviderOptions
+from ironbell.api.tinkerbell.hardware import Hardware
+
+FIELDS_WITHOUT_EFFECT: Final = "FieldsWithoutEffect"
+"""Type of the condition that lists them; absent where there are none."""
+REDFISH_PORT: Final = 443
+_IGNORED_PORT: Final = 623
+"""Default of `connection.port`, which no driver reads."""
+_REDFISH_NAME: Final = "gofish"
+_HANDLERS: Final = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?(on-timeout|on-failure)[\"']?[ \t]*:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ineffective:
+    """A field without effect, and why."""
+
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path} has no effect: {self.why}"
+
+
+def listed(found: Sequence[Ineffective]) -> str:
+    """All of them as the message of a condition."""
+    return "; ".join(map(str, found)) + "."
+
+
+def of_connection(connection: Connection, path: str = "spec.connection") -> list[Ineffective]:
+    """Fields of a BMC's connection. Redfish is the only driver."""
+    options = connection.provider_options or ProviderOptions()
+    port = (options.redfish.port if options.redfish is not None else None) or REDFISH_PORT
+    used = f"Redfish is the only driver, and is used on port {port} (providerOptions.redfish.port)"
+    where = f"{path}.providerOptions"
+    found = []
+    if any(name.lower() != _REDFISH_NAME for name in options.preferred_order):
+        found.append(Ineffective(f"{where}.preferredOrder", used))
+    if options.ipmitool is not None:
+        found.append(Ineffective(f"{where}.ipmitool", used))
+    if options.intel_amt is not None:
+        found.append(Ineffective(f"{where}.intelAMT", used))
+    if connection.port not in (0, _IGNORED_PORT, port):
+        found.append(Ineffective(f"{path}.port", used))
+    return found
+
+
+def of_hardware(hardware: Hardware) -> list[Ineffective]:
+    """Fields of a Hardware."""
+    found = []
+    if hardware.spec.auto.enrollment_enabled:
+        found.append(
+            Ineffective("spec.auto.enrollmentEnabled", "WorkflowRuleSets are stored, and nothing acts on them")
+        )
+    if hardware.spec.references:
+        found.append(Ineffective("spec.references", "templates find nothing in .references"))
+    for number, interface in enumerate(hardware.spec.interfaces):
+        where = f"spec.interfaces[{number}]"
+        if interface.isoboot is not None:
+            why = "servers boot an ISO image by bootOptions of a Workflow only"
+            found.append(Ineffective(f"{where}.isoboot", why))
+        netboot = interface.netboot
+        if netboot is not None and netboot.pxelinux is not None:
+            found.append(Ineffective(f"{where}.netboot.pxelinux", "servers boot by iPXE only"))
+        if netboot is not None and netboot.rpi is not None:
+            found.append(Ineffective(f"{where}.netboot.rpi", "the firmware of a Raspberry Pi is not served"))
+    return found
+
+
+def of_template(text: str) -> list[Ineffective]:
+    """Fields of a Template's text, as far as that can be seen before it is rendered."""
+    names = sorted({match[1] for match in _HANDLERS.finditer(text)})
+    return [action_handler(f"spec.data: {name} of an action") for name in names]
+
+
+def action_handler(path: str) -> Ineffective:
+    """`on-timeout` or `on-failure` of an action."""
+    return Ineffective(path, "a Workflow ends with the first action that fails, and runs no other command")
+
+
+def action_volumes(path: str, action: str, volumes: Sequence[str]) -> Iterator[Ineffective]:
+    """Volumes of an action that is built in: it sees the machine's files where they are."""
+    if any(source != target for source, target in map(_ends, volumes)):
+        yield Ineffective(
+            path, f"{action} is built into the agent and sees the machine's own files, at their own paths"
+        )
+
+
+def _ends(volume: str) -> tuple[str, str]:
+    source, _, rest = volume.partition(":")
+    return source, rest.partition(":")[0] or source
