@@ -96,6 +96,19 @@ def test_a_quick_wipe_says_that_it_is_not_complete(used_disk, run_action, discar
     assert report.total == SIZE_MIB * MIB
 
 
+def test_a_disk_whose_firmware_rejects_its_own_offer_is_overwritten(used_disk, run_here, monkeypatch) -> None:
+    disk = used_disk(discards=True)
+
+    def rejects(*_: object, **__: object) -> None:
+        raise OSError(121, "Remote I/O error")
+
+    monkeypatch.setattr(kernel, "punch_hole", rejects)
+    result = run_here(wipe.run, DEST_DISK=disk, WIPE_METHOD="complete")
+    assert result.status == 0, result.said
+    assert any("Remote I/O error; the next way is tried" in text for text in result.said)
+    assert reported(result).method == "zeros everywhere"
+
+
 def test_a_disk_that_only_claims_to_discard_is_overwritten(used_disk, run_here, monkeypatch) -> None:
     """It accepts the command, promises no zeros, and keeps its data: as disks do that ignore TRIM."""
     disk = used_disk(discards=True)

@@ -155,6 +155,10 @@ def _complete(context: Context, device: Device) -> _Erased:
         except ActionError as error:
             context.say(f"{error.message}; the next way is tried")
             continue
+        except OSError as error:
+            # Firmware that rejects a command often says so by an I/O error. A broken disk fails at the last way, too.
+            context.say(f"{device}: {error.strerror or error}; the next way is tried")
+            continue
         if erased is not None:
             return erased
     return _opened(device, lambda descriptor: _overwrite(context, device, descriptor))
