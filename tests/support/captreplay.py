@@ -25,13 +25,13 @@ from ironbell.apiserver.identity import ADMIN
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.controllers.capt.controllers import controllers
 from ironbell.kube.client import Client
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captworld import server
 from support.wipereports import wipe_action
 from support.workloads import no_workloads

@@ -13,7 +13,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import USER_DATA_OF
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
@@ -21,7 +21,6 @@ from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
 from support.captworld import server
 from support.wipereports import wipe_action

@@ -24,7 +24,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, claim_of
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower, describe
 from ironbell.controllers.rufio.secret import Credentials
@@ -32,7 +32,6 @@ from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Key
 from ironbell.lab.sim.host import HostPlan
 from ironbell.lab.sim.replay import ReplaySite
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captworld import server
 from support.wipereports import wipe_report
 

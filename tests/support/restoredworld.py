@@ -20,13 +20,13 @@ from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
 from ironbell.base.clock import rfc3339
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.netboot import NetbootSettings, netboot_plan
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.tink import render
 from ironbell.controllers.tink.render import RENDER, Rendered
 from ironbell.kube.testing import World
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from ironbell.services.workflow import selection
 from ironbell.services.workflow.guard import objection
 from ironbell.services.workflow.selection import Serve

@@ -7,6 +7,7 @@ the moment is also kept as an annotation of the Hardware, since Events expire.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -17,10 +18,11 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.dhcp import MessageType
 from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.directory import HardwareDirectory, Match
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Emit
 from ironbell.kube.events import EventRecorder
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
+from ironbell.provisioner.installed_system import SystemFailure, decoded, encoded
 from ironbell.services.dhcp.answers import Reply
 from ironbell.services.dhcp.problems import Problem
 
@@ -40,8 +42,8 @@ class BootRecorder:
     events: EventRecorder
     client: Client
     clock: Clock
-    _installed: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """What is still to be stored, by namespace and name: when the installed system came up, or None: no more."""
+    _changes: dict[tuple[str, str], dict[str, str | None]] = field(default_factory=dict)
+    """Annotations that are still to be stored, by namespace and name; None removes one."""
     _noted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __call__(self, event: BootEvent) -> None:
@@ -49,10 +51,12 @@ class BootRecorder:
         log("boot", hardware=f"{event.namespace}/{event.name}", stage=event.stage.value, message=event.message)
         self._emit(event.namespace, event.name, event.stage.value, event.message, warning=event.is_warning)
         if event.stage is BootStage.INSTALLED:
-            self._note(event, rfc3339(self.clock.now()))
-        elif event.stage is BootStage.SCRIPT and self._says_installed(event):
+            self._note(event, {INSTALLED_SYSTEM_UP: rfc3339(self.clock.now())})
+        elif event.failed:
+            self._note_failure(event)
+        elif event.stage is BootStage.SCRIPT and (reported := self._reported(event)):
             # the machine is on its way into the in-memory OS: what was installed is about to go
-            self._note(event, None)
+            self._note(event, dict.fromkeys(reported))
 
     def on_dhcp_reply(self, reply: Reply) -> None:
         """A lease, or a netboot that was refused. Offers are only logged by the server."""
@@ -81,30 +85,54 @@ class BootRecorder:
             name = path.rsplit("/", 1)[-1]
             self(BootEvent(BootStage.BINARY, meta.namespace, meta.name, f"{name} over TFTP ({size} bytes)"))
 
-    def _note(self, event: BootEvent, moment: str | None) -> None:
-        self._installed[event.namespace, event.name] = moment
+    def _note(self, event: BootEvent, annotations: Mapping[str, str | None]) -> None:
+        self._changes.setdefault((event.namespace, event.name), {}).update(annotations)
         self._noted.set()
 
-    def _says_installed(self, event: BootEvent) -> bool:
+    def _note_failure(self, event: BootEvent) -> None:
+        """Keep the failure of a system that was never up. What fails at a later boot is no matter of its bootstrap."""
+        known = self._known(event)
+        if known.get(INSTALLED_SYSTEM_UP):
+            return
+        new = SystemFailure(rfc3339(self.clock.now()), event.failed, event.message, list(event.output))
+        old = decoded(known.get(INSTALLED_SYSTEM_FAILED) or "")
+        self._note(event, {INSTALLED_SYSTEM_FAILED: encoded(old.merged(new) if old is not None else new)})
+
+    def _reported(self, event: BootEvent) -> list[str]:
+        """Which annotations about the installed system there are."""
+        known = self._known(event)
+        return [name for name in (INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED) if known.get(name)]
+
+    def _known(self, event: BootEvent) -> Mapping[str, str | None]:
+        """The annotations as they will be once everything is stored."""
         found = self.directory.get(event.namespace, event.name)
-        return found is not None and INSTALLED_SYSTEM_UP in found.metadata.annotations
+        stored = found.metadata.annotations if found is not None else {}
+        return {**stored, **self._changes.get((event.namespace, event.name), {})}
 
     async def run(self) -> None:
         """Keep the annotations: the latest of each Hardware, tried until it is stored or can never be."""
         while True:
             await self._noted.wait()
             self._noted.clear()
-            for key, moment in list(self._installed.items()):
-                stored = await self._store(key, moment)
-                if stored and self._installed.get(key, moment) == moment:
-                    self._installed.pop(key, None)
-            if self._installed:
+            for key, change in list(self._changes.items()):
+                annotations = dict(change)
+                if await self._store(key, annotations):
+                    self._stored(key, annotations)
+            if self._changes:
                 await asyncio.sleep(WRITE_PAUSE_S)
                 self._noted.set()
 
-    async def _store(self, key: tuple[str, str], moment: str | None) -> bool:
-        """Whether the annotation needs no further try."""
-        body = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: moment}}}
+    def _stored(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> None:
+        """Forget what is stored, unless it has changed since."""
+        left = {name: value for name, value in self._changes[key].items() if annotations.get(name, "") != value}
+        if left:
+            self._changes[key] = left
+        else:
+            del self._changes[key]
+
+    async def _store(self, key: tuple[str, str], annotations: Mapping[str, str | None]) -> bool:
+        """Whether the annotations need no further try."""
+        body = {"metadata": {"annotations": annotations}}
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await self.client.merge_patch(HARDWARE, *key, body=body)

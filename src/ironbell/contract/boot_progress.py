@@ -36,6 +36,10 @@ class BootEvent:
     namespace: str
     name: str
     message: str
+    failed: str = ""
+    """The stage or module of the installed system's cloud-init that failed."""
+    output: tuple[str, ...] = ()
+    """The last lines of what that printed."""
 
     @property
     def is_warning(self) -> bool:

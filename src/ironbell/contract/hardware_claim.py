@@ -32,8 +32,16 @@ USER_DATA_OF: Final = "ironbell.dev/user-data-of"
 WITHDRAWN: Final = "withdrawn"
 HELD: Final = "ironbell.dev/hold"
 """Annotation on Hardware that nobody may take, power, wipe or install: why."""
+INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
+"""Annotation on Hardware: when the installed system last reported that it is up."""
+INSTALLED_SYSTEM_FAILED: Final = "ironbell.dev/installed-system-failed"
+"""Annotation on Hardware: JSON of the first failure that the installed system reported
+(`provisioner.installed_system.SystemFailure`)."""
 _LEFT: Final[Mapping[str, None]] = dict.fromkeys(
-    (CLAIMED_BY, CLAIMED_SINCE, USER_DATA_OF, ANNOTATION_PROVISIONED, BOOT_TOKEN)
+    (
+        *(CLAIMED_BY, CLAIMED_SINCE, USER_DATA_OF, ANNOTATION_PROVISIONED, BOOT_TOKEN),
+        *(INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED),
+    )
 )
 
 

@@ -9,14 +9,70 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
+from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 
-INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
-"""Annotation on Hardware: when the installed system last reported that it is up."""
+MESSAGE_LIMIT: Final = 1000
 _ROUNDED: Final = timedelta(seconds=1)
 """Times in annotations and Workflows are rounded to seconds."""
+
+
+class SystemFailure(Model, frozen=True):
+    """What an installed system reported of its bootstrap that failed."""
+
+    at: str = ""
+    stage: str = ""
+    """Stage or module of cloud-init."""
+    message: str = ""
+    output: list[str] = msgspec.field(default_factory=list)
+    """The last lines of what was printed; none where the template does not send them."""
+
+    def merged(self, later: SystemFailure) -> SystemFailure:
+        """This failure with what a later report of the same boot adds. The first is the cause: the stage around a
+        module, and the modules after it, fail because it did."""
+        return msgspec.structs.replace(self, output=later.output or self.output)
+
+    def text(self) -> str:
+        """A message for conditions: the cause, and as many of the last lines as fit."""
+        first = self.message or f"cloud-init failed in {self.stage}"
+        if not self.output:
+            return f"{first}. The system did not send its output; see /var/log/cloud-init-output.log on the server."
+        first, lines = f"{first}. Its last lines:", list(self.output)
+        while len(lines) > 1 and len(first) + sum(len(line) + 1 for line in lines) > MESSAGE_LIMIT:
+            del lines[0]
+        return "\n".join([first, *lines])[:MESSAGE_LIMIT]
+
+
+_failures = msgspec.json.Decoder(SystemFailure)
+
+
+def encoded(failure: SystemFailure) -> str:
+    """The value of the annotation."""
+    return msgspec.json.encode(failure).decode()
+
+
+def decoded(annotation: str) -> SystemFailure | None:
+    """The failure in the annotation's value; None if there is none."""
+    try:
+        return _failures.decode(annotation)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def reported_failure(hardware: Hardware, ended: datetime | None) -> SystemFailure | None:
+    """The failure that the installed system reported since its installation ended.
+
+    It stays, whatever the system reports later: bootstrap data runs no second time, and a system that boots again
+    reports success.
+    """
+    failure = decoded(hardware.metadata.annotations.get(INSTALLED_SYSTEM_FAILED, ""))
+    at = moment(failure.at) if failure is not None else None
+    return failure if at is not None and (ended is None or at >= ended - _ROUNDED) else None
 
 
 def installation_ended(workflow: Workflow) -> datetime | None:

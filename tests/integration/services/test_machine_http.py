@@ -160,6 +160,25 @@ async def test_user_data_read_and_final_report_are_observed(tmp_path: Path) -> N
     assert [event.stage for event in events] == [BootStage.METADATA, BootStage.INSTALLED]
 
 
+async def test_a_failure_is_observed_with_its_module_and_the_end_of_its_output_and_no_secrets(tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    lines = [*map(str, range(50)), "kubeadm join --token abcdef.0123456789abcdef", "\x1b[31mrefused\x1b[0m", ""]
+    output = "\n".join(lines)
+    failure = {"event_type": "finish", "result": "FAIL", "description": "running config-scripts-user"}
+    async with serving(directory, tmp_path, events) as (client, _):
+        for name in ("modules-final/config-scripts-user", "modules-final"):
+            async with client.post("/reports/cloud-init", json={"name": name, "output": output, **failure}) as answer:
+                assert answer.status == 200
+    assert [(event.stage, event.failed) for event in events] == [
+        (BootStage.PROBLEM, "modules-final/config-scripts-user"),
+        (BootStage.INSTALLED_WITH_ERRORS, "modules-final"),
+    ]
+    assert events[0].message == "cloud-init failed in modules-final/config-scripts-user: running config-scripts-user"
+    assert events[0].output[-2:] == ("kubeadm join --token [redacted]", "refused")
+    assert len(events[0].output) == 20
+
+
 async def test_artefacts_have_ranges_and_stay_in_their_folder(tmp_path: Path) -> None:
     folder = tmp_path / "osie"
     folder.mkdir()

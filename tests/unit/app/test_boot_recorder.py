@@ -13,7 +13,8 @@ from ironbell.app.boot_recorder import BootRecorder
 from ironbell.base.clock import ManualClock
 from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.provisioner.installed_system import SystemFailure, decoded
 
 
 class Events:
@@ -51,7 +52,7 @@ async def told(client: Client, *events: BootEvent) -> Events:
     async with asyncio.timeout(5):
         await client.done.wait()
     await asyncio.sleep(0)
-    assert recorder._installed == {}
+    assert recorder._changes == {}
     task.cancel()
     return seen
 
@@ -71,3 +72,45 @@ async def test_hardware_that_is_gone_is_not_asked_for_ever() -> None:
     client = Client(NotFound("gone"))
     await told(client, UP)
     assert client.stored == []
+
+
+MODULE = "modules-final/config-scripts-user"
+
+
+def failed(stage: str, *output: str, final: bool = False) -> BootEvent:
+    kind = BootStage.INSTALLED_WITH_ERRORS if final else BootStage.PROBLEM
+    return BootEvent(kind, "site", "one", f"cloud-init failed in {stage}", stage, output)
+
+
+class Store(Client):
+    """Keeps all annotations as they are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.annotations: dict[str, str | None] = {}
+
+    async def merge_patch(self, _kind: Any, _namespace: str, _name: str, *, body: dict[str, Any]) -> None:
+        self.annotations |= body["metadata"]["annotations"]
+        self.done.set()
+
+
+async def test_the_first_failure_is_kept_with_the_output_that_comes_later() -> None:
+    client = Store()
+    await told(client, failed(MODULE), failed("modules-final", final=True), failed("modules-final", "why", final=True))
+    kept = decoded(client.annotations[INSTALLED_SYSTEM_FAILED] or "")
+    assert kept == SystemFailure("2026-01-01T00:00:00Z", MODULE, f"cloud-init failed in {MODULE}", ["why"])
+    assert INSTALLED_SYSTEM_UP not in client.annotations
+
+
+async def test_a_problem_of_a_boot_that_succeeded_before_is_no_failed_bootstrap() -> None:
+    client = Store()
+    seen = await told(client, UP, failed(MODULE))
+    assert INSTALLED_SYSTEM_FAILED not in client.annotations
+    assert seen.reasons == ["InstalledSystemUp", "BootProblem"]
+
+
+async def test_a_new_installation_forgets_what_the_system_before_reported() -> None:
+    client = Store()
+    script = BootEvent(BootStage.SCRIPT, "site", "one", "boot script")
+    await told(client, failed(MODULE, "why"), script)
+    assert client.annotations == {INSTALLED_SYSTEM_FAILED: None}

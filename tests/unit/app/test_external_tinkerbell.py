@@ -19,11 +19,11 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.app.external_tinkerbell import THEIRS, external_tinkerbell, with_servers_of
 from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.randomness import SystemRandomness
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.controllers.capt import controllers as capt
 from ironbell.kube.client import Client
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.workloads import no_workloads
 
 PLACE = "default"

@@ -18,23 +18,35 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
+from ironbell.contract.machine_failure import BOOTSTRAP_FAILED
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.installed_node import NOTICED, Sight, look
-from ironbell.controllers.capt.names import DEFAULT_REPORT_TIMEOUT_S, INSTALLED, REPORT_TIMEOUT, State
+from ironbell.controllers.capt.names import DEFAULT_REPORT_TIMEOUT_S, INSTALL_BEGUN, INSTALLED, REPORT_TIMEOUT, State
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Decision, emit, patch
 from ironbell.provisioner.health import INSTALL_FAILED
-from ironbell.provisioner.installed_system import has_reported, installation_ended
+from ironbell.provisioner.installed_system import (
+    SystemFailure,
+    has_reported,
+    installation_ended,
+    moment,
+    reported_failure,
+)
 
 NO_REPORT: Final = "NoReport"
+OUTPUT_S: Final = 15.0
+"""How long a failed system has for sending its output: who remediates the machine switches it off."""
 
 
 def boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: Hardware) -> Decision:
     """The next step for a machine whose Workflow has succeeded."""
     ended = installation_ended(workflow)
+    failure = reported_failure(hardware, ended)
+    if failure is not None:
+        return failed(progress, hardware, failure)
     sight = look(hardware, observed.new_nodes, ended, progress.now)
     if has_reported(hardware, ended):
         return installed(progress, hardware, "The installed system reported that it is up.")
@@ -52,6 +64,29 @@ def boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: 
     progress.note(INSTALLED, False, "Booting", message)
     left = [limit_s - waited_s for limit_s in (patience_s, NOTICED.total_seconds()) if limit_s > waited_s]
     return replace(progress.waits("Booting", message, after_s=min(left)), needs=sight.needs)
+
+
+def failed(progress: Progress, hardware: Hardware, failure: SystemFailure) -> Decision:
+    """The installed system reported that its bootstrap failed."""
+    progress.state = State.FAILED
+    message = f"Server {hardware.metadata.name}: {failure.text()}"
+    at = moment(failure.at)
+    left_s = OUTPUT_S - (progress.now - at).total_seconds() if at is not None and not failure.output else 0.0
+    if left_s > 0 and not _was_noted(progress):
+        return progress.waits(BOOTSTRAP_FAILED, f"{message} It may still come.", after_s=left_s)
+    progress.note(BOOTSTRAP_SUCCEEDED, False, BOOTSTRAP_FAILED, message)
+    if not progress.obj.status.ready:
+        progress.note(INSTALLED, False, BOOTSTRAP_FAILED, message)
+    news = None if _was_noted(progress) else _event(progress, message)
+    return progress.waits(BOOTSTRAP_FAILED, message, news)
+
+
+def failure_of(observed: Observed, hardware: Hardware) -> SystemFailure | None:
+    """What the present system of a machine that is ready reported of its bootstrap: a Node may be there before kubeadm
+    has ended."""
+    workflow = observed.workflow
+    begun = moment(observed.obj.metadata.annotations.get(INSTALL_BEGUN, ""))
+    return reported_failure(hardware, installation_ended(workflow) if workflow is not None else begun)
 
 
 def installed(progress: Progress, hardware: Hardware, how: str) -> Decision:
@@ -108,7 +143,7 @@ def _was_noted(progress: Progress) -> bool:
 
 
 def _event(progress: Progress, message: str) -> Action:
-    return emit(TINKERBELL_MACHINE, progress.obj, reason="BootstrapFailed", message=message, warning=True)
+    return emit(TINKERBELL_MACHINE, progress.obj, reason=BOOTSTRAP_FAILED, message=message, warning=True)
 
 
 def _waited_s(ended: datetime | None, now: datetime, patience_s: int) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ironbell.codec import goyaml
+from ironbell.controllers.capt.report_failure import PROGRAM, PROGRAM_PATH, UNIT, UNIT_PATH
 
 _ACTIONS: Final = "quay.io/tinkerbell/actions"
 _CLOUD_CONFIG: Final = "/etc/cloud/cloud.cfg.d/10_tinkerbell.cfg"
@@ -55,6 +56,8 @@ def default_template(inputs: Inputs) -> str:
                     },
                     _file(inputs, "add tink cloud-init config", _CLOUD_CONFIG, _cloud(inputs)),
                     _file(inputs, "add tink cloud-init ds-config", "/etc/cloud/ds-identify.cfg", "datasource: Ec2\n"),
+                    _file(inputs, "add report of failures", PROGRAM_PATH, PROGRAM),
+                    _file(inputs, "add unit of report of failures", UNIT_PATH, UNIT),
                     {
                         "name": "start the installed system",
                         "image": "reboot",

@@ -26,7 +26,7 @@ from ironbell.base.clock import rfc3339
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
-from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF, WITHDRAWN
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.controllers.capt import booting
@@ -58,7 +58,7 @@ from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP, moment
+from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 
 GIVE_USER_DATA: Final = "give-user-data"

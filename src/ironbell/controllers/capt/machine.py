@@ -35,7 +35,7 @@ from ironbell.contract.hardware_claim import HELD, claim_of, release
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
-from ironbell.controllers.capt import confirming
+from ironbell.controllers.capt import booting, confirming
 from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
@@ -281,6 +281,9 @@ class TinkerbellMachineReconciler:
             message = f"Hardware {hardware.metadata.name} is held: {hardware.metadata.annotations[HELD]}"
             return _keeps(progress, message) if obj.status.ready else progress.waits("HardwareHeld", message)
         if obj.status.ready:
+            failure = booting.failure_of(observed, hardware)
+            if failure is not None:
+                return booting.failed(progress, hardware, failure)
             progress.note(READY, True, "Ready")
             progress.state = State.RUNNING
             if not machine.status.node_ref.name:

@@ -32,6 +32,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, legacy_false, set_legacy
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import is_paused, paused_condition
@@ -177,6 +178,9 @@ def _next(
         if left > 0:
             message = f"power cycle {status.power_cycles} of {most} is done; the Machine may take a while"
             return progress.waits("WaitingForRecovery", message, after_s=left)
+    bootstrap = find_condition(ours.status.conditions, BOOTSTRAP_SUCCEEDED)
+    if bootstrap is not None and bootstrap.status == "False":
+        return _give_up(progress, observed, machine, f"its bootstrap failed: {bootstrap.message}")
     if not ours.status.ready:
         return _give_up(progress, observed, machine, "its operating system was never up")
     if hardware.spec.bmc_ref is None:

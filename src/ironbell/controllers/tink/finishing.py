@@ -151,7 +151,7 @@ def _history(observed: Observed, entry: history.Entry) -> Action | None:
     if hardware is None:
         return None
     old = hardware.metadata.annotations.get(ANNOTATION_HISTORY, "")
-    new = history.with_entry(old, entry)
+    new = history.with_entry(old, history.with_failure(entry, observed.workflow, hardware, old))
     if new == old:
         return None
     return patch(HARDWARE, hardware, {"metadata": {"annotations": {ANNOTATION_HISTORY: new}}}, locked=True)

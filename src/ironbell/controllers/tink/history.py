@@ -12,15 +12,19 @@ from typing import Final
 import msgspec
 
 from ironbell.api.meta import Model
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, CONDITION_SUCCEEDED
 from ironbell.controllers.tink.status import condition, shortened
+from ironbell.provisioner.installed_system import SystemFailure, installation_ended, reported_failure
 
 KEPT: Final = 5
 ACTIONS_KEPT: Final = 40
 MESSAGE_LIMIT: Final = 400
 LINES_KEPT: Final = 5
 LINE_LIMIT: Final = 200
+FAILURE_LINES_KEPT: Final = 8
+"""Of the output of a bootstrap that failed: who received it limited the width of its lines."""
 ABORTED: Final = "DELETED"
 """State of a Workflow that was deleted before it ended."""
 
@@ -55,6 +59,8 @@ class Entry(Model, frozen=True):
     ended: str = ""
     message: str = ""
     actions: list[ActionEntry] = msgspec.field(default_factory=list)
+    system_failure: SystemFailure | None = None
+    """Why the bootstrap of the system that was installed failed, as that reported it."""
 
 
 _decoder = msgspec.json.Decoder(list[Entry])
@@ -94,9 +100,27 @@ def aborted(workflow: Workflow, end: str) -> Entry:
     return msgspec.structs.replace(entry(workflow), state=ABORTED, reason=ABORTED.title(), ended=end, message=message)
 
 
+def with_failure(entry: Entry, workflow: Workflow, hardware: Hardware, annotation: str) -> Entry:
+    """The entry with what the installed system reported of its bootstrap that failed, if this Workflow installed it:
+    no other that is known has ended since."""
+    failure = reported_failure(hardware, installation_ended(workflow))
+    if failure is None or workflow.status.state != WorkflowState.SUCCESS:
+        return entry
+    if any(entry.ended < other.ended <= failure.at for other in read(annotation) if other.uid != entry.uid):
+        return entry
+    message, output = shortened(failure.message, MESSAGE_LIMIT), failure.output[-FAILURE_LINES_KEPT:]
+    kept = msgspec.structs.replace(failure, message=message, output=output)
+    return msgspec.structs.replace(entry, system_failure=kept)
+
+
 def with_entry(annotation: str, new: Entry) -> str:
     """The annotation with this entry, if it is among the newest. One that is no valid history is begun anew."""
-    others = [old for old in read(annotation) if old.uid != new.uid]
+    known = read(annotation)
+    others = [old for old in known if old.uid != new.uid]
+    if new.system_failure is None:
+        # it left the Hardware with the system that reported it
+        failures = [old.system_failure for old in known if old.uid == new.uid]
+        new = msgspec.structs.replace(new, system_failure=next(iter(failures), None))
     newest, *older = sorted([new, *others], key=lambda one: (one.ended, one.uid), reverse=True)[:KEPT]
     return _encoder.encode([newest, *(_without_lines(one) for one in older)]).decode()
 

@@ -129,11 +129,13 @@ class MetadataHttp:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         _served.labels("report", "ok").inc()
         meta = hardware.metadata
-        if report.is_final:
-            stage = BootStage.INSTALLED if report.ok else BootStage.INSTALLED_WITH_ERRORS
-            self.observer(BootEvent(stage, meta.namespace, meta.name, f"cloud-init finished: {report.message}"))
-        elif report.ok is False:
-            self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, f"cloud-init: {report.message}"))
+        if report.ok is False:
+            stage = BootStage.INSTALLED_WITH_ERRORS if report.is_final else BootStage.PROBLEM
+            message = f"cloud-init failed in {report.stage}: {report.message or 'it gave no reason'}"
+            self.observer(BootEvent(stage, meta.namespace, meta.name, message, report.stage, report.output))
+        elif report.is_final:
+            message = f"cloud-init finished: {report.message}"
+            self.observer(BootEvent(BootStage.INSTALLED, meta.namespace, meta.name, message))
         else:
             _log.info("cloud-init", hardware=f"{meta.namespace}/{meta.name}", stage=report.stage, ok=report.ok)
         return web.Response(text="ok\n")

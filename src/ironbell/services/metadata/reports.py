@@ -1,8 +1,10 @@
 """Reports of an installed system's cloud-init: the last thing a boot tells us.
 
 cloud-init posts one JSON document for the start and the finish of each of its stages (its webhook reporter). The
-finish of `modules-final` means that the installed system is up; a failed stage is kept as a problem. Bodies come from
-the network: anything that is not such a document is counted and refused.
+finish of `modules-final` means that the installed system is up; a failed stage or module means that its bootstrap has
+failed. cloud-init does not send what modules print; a template may add that in the field `output`, as ours does.
+Bodies come from the network: anything that is not such a document is counted and refused, and what is kept of one is
+bounded, printable and without secrets.
 
 Source: cloud-init: reporting/events.py (document), reporting/handlers.py (`webhook`).
 """
@@ -14,9 +16,13 @@ from dataclasses import dataclass
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.redaction import last_lines, printable, without_secrets
 
 FINAL_STAGE = "modules-final"
 MAX_BODY_BYTES = 64 * 1024
+MESSAGE_READ = 4096
+OUTPUT_LINES = 20
+OUTPUT_WIDTH = 300
 
 
 class ReportError(IronbellError):
@@ -32,6 +38,7 @@ class _Document(msgspec.Struct, frozen=True):
     description: str = ""
     result: str | None = None
     duration: float | None = None
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,8 @@ class StageReport:
     stage: str
     ok: bool | None
     message: str
+    output: tuple[str, ...] = ()
+    """The last lines of what the system printed, where it failed."""
 
     @property
     def is_final(self) -> bool:
@@ -65,5 +74,7 @@ def parse_report(body: bytes) -> StageReport:
         raise ReportError(f"event_type must be start or finish, not {document.event_type[:40]!r}")
     # cloud-init warns for trifles; only a failed stage is a failure
     ok = None if document.event_type == "start" else document.result != "FAIL"
-    text = " ".join(document.description.split())[:300]
-    return StageReport(document.name[:100], ok, text)
+    text = " ".join(without_secrets(printable(document.description[:MESSAGE_READ])).split())[:300]
+    stage = " ".join(printable(document.name[:100]).split())
+    output = last_lines(document.output, lines=OUTPUT_LINES, width=OUTPUT_WIDTH) if ok is False else ()
+    return StageReport(stage, ok, text, output)

@@ -12,9 +12,9 @@ from ironbell.api.core.node import NodeAddress, NodeCondition
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.controllers.capt.names import REPORT_TIMEOUT
 from ironbell.kube.testing import World
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
 from support.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
 

@@ -15,7 +15,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, take
+from ironbell.contract.hardware_claim import HELD, INSTALLED_SYSTEM_UP, Claimant, claim_of, take
 from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import (
@@ -30,7 +30,6 @@ from ironbell.controllers.capt.names import (
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.health import install_failures
-from ironbell.provisioner.installed_system import INSTALLED_SYSTEM_UP
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
 

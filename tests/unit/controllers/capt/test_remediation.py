@@ -69,6 +69,7 @@ def add(
     sick: bool = True,
     bmc: bool = True,
     ready: bool = True,
+    bootstrap: str = "",
     labels: dict[str, str] | None = None,
     conditions: tuple[tuple[str, str], ...] = (),
     annotations: dict[str, str] | None = None,
@@ -93,7 +94,9 @@ def add(
     )  # fmt: skip
     metadata = {"namespace": "default", "name": name, "annotations": annotations or {}}
     names = {"hardwareName": f"s-{name}", "providerID": f"tinkerbell://default/s-{name}"}
-    obj = world.add(TINKERBELL_MACHINE, {"metadata": metadata, "spec": names, "status": {"ready": ready}})
+    failed = {"type": "BootstrapSucceeded", "status": "False", "reason": "BootstrapFailed", "message": bootstrap}
+    status = {"ready": ready, "conditions": [failed] if bootstrap else []}
+    obj = world.add(TINKERBELL_MACHINE, {"metadata": metadata, "spec": names, "status": status})
     hardware = world.add(HARDWARE, server(f"s-{name}", spec=BMC if bmc else {}))
     claim = take(hardware, Claimant("TinkerbellMachine", "default", name, obj.metadata.uid), since="x")
     world.change(HARDWARE, hardware, claim.body)
@@ -178,6 +181,7 @@ def test_a_bmc_that_cannot_counts_as_an_attempt() -> None:
     [
         ({"bmc": False}, "has no BMC"),
         ({"ready": False}, "never up"),
+        ({"bootstrap": "kubeadm join failed"}, "its bootstrap failed: kubeadm join failed"),
         ({"spec": {"powerCycle": {"attempts": 0}}}, "not tried"),
         ({"annotations": {POWER_CYCLE_ATTEMPTS: "0"}}, "not tried"),
     ],

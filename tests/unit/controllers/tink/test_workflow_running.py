@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from ironbell.api.bmc.job import JOB
@@ -10,9 +11,11 @@ from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.boot_token import Record, annotation
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED
 from ironbell.controllers.tink import history
 from ironbell.controllers.tink.workflow import OWN
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.installed_system import SystemFailure, encoded
 
 NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
 ISO = {"toggleAllowNetboot": True, "bootMode": "isoboot", "isoURL": "http://a/b.iso"}
@@ -457,3 +460,41 @@ def test_timeouts_beyond_all_time_do_not_hinder_a_workflow(scene: Any) -> None:
     assert scene.current.status.global_execution_stop is not None
     scene.report(0, "SUCCESS")
     assert scene.settled().status.state == "SUCCESS"
+
+
+FAILURE = SystemFailure("", "modules-final", "cloud-init failed", [f"line {number}" for number in range(20)])
+
+
+def installed(scene: Any, name: str) -> None:
+    scene.workflow(name)
+    scene.world.settle(scene.reconciler)
+    scene.report(0, "SUCCESS", "", of=name)
+    scene.world.clock.advance(60)
+    scene.world.settle(scene.reconciler)
+
+
+def annotate(scene: Any, value: str | None) -> None:
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    scene.world.change(HARDWARE, hardware, {"metadata": {"annotations": {INSTALLED_SYSTEM_FAILED: value}}})
+    scene.world.settle(scene.reconciler)
+
+
+def failures(scene: Any) -> dict[str, SystemFailure | None]:
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    entries = history.read(hardware.metadata.annotations["ironbell.dev/history"])
+    return {entry.workflow: entry.system_failure for entry in entries}
+
+
+def test_the_history_keeps_why_the_installed_system_failed_though_the_hardware_forgets_it(scene: Any) -> None:
+    scene.template("install m: stream")
+    scene.hardware()
+    installed(scene, "wf1")
+    installed(scene, "wf2")
+    assert failures(scene) == {"wf1": None, "wf2": None}
+    failure = msgspec.structs.replace(FAILURE, at=rfc3339(scene.world.now()))
+    annotate(scene, encoded(failure))
+    found = failures(scene)
+    assert found["wf1"] is None, "another was installed since"
+    assert found["wf2"] == msgspec.structs.replace(failure, output=FAILURE.output[-8:])
+    annotate(scene, None)
+    assert failures(scene) == found
