@@ -1,0 +1,118 @@
+"""docs/guide/first-cluster.md, followed command by command, from servers that are off to Ready nodes by real kubeadm.
+
+The servers are namespace machines. `ironbell up` serves the lab's network in place of an interface, and there is one
+control plane and one worker; every other command is the page's, with its example values replaced by the servers' own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ironbell.lab.state import MachineState
+from support.kubeadmcluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")]
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "guide" / "first-cluster.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+LAB = 77
+ENDPOINT = "192.168.77.5"
+STEP_S = 420
+ROLES = {"cp": "control-plane", "w": "worker"}
+
+
+def replaced(text: str, values: dict[str, str]) -> str:
+    """The text with the page's values replaced; each of them is there."""
+    for old, new in values.items():
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def described(site: KubeadmSite, machine: MachineState) -> str:
+    """The example of a server, filled in as the page says."""
+    values = {
+        "node-1": machine.name,
+        "username: admin": f"username: {machine.bmc_user}",
+        "change-me": Path(machine.password_file).read_text().strip(),
+        "192.168.10.11": machine.bmc_host,
+        "port: 443": f"port: {machine.bmc_port}",
+        "role: control-plane": f"role: {ROLES[machine.name.partition('-')[0]]}",
+        "6c540ee9-63d3-40f8-87e8-f0f7cb08e744": machine.uuid,
+        "S4EVNX0R123456": machine.disk_serial,
+        "/dev/sda": "/dev/vda",
+        "52:54:00:6c:54:0e": machine.mac,
+        "192.168.20.11": machine.address,
+        "192.168.20.1": site.site.lab.gateway,
+    }
+    return replaced((DOCS / "examples" / "server.yaml").read_text(), values)
+
+
+def commands(site: KubeadmSite) -> dict[str, str]:
+    """The page's blocks from the servers' description on, by their first word or two."""
+    images = str(site.artefacts.images[RELEASE].parent)
+    apply, network, create, nodes = BLOCKS[-4:]
+    assert f"--kubernetes-version {RELEASE}" in create
+    return {
+        "servers": apply,
+        "network": replaced(network, {"/srv/images": images}),
+        "cluster": replaced(
+            create,
+            {
+                "--control-planes 3 --workers 2": "--control-planes 1 --workers 1 --set CONTROL_PLANE_SURGE=1",
+                "192.168.20.5": ENDPOINT,
+                "http://192.168.20.2:7080": site.base_url,
+            },
+        ),
+        "nodes": nodes,
+    }
+
+
+async def run(site: KubeadmSite, folder: Path, text: str) -> str:
+    """What a shell prints of these commands; the first that fails ends the test."""
+    path = f"{Path(sys.executable).parent}:{Path(site.kubectl.binary).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(site.site.kubeconfig), "HOME": str(folder)}
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-euo", "pipefail", "-c", text, cwd=folder, env=environment,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(STEP_S):
+            out, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, f"{text}\n{out.decode()[-4000:]}"
+    return out.decode()
+
+
+async def test_the_page_leads_from_servers_that_are_off_to_ready_nodes(tmp_path: Path, kubectl_binary: Path) -> None:
+    artefacts = node_artefacts(RELEASE)
+    lab = lab_file(control_planes=1, workers=1, subnet=SUBNET.format(LAB))
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    (folder / "docs").symlink_to(DOCS)
+    async with kubeadm_site(tmp_path, kubectl_binary, artefacts, lab) as site:
+        assert {machine.power for machine in site.site.lab.machines} == {"Off"}
+        servers = [described(site, machine) for machine in site.site.lab.machines]
+        (folder / "servers.yaml").write_text("---\n".join(servers))
+        steps = commands(site)
+        shown = await run(site, folder, steps["servers"])
+        assert all(machine.name in shown for machine in site.site.lab.machines)
+        await run(site, folder, steps["network"])
+        waited = await run(site, folder, steps["cluster"])
+        assert "plant" in waited
+        nodes = await run(site, folder, steps["nodes"])
+        rows = [row.split() for row in nodes.splitlines()[1:]]
+        assert sorted((row[0], row[1], row[-1]) for row in rows) == [
+            ("cp-1", "Ready", RELEASE),
+            ("w-1", "Ready", RELEASE),
+        ]
