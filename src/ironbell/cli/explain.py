@@ -32,6 +32,12 @@ class Explanation:
     state: str
     lines: tuple[str, ...] = ()
     events: tuple[str, ...] = field(default=())
+    values: Object = field(default_factory=dict)
+    """The same as values, for JSON."""
+
+    def plain(self) -> Object:
+        """Kind, group, namespace, name and state, what is not good of its conditions, and its events."""
+        return self.values
 
     def text(self) -> str:
         head = f"{self.about}: {self.state}" if self.state else self.about
@@ -53,7 +59,39 @@ def explain(obj: Object, events: Sequence[Object], now: datetime, *, with_group:
     lines = [*_special(obj), *_conditions(obj), *_annotations(obj)]
     if obj["metadata"].get("deletionTimestamp"):
         lines.append(f"is being deleted; waits for finalizers: {', '.join(obj['metadata'].get('finalizers', []))}")
-    return Explanation(about, _state(obj), tuple(lines), tuple(_event(e, now) for e in _latest(own)))
+    latest = _latest(own)
+    return Explanation(about, _state(obj), tuple(lines), tuple(_event(e, now) for e in latest), _values(obj, latest))
+
+
+def _values(obj: Object, events: Sequence[Object]) -> Object:
+    return {
+        "kind": obj["kind"],
+        "group": _group(obj),
+        "namespace": obj["metadata"].get("namespace", ""),
+        "name": obj["metadata"]["name"],
+        "state": _state(obj),
+        "conditions": [
+            {
+                "type": found["type"],
+                "status": found["status"],
+                "reason": found.get("reason", ""),
+                "message": found.get("message", ""),
+                "time": found.get("lastTransitionTime") or found.get("time") or found.get("lastUpdateTime") or "",
+            }
+            for found in obj.get("status", {}).get("conditions", [])
+            if _is_bad(found)
+        ],
+        "events": [
+            {
+                "type": event.get("type", ""),
+                "reason": event.get("reason", ""),
+                "message": event.get("message", ""),
+                "count": event.get("count", 1),
+                "time": event.get("lastTimestamp") or "",
+            }
+            for event in events
+        ],
+    }
 
 
 def _is_about(event: Object, kind: str, name: str, uid: str | None) -> bool:
@@ -116,13 +154,17 @@ def _conditions(obj: Object) -> list[str]:
     lines = []
     for condition in obj.get("status", {}).get("conditions", []):
         kind, status = condition["type"], condition["status"]
-        bad = status == ("True" if kind in GOOD_WHEN_FALSE else "False") or status == "Unknown"
-        if bad:
+        if _is_bad(condition):
             why = ": ".join(
                 part for part in (condition.get("reason", ""), one_line(condition.get("message", ""))) if part
             )
             lines.append(f"{kind} is {status}" + (f": {why}" if why else ""))
     return lines
+
+
+def _is_bad(condition: Object) -> bool:
+    wrong = "True" if condition["type"] in GOOD_WHEN_FALSE else "False"
+    return condition["status"] in (wrong, "Unknown")
 
 
 _TOLD = (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled"), ("ironbell.dev/hold", "held"))

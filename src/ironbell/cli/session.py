@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -165,6 +165,40 @@ def objects_named(word: str) -> tuple[list[Kind[Any]], str]:
     if not slash or not name:
         raise UnknownKindError(f"{word!r} must be KIND/NAME, such as workflow/install-node-1")
     return kinds_named(kind), name
+
+
+def named(words: Sequence[str]) -> tuple[list[Kind[Any]], str, bool]:
+    """`KIND/NAME`, `KIND NAME` or `NAME` to the kinds that may be meant, the name, and whether no kind was given.
+
+    Raises:
+        UnknownKindError: it has another shape, or the kind does not exist.
+    """
+    if len(words) == 1 and "/" in words[0]:
+        return *objects_named(words[0]), False
+    if len(words) == 2 and "/" not in "".join(words):
+        return kinds_named(words[0]), words[1], False
+    if len(words) == 1:
+        return _with_status(), words[0], True
+    raise UnknownKindError(f"{' '.join(words)!r} must be KIND/NAME, KIND NAME or NAME, such as workflow/install-node-1")
+
+
+def _with_status() -> list[Kind[Any]]:
+    """The kinds of which a bare name may be meant, the topmost first."""
+    from ironbell.api import bmc, capt, cluster, tinkerbell
+    from ironbell.api.registry import KINDS
+
+    first: list[Kind[Any]] = [
+        cluster.CLUSTER,
+        cluster.MACHINE_DEPLOYMENT,
+        cluster.MACHINE_SET,
+        cluster.MACHINE,
+        capt.TINKERBELL_CLUSTER,
+        capt.TINKERBELL_MACHINE,
+        tinkerbell.WORKFLOW,
+        tinkerbell.HARDWARE,
+        bmc.MACHINE,
+    ]
+    return [*first, *(kind for kind in KINDS if kind.has_status and kind not in first)]
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -1,9 +1,10 @@
-"""`ironbell why`: an object, and those that it depends on, each with what it waits for."""
+"""`ironbell why`: the object that blocks another, why, and what a person can do."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,14 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
 from ironbell.cli.servers import of_machine
-from ironbell.cli.session import api_options, connected, objects_named, run
+from ironbell.cli.session import api_options, connected, named, run
+from ironbell.cli.terminal import printable
 from ironbell.kube.http import HttpApi
+from ironbell.operations.why.model import Why
+from ironbell.operations.why.reader import read_world
+from ironbell.operations.why.rootcause import why as find_cause
+from ironbell.operations.why.text import lines
+from ironbell.operations.why.world import ref_of
 
 LATEST_TASKS = 1
 
@@ -35,38 +42,81 @@ class NothingThereError(IronbellError):
 
 
 @click.command()
-@click.argument("target", metavar="KIND/NAME")
+@click.argument("target", nargs=-1, required=True, metavar="[KIND] NAME")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "wide", "json"]),
+    default="text",
+    help="Form of the answer; wide adds every object that is related, with its conditions and events.",
+)
 @api_options
-def why(target: str, namespace: str, output: str, kubeconfig: Path | None, context: str) -> None:
-    """Tell why KIND/NAME waits or failed: workflow/install-node-1, hardware/node-1, machine/node-1, cluster/one, ...
+def why(target: tuple[str, ...], namespace: str, output: str, kubeconfig: Path | None, context: str) -> None:
+    """Tell why an object waits or failed: KIND/NAME, KIND NAME, or a NAME alone.
+
+    The first line names the object that blocks, the cause, since when, what ends it, and what you can do. The lines
+    below it lead from the object you named to the one that blocks.
 
     A KIND of several groups, such as machine, means all of them; machine.cluster.x-k8s.io/NAME is only one.
     """
-    kinds, name = objects_named(target)
-    found = run(_explanations(kinds, namespace, name, kubeconfig=kubeconfig, context=context))
+    kinds, name, bare = named(target)
+    found = run(_answers(kinds, namespace, name, bare=bare, output=output, kubeconfig=kubeconfig, context=context))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-    else:
-        click.echo("\n".join(part.text() for part in found))
+        plain = [{**answer.why.plain(), "related": [part.plain() for part in answer.related]} for answer in found]
+        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        return
+    now = SystemClock().now()
+    for number, answer in enumerate(found):
+        if len(found) > 1:
+            click.echo(("\n" if number else "") + f"{answer.why.object.qualified}:")
+        click.echo(printable("\n".join(lines(answer.why, now))))
+        if answer.also:
+            click.echo(printable(f"Also named {name}: {', '.join(answer.also)}."))
+        if output == "wide":
+            click.echo("\n" + "\n".join(part.text() for part in answer.related))
 
 
-async def _explanations(
-    kinds: Sequence[Kind[Any]], namespace: str, name: str, *, kubeconfig: Path | None, context: str
-) -> list[Explanation]:
+@dataclass(frozen=True)
+class _Answer:
+    why: Why
+    related: tuple[Explanation, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+async def _answers(
+    kinds: Sequence[Kind[Any]],
+    namespace: str,
+    name: str,
+    *,
+    bare: bool,
+    output: str,
+    kubeconfig: Path | None,
+    context: str,
+) -> list[_Answer]:
     now = SystemClock().now()
     async with connected(kubeconfig, context) as api:
         roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name)]
         if not roots:
-            known = " or ".join(f"{kind.plural}.{kind.group}".rstrip(".") for kind in kinds)
-            raise NothingThereError(f"there is no {name!r} among {known} in namespace {namespace}; -n names another")
-        events = await _list(api, core.EVENT, namespace)
+            known = "the kinds that can wait" if bare else " or ".join(_qualified(kind) for kind in kinds)
+            raise NothingThereError(
+                f"there is no {name!r} among {known} in namespace {namespace}; -n names another namespace"
+            )
+        also = tuple(_qualified(kind) for kind, _ in roots[1:]) if bare else ()
+        events = await _list(api, core.EVENT, namespace) if output != "text" else []
         found = []
-        for kind, root in roots:
-            found.append(explain(root, events, now, with_group=len(roots) > 1))
-            found += [explain(obj, events, now) async for obj in _related(api, kind, root)]
-    return found
+        for kind, root in roots[:1] if bare else roots:
+            world = await read_world(api, root)
+            related: list[Explanation] = []
+            if output != "text":
+                related = [explain(root, events, now, with_group=len(roots) > 1)]
+                related += [explain(obj, events, now) async for obj in _related(api, kind, root)]
+            found.append(_Answer(find_cause(world, ref_of(root), now), tuple(related), also))
+        return found
+
+
+def _qualified(kind: Kind[Any]) -> str:
+    return f"{kind.plural}.{kind.group}".rstrip(".")
 
 
 async def _there(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:

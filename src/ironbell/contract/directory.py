@@ -32,6 +32,8 @@ KEEP_VARIABLE: Final = "IRONBELL_KEEP_DISKS"
 """The agent's variable for them."""
 ERROR: Final = "ironbell.dev/error"
 """On Hardware and Templates whose state is `Error`: what is wrong."""
+SHARED: Final = "is claimed by several Hardware"
+"""In `ERROR`: a value that must be unique is that of several Hardware, which are named behind it."""
 
 
 class Attribute(Enum):
@@ -63,7 +65,7 @@ class Ambiguous:
 
     @property
     def message(self) -> str:
-        claimed = f"{self.attribute.value} {self.value} is claimed by several Hardware ({', '.join(self.names)})"
+        claimed = f"{self.attribute.value} {self.value} {SHARED} ({', '.join(self.names)})"
         only_told = self.attribute in (Attribute.MACHINE_UUID, Attribute.DISK_SERIAL)
         return f"{claimed}; none of them {'gets an action' if only_told else 'is served'}"
 

@@ -32,6 +32,7 @@ from ironbell.api.client import (
     api_error,
 )
 from ironbell.api.kind import Collection
+from ironbell.base.networkerrors import os_problem
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube import metrics
 from ironbell.kube.connection import Connection
@@ -302,7 +303,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return str(error.certificate_error)
     if isinstance(error, aiohttp.ClientConnectorError):
-        return f"{error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+        return f"{error.host}:{error.port}: {os_problem(error.os_error)}"
     return str(error) or type(error).__name__
 
 

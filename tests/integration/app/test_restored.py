@@ -89,7 +89,9 @@ async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms
             await client.get(JOB, "default", "off")
         adrift = await client.get(WORKFLOW, "default", "adrift")
         assert "tinkerbell.org/disabled" in adrift.metadata.annotations
-        assert "held: restored from a backup" in ironbell("why", "hardware/free", *where)
+        assert "is held, so nothing may claim, install or wipe it: restored from a backup" in ironbell(
+            "why", "hardware/free", *where
+        )
 
         await client.create(IP_ADDRESS_CLAIM, named("c", poolRef=POOL))
         await claim_says(client, "PoolNotConfirmed")

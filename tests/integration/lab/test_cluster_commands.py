@@ -127,10 +127,12 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
     found = msgspec.json.decode(machines)["items"]
     assert [machine["spec"]["version"] for machine in found] == ["v1.35.0"] * 3
     name = found[0]["metadata"]["name"]
-    about = [part["about"] for part in msgspec.json.decode(ironbell.ok("why", f"machine/{name}", "--output", "json"))]
-    assert about == [f"{kind} default/{name}" for kind in ("Machine", "DevMachine", "KubeadmConfig")] + [
-        "Cluster default/one"
-    ]
+    (why,) = msgspec.json.decode(ironbell.ok("why", f"machine/{name}", "--output", "json"))
+    assert (why["kind"], why["name"], why["isGood"]) == ("Machine", name, True)
+    related = [(part["kind"], part["name"]) for part in why["related"]]
+    assert related == [(kind, name) for kind in ("Machine", "DevMachine", "KubeadmConfig")] + [("Cluster", "one")]
+    assert ironbell.ok("why", "machine", name) == f"Machine default/{name}: nothing blocks it; its state is Running.\n"
+    assert ironbell.ok("why", "one").startswith("Cluster default/one: nothing blocks it")
     assert "machines.bmc.tinkerbell.org or machines.cluster.x-k8s.io" in ironbell.refused("why", "machine/none")
 
     assert "nothing was deleted" in ironbell.refused("cluster", "delete", "one", stdin="two\n")

@@ -20,6 +20,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from ironbell.base.networkerrors import os_problem
 from ironbell.bmc.driver import (
     AuthenticationError,
     BmcError,
@@ -198,7 +199,8 @@ class RedfishHttp:
         except aiohttp.ClientConnectorCertificateError as error:
             raise _untrusted(self._endpoint.host, error.certificate_error) from error
         except aiohttp.ClientConnectorError as error:
-            raise UnreachableError(f"{self._endpoint.host}: {_plain(error.os_error or error)}") from error
+            where = f"{self._endpoint.host}:{self._endpoint.port}"
+            raise UnreachableError(f"cannot connect to {where}: {_plain(error.os_error or error)}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             what = _plain(error)
             if changes and sent:
@@ -266,7 +268,7 @@ def _untrusted(host: str, error: Exception) -> UntrustedCertificateError:
 def _plain(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return "timed out"
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+    return os_problem(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
 def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str, *, changes: bool) -> Answer:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.cli.cluster.discovered import Object
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.cli.cluster.status import title, version
 from ironbell.contract.versions import Version, VersionError, is_kubernetes_version, parse_version
+from ironbell.operations.discovered import Object
 
 
 class ChangeRefusedError(IronbellError):

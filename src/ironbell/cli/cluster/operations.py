@@ -12,7 +12,6 @@ from ironbell.api.client import ApiError, NotFound, PatchType, WriteOptions
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.changes import Change
-from ironbell.cli.cluster.discovered import Discovered, Object
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
 from ironbell.cli.cluster.status import (
     hopeless,
@@ -25,6 +24,7 @@ from ironbell.cli.cluster.status import (
 )
 from ironbell.cli.cluster.waiting import until
 from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, Object
 
 MANAGER = "ironbell-cluster"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.cli.cluster.discovered import Object
 from ironbell.codec.envsubst import substitute
 from ironbell.codec.goyaml import YamlError, load_all
 from ironbell.contract.versions import find_version
+from ironbell.operations.discovered import Object
 
 LAST_KIND = "Cluster"
 

@@ -10,8 +10,8 @@ from ironbell.api.client import NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.cli.cluster.discovered import Discovered, NoSuchKindError, Object
 from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 
 PartKey = tuple[str, str, str]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ironbell.api.cluster import MACHINE
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
-from ironbell.cli.cluster.discovered import Object
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.contract.machine_failure import is_health_checked, terminal_failure
+from ironbell.operations.discovered import Object
 
 GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
 _CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")

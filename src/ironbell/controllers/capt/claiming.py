@@ -34,7 +34,7 @@ def claim(progress: Progress, observed: Observed) -> Decision:
     if hardware is None:
         ranked = verdicts(wished, observed.servers, observed.silent_bmcs)
         remedies = f"{_other_domain(observed, wished)}{_no_spare(observed)}"
-        message = f"no hardware available: {shortage(ranked, observed.place)}{remedies}"
+        message = f"no hardware available: {shortage(ranked, observed.place, observed.taken)}{remedies}"
         progress.note(HARDWARE_READY, False, NO_HARDWARE, message)
         return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
     since = obj.metadata.annotations.get(WANTED_SINCE, "")

@@ -51,6 +51,7 @@ from ironbell.controllers.capt.observed import (
     IN_LINE,
     MACHINES_OF,
     SILENT,
+    TAKEN,
     WAITING,
     Observed,
     behind,
@@ -209,7 +210,18 @@ class TinkerbellMachineReconciler:
         Watch(TINKERBELL_MACHINE, next_in, leaves),
         Watch(TINKERBELL_MACHINE, _left_the_line, _leaves_the_line),
     )
-    indexes: Sequence[Index[Any]] = (IN_LINE, WAITING, BY_OWNER, FREE, MACHINES_OF, IN_RACK, BY_BMC, SILENT, FAILED_FOR)
+    indexes: Sequence[Index[Any]] = (
+        IN_LINE,
+        WAITING,
+        BY_OWNER,
+        FREE,
+        TAKEN,
+        MACHINES_OF,
+        IN_RACK,
+        BY_BMC,
+        SILENT,
+        FAILED_FOR,
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)

@@ -91,6 +91,9 @@ FAILED_FOR: Index[Hardware] = Index(
     lambda hardware: [failed.owner] if (failed := install_failures(hardware)) is not None and failed.owner else [],
 )
 """Servers on which installations failed, by who replaces the Machines."""
+TAKEN: Index[Hardware] = Index(
+    HARDWARE, "capt-taken", lambda hardware: ["taken"] if LABEL_OWNER_NAME in hardware.metadata.labels else []
+)
 MACHINES_OF: Index[TinkerbellMachine] = Index(
     TINKERBELL_MACHINE,
     "capt-cluster-name",
@@ -123,6 +126,8 @@ class Observed:
     """The failure domain that its server must be in, as `LABEL=VALUE`."""
     failed_servers: tuple[Hardware, ...] = ()
     """Other servers on which installations failed for Machines of the same owner, if it looks for another."""
+    taken: int = 0
+    """How many servers others have, once it is known that there is no server for it."""
     siblings: tuple[tuple[Machine, str], ...] = ()
     """The cluster's Machines and the templates of their hosts, once it is known that there is no server for it."""
     place: int = 0
@@ -190,6 +195,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         silent_bmcs=silent_bmcs(cache) if looks else {},
         wanted_in=obj.metadata.annotations.get(WANTED_IN, ""),
         failed_servers=_failed_servers(cache, machine, hardware) if moves else (),
+        taken=len(cache.indexed(TAKEN, "taken")) if waits and _is_short(obj) else 0,
         siblings=_siblings(cache, obj) if waits and _is_short(obj) else (),
         place=_place(cache, obj) if waits else 0,
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,

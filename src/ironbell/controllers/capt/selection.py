@@ -194,24 +194,27 @@ def elsewhere(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -
     return sorted(found - {"", wished.failure_domain})
 
 
-def shortage(ranked: Sequence[Verdict], place: int) -> str:
-    """Why there is no server, for a condition: counts, and the commonest reasons."""
+def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
+    """Why there is no server, for a condition: counts, and the commonest reasons.
+
+    `ranked` are the verdicts on the servers that nobody has claimed, `taken` is how many others have.
+    """
     if not ranked:
-        return "there is no Hardware"
-    fitting = sum(1 for one in ranked if one.fits)
+        return f"all {taken} Hardware are claimed" if taken else "there is no Hardware that nobody has claimed"
+    fitting, whole = sum(1 for one in ranked if one.fits), len(ranked) + taken
     if fitting:
-        return f"{fitting} of {len(ranked)} Hardware fit, and {place} machines that came earlier wait for the same"
-    reasons: dict[str, int] = {}
+        return f"{fitting} of {whole} Hardware fit, and {place} machines that came earlier wait for the same"
+    reasons: dict[str, int] = {"claimed by others": taken} if taken else {}
     for one in ranked:
         reasons[_kind_of(one.problems[0])] = reasons.get(_kind_of(one.problems[0]), 0) + 1
     told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]
-    return f"none of {len(ranked)} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
+    return f"none of {whole} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
 
 
 def _kind_of(problem: str) -> str:
     """A reason without what differs from server to server."""
     if problem.startswith("it belongs to "):
-        return "taken by others"
+        return "claimed by others"
     silent, names_it, _ = problem.partition(" does not answer: ")
     return "its BMC does not answer" if names_it and silent.startswith("its BMC ") else problem
 

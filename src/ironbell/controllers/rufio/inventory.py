@@ -90,7 +90,9 @@ class InventoryReconciler:
         if ANNOTATION_DISABLED in machine.metadata.annotations:
             return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set on the bmc Machine")
         answers = contactable(machine)
-        if answers is None or answers.status != "True":
+        if answers is None:
+            return wait("Asking", f"the BMC {machine.metadata.name} was not contacted yet")
+        if answers.status != "True":
             return wait("NotContactable", f"the BMC {machine.metadata.name} does not answer")
         refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
         known = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None

@@ -141,16 +141,16 @@ class MachineReconciler:
         status = msgspec.structs.replace(status, power_state=PowerState.UNKNOWN)
         actions = (
             status_change(MACHINE, machine, machine.status, status),
-            _told(machine, False, trouble, message),
+            _told(machine, False, trouble, error.message[:MESSAGE_LIMIT]),
         )
         if trouble is Trouble.CREDENTIALS:
-            return wait(trouble, message, *actions)
+            return wait(trouble, error.message, *actions)
         left_s = self._interval_s - (now - failed_at).total_seconds()
         has_entered = observed.accepted_at is not None and observed.accepted_at > failed_at
         if trouble is Trouble.AUTHENTICATION and left_s > 0 and not has_entered:
-            return wait(trouble, message, *actions, requeue_after_s=left_s)
+            return wait(trouble, error.message, *actions, requeue_after_s=left_s)
         again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
-        return wait(trouble, message, *actions, needs=[again])
+        return wait(trouble, error.message, *actions, needs=[again])
 
 
 def contactable(machine: Machine) -> MachineCondition | None:

@@ -22,11 +22,16 @@ class BmcTroubleError(IronbellError):
     """Talking to a BMC failed; the message ends with the remedy where there is one. Never holds a secret."""
 
     def __init__(self, trouble: Trouble, message: str) -> None:
-        remedy = _REMEDIES[trouble]
+        remedy = remedy_of(trouble)
         super().__init__(f"{message}; {remedy}" if remedy else message, reason=trouble)
         self.trouble = trouble
         if trouble is Trouble.REFUSED:
             self.retry = Retry.NEVER
+
+
+def remedy_of(trouble: Trouble) -> str:
+    """What a person can do about it; empty if the message itself is all that is known."""
+    return _REMEDIES[trouble]
 
 
 def trouble_of(error: IronbellError) -> Trouble:

@@ -25,6 +25,7 @@ from ironbell.services.workflow.changes import Change, Code, Place
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _MAX_MESSAGE = 4096
 _MAX_DURATION = 64
+UPSTREAMS_MESSAGE = "action completed"
 _BEGINS = WorkflowState.RUNNING.value
 _RESULTS = {WorkflowState.SUCCESS.value, WorkflowState.FAILED.value, WorkflowState.TIMEOUT.value}
 
@@ -149,6 +150,13 @@ def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Ve
     )
 
 
+def _cause(report: Report) -> str:
+    """The message; upstream's agent reports `action completed` for actions that have failed as well."""
+    if report.state == WorkflowState.SUCCESS or report.message != UPSTREAMS_MESSAGE:
+        return report.message
+    return "the agent reported no cause; the action's log may have it"
+
+
 def _ends(workflow: Workflow, report: Report, place: Place, *, now: str) -> Accept:
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
@@ -157,7 +165,7 @@ def _ends(workflow: Workflow, report: Report, place: Place, *, now: str) -> Acce
         "executionStart": action.execution_start or now,
         "executionStop": now,
         "executionDuration": report.duration[:_MAX_DURATION],
-        "message": _cut(report.message),
+        "message": _cut(_cause(report)),
     }
     if report.state != WorkflowState.SUCCESS:
         state = report.state

@@ -398,7 +398,11 @@ def test_a_shortage_is_told_and_a_server_that_comes_is_taken() -> None:
     world = scene(Engine(), servers=0)
     add_machine(world)
     world.settle(MACHINES)
-    assert said(get(world)) == ("False", "WaitingForHardware", "no hardware available: there is no Hardware")
+    assert said(get(world)) == (
+        "False",
+        "WaitingForHardware",
+        "no hardware available: there is no Hardware that nobody has claimed",
+    )
     world.add(HARDWARE, server("late"))
     world.settle(MACHINES)
     assert get(world).spec.hardware_name == "late"

@@ -223,8 +223,12 @@ def test_any_report_is_read(text: str) -> None:
 def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
     servers = [server(f"t{number}", labels=OWNER) for number in range(3)] + [server("h", annotations={HELD: "x"})]
     told = shortage(verdicts(wish(wanted()), servers), 0)
-    assert told.startswith("none of 4 Hardware fits: 3: taken by others; 1: it is held")
-    assert shortage([], 0) == "there is no Hardware"
+    assert told.startswith("none of 4 Hardware fits: 3: claimed by others; 1: it is held")
+    assert shortage([], 0) == "there is no Hardware that nobody has claimed"
+    assert shortage([], 0, 12) == "all 12 Hardware are claimed"
+    assert shortage(verdicts(wish(wanted()), [server("h", annotations={HELD: "x"})]), 0, 11).startswith(
+        "none of 12 Hardware fits: 11: claimed by others; 1: it is held"
+    )
     assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fit, and 1 machines")
 
 

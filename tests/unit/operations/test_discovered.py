@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ironbell.api.client import NotFound
-from ironbell.cli.cluster.discovered import Discovered, NoSuchKindError
+from ironbell.operations.discovered import Discovered, NoSuchKindError
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 

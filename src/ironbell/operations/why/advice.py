@@ -1,0 +1,111 @@
+"""What ends a wait, and what a person can do about it, by the reason that the object reports. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.tink.names import Reason
+from ironbell.operations.why.model import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a reason means for the user."""
+
+    ends_when: str = ""
+    remedy: str = ""
+    weight: Weight = Weight.NEEDS_HELP
+
+
+def _waiting(ends_when: str) -> Advice:
+    return Advice(ends_when, weight=Weight.WAITING)
+
+
+_CONSEQUENCE: Final = Advice(weight=Weight.CONSEQUENCE)
+
+OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
+    "WaitingForHardware": Advice(
+        "a server that fits is released or added",
+        "Add Hardware, release a server, or reduce the number of Machines",
+    ),
+    "InvalidAffinity": Advice("the label selector is valid", "Correct spec.hardwareAffinity of the machine template"),
+    "WaitingForBootstrapData": _CONSEQUENCE,
+    "WaitingForCluster": _CONSEQUENCE,
+    "WaitingForOwner": _CONSEQUENCE,
+    "WaitingForTurn": _waiting("servers of the same rack are installed"),
+    "GivingUserData": _waiting("the metadata service has the bootstrap data"),
+    "WaitingForOldWorkflow": _waiting("the previous attempt's Workflow is deleted"),
+    "WaitingForOldTemplate": _waiting("the previous attempt's Template is deleted"),
+    "Installing": _waiting("the Workflow succeeds"),
+    "Booting": _waiting("the installed system reports, or its Node is Ready"),
+    "Wiping": _waiting("the disks are wiped"),
+    "PoweringOff": _waiting("the BMC reports that the server is off"),
+    "CleaningUp": _waiting("the Workflow and the Template are deleted"),
+    "StoppingInstallation": _waiting("the Workflow is deleted"),
+    "HardwareHeld": Advice(
+        "annotation ironbell.dev/hold is removed from the Hardware",
+        "Find out why it is held, then remove the annotation",
+    ),
+    "HardwareNotConfirmed": Advice(
+        "a person confirms what a restore recorded", "Check the server, then run `ironbell hardware confirm`"
+    ),
+    "HardwareLost": Advice("the Machine is deleted", "Delete the Machine; its owner creates another"),
+    "HardwareUnusable": Advice("the Hardware can be installed", "Correct the fields of the Hardware"),
+    "InstallationFailed": Advice(
+        "the Machine is replaced", "Correct the cause, then delete the Machine; its owner creates another"
+    ),
+    "ForeignWorkflow": Advice("that Workflow is deleted", "Delete the Workflow, if nothing needs it"),
+    "ForeignJob": Advice("that Job is deleted", "Delete the Job, if nothing needs it"),
+    "TemplateNotFound": Advice("the Template exists", "Create the Template, or correct the name"),
+    "TemplateEmpty": Advice("the Template has spec.data", "Fill in spec.data of the Template"),
+    "MissingISO": Advice("spec.bootOptions.isoURL is set", "Set it in the TinkerbellMachineTemplate"),
+    "InvalidImageLookup": Advice("the format is valid", "Correct imageLookupFormat"),
+    "MetadataURLUnknown": Advice("the metadata URL is known", "Set it, or use a template of your own"),
+    "InvalidWipePolicy": Advice("the wipe policy is valid", "Correct annotation ironbell.dev/wipe"),
+}
+
+OF_WORKFLOW: Final[dict[str, Advice]] = {
+    Reason.DISABLED: Advice("annotation tinkerbell.org/disabled is removed", "Remove the annotation"),
+    Reason.TEMPLATE_NOT_FOUND: Advice("the Template exists", "Create the Template, or correct spec.templateRef"),
+    Reason.TEMPLATE_NOT_RENDERED: Advice("the Template renders", "Correct the Template's spec.data"),
+    Reason.HARDWARE_NOT_FOUND: Advice("the Hardware exists", "Create the Hardware, or correct spec.hardwareRef"),
+    Reason.HARDWARE_ERROR: Advice("the Hardware is valid", "Correct the Hardware"),
+    Reason.INVALID_BOOT_OPTIONS: Advice("spec.bootOptions is valid", "Correct spec.bootOptions"),
+    Reason.NO_BMC: Advice("the Hardware names a BMC", "Set spec.bmcRef of the Hardware, or boot the server by hand"),
+    Reason.BMC_SHARED: Advice("only one Hardware names that BMC", "Correct spec.bmcRef of the other Hardware"),
+    Reason.BOOT_TOKEN_REVOKED: Advice("the server boots again", "Power cycle the server"),
+    Reason.PREPARING: _waiting("the Hardware may netboot"),
+    Reason.BOOT_JOB_RUNNING: _waiting("the BMC has started the server"),
+    Reason.FINISHING: _waiting("the boot options are undone"),
+    Reason.ACTIONS_RUNNING: _waiting("the last action succeeds"),
+    Reason.AGENT_NOT_SEEN: _waiting("the in-memory OS has booted and its agent asks for the first action"),
+}
+
+FAILED_WORKFLOW: Final[dict[str, str]] = {
+    Reason.BOOT_JOB_FAILED: "Check the server's BMC, then create the Workflow again",
+    Reason.AGENT_NEVER_CAME: (
+        "Check the server's power, console, network and boot order, and that its MAC is the one in the Hardware"
+    ),
+    Reason.AGENT_SILENT: "Check the server's power, console and network",
+    Reason.ACTION_TIMEOUT: "Check the server's power and network, or raise the action's timeout",
+    Reason.GLOBAL_TIMEOUT: "Raise global_timeout in the Template, or find out which action is slow",
+}
+"""Remedies for Workflows that have failed; what is not listed is the action's own failure."""
+
+SILENT_AFTER_S: Final = 600.0
+"""After this, an agent that has not asked for its first action needs somebody to look at the server."""
+
+OF_BMC: Final[dict[str, Advice]] = {
+    Trouble.UNREACHABLE: Advice("the BMC answers", "Check its address, port, cable and power"),
+    Trouble.AUTHENTICATION: Advice("the BMC accepts the login", "Correct username and password in Secret {secret}"),
+    Trouble.CERTIFICATE: Advice(
+        "the certificate is trusted", "Put its authority under ca.crt into Secret {secret}, or set insecureTLS"
+    ),
+    Trouble.CREDENTIALS: Advice("the Secret has both keys", "Create Secret {secret} with username and password"),
+    Trouble.REFUSED: Advice("the BMC accepts the request", "Check the BMC's settings, licence and firmware"),
+    Trouble.OUTCOME_UNKNOWN: Advice(
+        "somebody has looked at the server", "Check the server's power, then create the Job again"
+    ),
+}

@@ -1,0 +1,237 @@
+"""What an object depends on: queries to ask, and references to follow, nearest and most likely first. Pure.
+
+Only what can block is followed: the Hardware of a Workflow whose actions run is not, whatever its BMC does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ironbell.api import core
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
+from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
+from ironbell.api.cluster.names import (
+    LABEL_CLUSTER_NAME,
+    LABEL_CONTROL_PLANE,
+    LABEL_DEPLOYMENT_NAME,
+)
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.controllers.capt.observed import power_off_name, wipe_name
+from ironbell.controllers.tink.names import Reason
+from ironbell.operations.why.model import Object, Query, Ref
+from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
+
+FOLLOWED_MACHINES: Final = 4
+"""How many Machines of one owner are followed: one for each way in which they wait, then the oldest."""
+CONTROL_PLANE: Final = "control-plane"
+"""Scope of a Cluster of which only the infrastructure and the control plane are followed."""
+_CAPI: Final = "cluster.x-k8s.io"
+_BEFORE_ACTIONS: Final = {Reason.PREPARING, Reason.BOOT_JOB_RUNNING, Reason.BOOT_JOB_FAILED, Reason.NO_BMC}
+_OF_HARDWARE: Final = {Reason.HARDWARE_ERROR, Reason.HARDWARE_NOT_FOUND, Reason.BMC_SHARED}
+_OF_TEMPLATE: Final = {Reason.TEMPLATE_NOT_FOUND, Reason.TEMPLATE_NOT_RENDERED}
+_USUAL: Final = {"", "NotReady", "WaitingForBootstrapData", "Installing", "Booting", "GivingUserData", "WaitingForTurn"}
+"""Reasons of a Machine's infrastructure that end by themselves."""
+
+
+def queries(obj: Object) -> list[Query]:
+    """Lists that the object's dependencies are found in."""
+    kind, namespace, name = _kind(obj), obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+    if kind == (CLUSTER.group, CLUSTER.kind):
+        found = (MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET, CLUSTER_MACHINE)
+        return [Query(one.group, one.kind, namespace, f"{LABEL_CLUSTER_NAME}={name}") for one in found]
+    if _is_scaled(obj):
+        return [_machines(obj)]
+    if kind == (JOB.group, JOB.kind):
+        return [Query(TASK.group, TASK.kind, namespace, f"owner-name={name}")]
+    if kind == (HARDWARE.group, HARDWARE.kind):
+        return [Query(core.EVENT.group, core.EVENT.kind, namespace, fields=f"involvedObject.name={name}")]
+    return []
+
+
+def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
+    """What may block the object."""
+    follow = _FOLLOWED.get(_kind(obj))
+    if follow is not None:
+        return follow(obj, scope, world)
+    if _is_scaled(obj):
+        return _of_scaled(obj, scope, world)
+    if group_of(obj).startswith("bootstrap.") and condition(obj, "Ready").get("status") != "True":
+        name = labels(obj).get(LABEL_CLUSTER_NAME, "")
+        return [Ref(CLUSTER.group, CLUSTER.kind, obj["metadata"]["namespace"], name, CONTROL_PLANE)] if name else []
+    return []
+
+
+def hardware_events(obj: Object, world: World) -> tuple[Object, ...]:
+    """The events about a Hardware."""
+    kept = (event for query in queries(obj) for event in world.listed(query))
+    return tuple(event for event in kept if event.get("involvedObject", {}).get("kind") == HARDWARE.kind)
+
+
+def is_up(machine: Object) -> bool:
+    """Whether nothing is waited for by a Machine of a cluster."""
+    return condition(machine, "Available").get("status") == "True" and not is_deleting(machine)
+
+
+def hardware_of(obj: Object) -> Ref | None:
+    """The server of a TinkerbellMachine, or None if it has none."""
+    name = obj.get("spec", {}).get("hardwareName")
+    return Ref(HARDWARE.group, HARDWARE.kind, _target_namespace(obj), name) if name else None
+
+
+def hardware_of_workflow(obj: Object) -> Ref | None:
+    """The server of a Workflow, or None if it names none."""
+    name = obj.get("spec", {}).get("hardwareRef")
+    return Ref(HARDWARE.group, HARDWARE.kind, obj["metadata"]["namespace"], name) if name else None
+
+
+def _kind(obj: Object) -> tuple[str, str]:
+    return group_of(obj), obj["kind"]
+
+
+def _is_scaled(obj: Object) -> bool:
+    """Whether it is a control plane or a set of workers."""
+    group, kind = _kind(obj)
+    workers = {MACHINE_DEPLOYMENT.kind, MACHINE_SET.kind}
+    return group.startswith("controlplane.") or (group == _CAPI and kind in workers)
+
+
+def _machines(obj: Object) -> Query:
+    meta, owner = obj["metadata"], labels(obj).get(LABEL_CLUSTER_NAME) or obj.get("spec", {}).get("clusterName", "")
+    chosen = [f"{LABEL_CLUSTER_NAME}={owner}"] if owner else []
+    if group_of(obj).startswith("controlplane."):
+        chosen.append(LABEL_CONTROL_PLANE)
+    elif obj["kind"] == MACHINE_DEPLOYMENT.kind:
+        chosen.append(f"{LABEL_DEPLOYMENT_NAME}={meta['name']}")
+    return Query(CLUSTER_MACHINE.group, CLUSTER_MACHINE.kind, meta.get("namespace", ""), ",".join(chosen))
+
+
+def _of_cluster(obj: Object, scope: str, world: World) -> list[Ref]:
+    spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
+    deployments, pools, sets, machines = (world.listed(query) for query in queries(obj))
+    found = _references(namespace, spec.get("infrastructureRef"), spec.get("controlPlaneRef"))
+    planes = [machine for machine in machines if LABEL_CONTROL_PLANE in labels(machine)]
+    if condition(obj, "RemoteConnectionProbe").get("status") == "False":
+        found += [ref_of(machine) for machine in planes[:FOLLOWED_MACHINES]]
+    if scope == CONTROL_PLANE:
+        return found
+    found += [ref_of(one) for one in (*deployments, *pools)]
+    if is_deleting(obj):
+        found += [ref_of(one) for one in (*sets, *_likely(machines))]
+    return found
+
+
+def _of_scaled(obj: Object, scope: str, world: World) -> list[Ref]:
+    uid, (query,) = obj["metadata"].get("uid"), queries(obj)
+    machines: Iterable[Object] = world.listed(query)
+    if obj["kind"] == MACHINE_SET.kind:
+        machines = [one for one in machines if uid in {owner.get("uid") for owner in _owners(one)}]
+    return [ref_of(machine) for machine in _likely(machines)]
+
+
+def _likely(machines: Iterable[Object]) -> list[Object]:
+    """The Machines to follow of those that are not up."""
+    waiting = sorted((one for one in machines if not is_up(one)), key=_likelihood)
+    ways: dict[tuple[str, ...], Object] = {}
+    for machine in waiting:
+        ways.setdefault(_way(machine), machine)
+    rest = [machine for machine in waiting if machine not in ways.values()]
+    return [*ways.values(), *rest][:FOLLOWED_MACHINES]
+
+
+def _likelihood(machine: Object) -> tuple[bool, str, str]:
+    meta = machine["metadata"]
+    reasons = {condition(machine, name).get("reason", "") for name in ("InfrastructureReady", "BootstrapConfigReady")}
+    return reasons <= _USUAL, meta.get("creationTimestamp", ""), meta["name"]
+
+
+def _way(machine: Object) -> tuple[str, ...]:
+    found = [condition(machine, name).get("reason", "") for name in ("InfrastructureReady", "BootstrapConfigReady")]
+    return (*found, str(is_deleting(machine)))
+
+
+def _of_machine(obj: Object, scope: str, world: World) -> list[Ref]:
+    spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
+    found = _references(namespace, spec.get("infrastructureRef"), spec.get("bootstrap", {}).get("configRef"))
+    cluster = spec.get("clusterName", "")
+    if cluster and not is_up(obj) and not is_deleting(obj):
+        found.append(Ref(CLUSTER.group, CLUSTER.kind, namespace, cluster, CONTROL_PLANE))
+    return found
+
+
+def _of_tinkerbell_machine(obj: Object, scope: str, world: World) -> list[Ref]:
+    namespace, typed = _target_namespace(obj), TINKERBELL_MACHINE.convert(obj)
+    server = hardware_of(obj)
+    if is_deleting(obj):
+        found = [Ref(WORKFLOW.group, WORKFLOW.kind, namespace, wipe_name(typed))]
+        found.append(Ref(JOB.group, JOB.kind, namespace, power_off_name(typed)))
+        return [*found, *([server] if server else [])]
+    if server is None:
+        return []
+    found = [server]
+    if condition(obj, "Ready").get("status") != "True":
+        found.append(Ref(WORKFLOW.group, WORKFLOW.kind, namespace, typed.metadata.name))
+    return found
+
+
+def _of_workflow(obj: Object, scope: str, world: World) -> list[Ref]:
+    namespace, spec, status = obj["metadata"]["namespace"], obj.get("spec", {}), obj.get("status", {})
+    found, reason = [], condition(obj, "Succeeded").get("reason", "")
+    if reason in _OF_TEMPLATE and spec.get("templateRef"):
+        found.append(Ref(TEMPLATE.group, TEMPLATE.kind, namespace, spec["templateRef"]))
+    if reason in _BEFORE_ACTIONS:
+        jobs = sorted(status.get("bootOptions", {}).get("jobs", {}))
+        found += [Ref(JOB.group, JOB.kind, namespace, job) for job in jobs]
+    server = hardware_of_workflow(obj)
+    if server is not None and reason in _OF_HARDWARE | _BEFORE_ACTIONS:
+        found.append(server)
+    return found
+
+
+def _of_hardware(obj: Object, scope: str, world: World) -> list[Ref]:
+    name = (obj.get("spec", {}).get("bmcRef") or {}).get("name")
+    return [Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else []
+
+
+def _of_job(obj: Object, scope: str, world: World) -> list[Ref]:
+    if condition(obj, "Completed").get("status") == "True":
+        return []
+    reference = obj.get("spec", {}).get("machineRef", {})
+    namespace = obj["metadata"]["namespace"]
+    found = [Ref(MACHINE.group, MACHINE.kind, reference.get("namespace") or namespace, reference["name"])]
+    tasks = [task for query in queries(obj) for task in world.listed(query)]
+    open_ = [task for task in tasks if condition(task, "Completed").get("status") != "True"]
+    return [*(ref_of(task) for task in open_[:1]), *found]
+
+
+def _target_namespace(obj: Object) -> str:
+    return str(obj.get("status", {}).get("targetNamespace") or obj["metadata"]["namespace"])
+
+
+def _owners(obj: Object) -> list[Object]:
+    return list(obj["metadata"].get("ownerReferences") or [])
+
+
+def _references(namespace: str, *references: Object | None) -> list[Ref]:
+    return [
+        Ref(_group_named(reference), reference.get("kind", ""), namespace, reference["name"])
+        for reference in references
+        if reference and reference.get("name")
+    ]
+
+
+def _group_named(reference: Object) -> str:
+    """The group that a reference names; older objects name an apiVersion."""
+    return str(reference.get("apiGroup") or str(reference.get("apiVersion", "")).rpartition("/")[0])
+
+
+_FOLLOWED: Final[dict[tuple[str, str], Callable[[Object, str, World], list[Ref]]]] = {
+    (CLUSTER.group, CLUSTER.kind): _of_cluster,
+    (CLUSTER_MACHINE.group, CLUSTER_MACHINE.kind): _of_machine,
+    (TINKERBELL_MACHINE.group, TINKERBELL_MACHINE.kind): _of_tinkerbell_machine,
+    (WORKFLOW.group, WORKFLOW.kind): _of_workflow,
+    (HARDWARE.group, HARDWARE.kind): _of_hardware,
+    (JOB.group, JOB.kind): _of_job,
+}

@@ -1,0 +1,143 @@
+"""What blocks an object, as this object itself reports it: one function for each kind. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.operations.why import servers, workflows
+from ironbell.operations.why.model import Finding, Object, Ref, Weight
+from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
+
+GOOD_WHEN_FALSE: Final = frozenset(
+    {"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"}
+)
+_SUMMARIES: Final = ("Available", "Ready", "Provisioned")
+_CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
+_OPTIONAL: Final = {(WORKFLOW.group, WORKFLOW.kind), (JOB.group, JOB.kind)}
+"""Kinds that are created when their turn comes: one that does not exist blocks nothing."""
+
+
+def finding(obj: Object, world: World, now: datetime) -> Finding | None:
+    """What the object reports that blocks it; None if nothing does."""
+    judge = _JUDGES.get((group_of(obj), obj["kind"]))
+    if judge is not None:
+        return judge(obj, world, now)
+    return _deletion(obj) or _summary(obj)
+
+
+def missing(ref: Ref) -> Finding | None:
+    """The finding for a reference to an object that does not exist."""
+    if (ref.group, ref.kind) in _OPTIONAL:
+        return None
+    return Finding(
+        "does not exist",
+        "NotFound",
+        ends_when="it exists",
+        remedy="Create it, or correct the reference to it",
+        weight=Weight.NEEDS_HELP,
+    )
+
+
+def one_line(message: str) -> str:
+    """A condition's message, which may be a list in lines, as one line."""
+    parts = [line.strip().removeprefix("* ") for line in message.splitlines() if line.strip()]
+    return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; ")
+
+
+def _deletion(obj: Object) -> Finding | None:
+    if not is_deleting(obj):
+        return None
+    found, meta = condition(obj, "Deleting"), obj["metadata"]
+    finalizers = ", ".join(meta.get("finalizers") or []) or "the garbage collector"
+    said = one_line(found.get("message", "")) if found.get("status") == "True" else ""
+    what = f"is being deleted: {said}" if said else f"is being deleted and waits for {finalizers}"
+    return Finding(what, found.get("reason", "") or "Deleting", meta["deletionTimestamp"], "what it owns is deleted")
+
+
+def _summary(obj: Object) -> Finding | None:
+    """The condition that sums the object up, if that is bad."""
+    found = conditions(obj)
+    if found.get("Paused", {}).get("status") == "True":
+        why = one_line(found["Paused"].get("message", ""))
+        what = f"is paused: {why}" if why else "is paused"
+        remedy = "Set spec.paused of the Cluster to false, or remove the annotation cluster.x-k8s.io/paused"
+        return Finding(what, "Paused", since(found["Paused"]), "it is resumed", remedy, Weight.NEEDS_HELP)
+    weight = Weight.CONSEQUENCE if group_of(obj).endswith("cluster.x-k8s.io") else Weight.WAITING
+    if not found and "status" in obj and group_of(obj).startswith("infrastructure."):
+        return None
+    for name in _SUMMARIES:
+        if name in found and found[name].get("status") != "True":
+            return _of_condition(found[name], weight)
+    for name in _CHANGES:
+        if found.get(name, {}).get("status") == "True":
+            return _of_condition(found[name], weight)
+    return None
+
+
+def _of_condition(found: Object, weight: Weight) -> Finding:
+    message, reason = one_line(found.get("message", "")), found.get("reason", "")
+    what = message or f"condition {found['type']} is {found['status']}" + (f" ({reason})" if reason else "")
+    return Finding(what, reason, since(found), f"condition {found['type']} is True", weight=weight)
+
+
+def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:
+    deletion = _deletion(obj)
+    if deletion is not None:
+        return deletion
+    initialized = condition(obj, "ControlPlaneInitialized").get("status") == "True"
+    probe, topology = condition(obj, "RemoteConnectionProbe"), condition(obj, "TopologyReconciled")
+    if initialized and probe.get("status") == "False":
+        endpoint = obj.get("spec", {}).get("controlPlaneEndpoint") or {}
+        where = f"{endpoint.get('host', '?')}:{endpoint.get('port', '?')}"
+        return Finding(
+            f"its API at {where} does not answer",
+            probe.get("reason", ""),
+            since(probe),
+            "the API answers again",
+            "Check that the control plane's servers run and that this address reaches them",
+            Weight.NEEDS_HELP,
+        )
+    if topology.get("status") == "False":
+        return _of_condition(topology, Weight.WAITING)
+    return _summary(obj)
+
+
+def _machine(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A Machine; what its infrastructure, its bootstrap or its control plane reports follows from those."""
+    deletion = _deletion(obj)
+    if deletion is not None:
+        return deletion
+    node = condition(obj, "NodeReady")
+    ref = (obj.get("status", {}).get("nodeRef") or {}).get("name", "")
+    if ref and node.get("status") == "False":
+        what = f"its Node {ref} is not Ready: {one_line(node.get('message', '')) or node.get('reason', '')}"
+        remedy = f"Check the kubelet and the network plugin on {ref}"
+        return Finding(what, node.get("reason", ""), since(node), "the Node is Ready", remedy, Weight.WAITING)
+    found = _summary(obj)
+    infrastructure = condition(obj, "InfrastructureReady").get("status")
+    if found is not None and infrastructure == "True" and not ref:
+        what = "its server runs, and no Node with its provider ID has joined the cluster"
+        since_ = since(condition(obj, "InfrastructureReady"))
+        remedy = "Check cloud-init's log on the server, and kubelet's provider-id"
+        return Finding(what, "WaitingForNode", since_, "its Node joins", remedy, Weight.WAITING)
+    return found
+
+
+_JUDGES: Final[dict[tuple[str, str], Callable[[Object, World, datetime], Finding | None]]] = {
+    (CLUSTER.group, CLUSTER.kind): _cluster,
+    (CLUSTER_MACHINE.group, CLUSTER_MACHINE.kind): _machine,
+    (TINKERBELL_MACHINE.group, TINKERBELL_MACHINE.kind): servers.tinkerbell_machine,
+    (HARDWARE.group, HARDWARE.kind): servers.hardware,
+    (MACHINE.group, MACHINE.kind): servers.bmc_machine,
+    (WORKFLOW.group, WORKFLOW.kind): workflows.workflow,
+    (TEMPLATE.group, TEMPLATE.kind): workflows.template,
+    (JOB.group, JOB.kind): workflows.job,
+    (TASK.group, TASK.kind): workflows.job,
+}

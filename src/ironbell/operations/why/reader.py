@@ -1,0 +1,80 @@
+"""Reads an object and what it depends on through the client interface."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ironbell.api import core
+from ironbell.api.client import ListOptions, Selector
+from ironbell.api.kind import Collection
+from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError
+from ironbell.operations.why.depends import dependencies, queries
+from ironbell.operations.why.model import Object, Query, Ref
+from ironbell.operations.why.world import World, ref_of
+
+MOST_OBJECTS: Final = 80
+"""Objects read for one answer; what lies deeper than these is left out."""
+
+
+async def read_world(api: HttpApi, root: Object, discovered: Discovered | None = None) -> World:
+    """The object and what may block it. Missing objects are recorded as such."""
+    reader = _Reader(api, discovered or Discovered(api))
+    reader.world.put(ref_of(root), root)
+    await reader.follow(ref_of(root))
+    return reader.world
+
+
+class _Reader:
+    def __init__(self, api: HttpApi, discovered: Discovered) -> None:
+        self.world = World()
+        self._api, self._discovered = api, discovered
+        self._followed: set[Ref] = set()
+
+    async def follow(self, root: Ref) -> None:
+        """Breadth first, so that a limit cuts what is farthest."""
+        frontier = [root]
+        while frontier:
+            following: list[Ref] = []
+            for ref in frontier:
+                if ref in self._followed or len(self._followed) >= MOST_OBJECTS:
+                    continue
+                self._followed.add(ref)
+                obj = await self._object(ref)
+                if obj is not None:
+                    for query in queries(obj):
+                        await self._list(query)
+                    following += dependencies(obj, ref.scope, self.world)
+            frontier = following
+
+    async def _object(self, ref: Ref) -> Object | None:
+        if not self.world.knows(ref):
+            found = await self._discovered.find(ref.group, ref.kind, ref.namespace, ref.name)
+            self.world.put(ref, None if found is None else await self._named(ref.group, ref.kind, found))
+        return self.world.get(ref)
+
+    async def _list(self, query: Query) -> None:
+        if query in self.world.lists:
+            return
+        try:
+            where = core.EVENT.collection if query.kind == core.EVENT.kind else await self._where(query)
+        except NoSuchKindError:
+            self.world.lists[query] = ()
+            return
+        options = ListOptions(Selector(labels=query.labels, fields=query.fields))
+        page = await self._api.list(where, query.namespace, options)
+        found = [msgspec.json.decode(item) for item in page.items]
+        named = [{"kind": query.kind, "apiVersion": where.api_version, "status": {}, **one} for one in found]
+        self.world.lists[query] = tuple(sorted(named, key=lambda one: str(one["metadata"]["name"])))
+        if query.kind != core.EVENT.kind:
+            for one in named:
+                self.world.put(ref_of(one), one)
+
+    async def _where(self, query: Query) -> Collection:
+        return await self._discovered.collection(query.group, query.kind)
+
+    async def _named(self, group: str, kind: str, found: Object) -> Object:
+        where = await self._discovered.collection(group, kind)
+        return {"kind": kind, "apiVersion": where.api_version, **found}

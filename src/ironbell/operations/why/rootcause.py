@@ -1,0 +1,85 @@
+"""The object that blocks another: from that one down what it depends on, to the deepest finding that explains it. Pure.
+
+The heaviest finding wins: something that needs help before something that is under way, and both before what only
+follows from others. Of two alike the deeper one wins, and of two at one depth the one that is followed first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.operations.why.depends import dependencies
+from ironbell.operations.why.findings import finding, missing
+from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
+from ironbell.operations.why.servers import facts
+from ironbell.operations.why.world import World, group_of, plain, ref_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The way to a finding, from the object that it starts at."""
+
+    refs: tuple[Ref, ...]
+    found: Finding
+
+
+def why(world: World, root: Ref, now: datetime) -> Why:
+    """Why the object waits or failed; `is_good` if it does neither."""
+    obj = world.get(root)
+    known = facts(obj) if obj is not None and _is_hardware(obj) else ()
+    path = _heaviest(world, root, now, frozenset())
+    if path is None:
+        return Why((_link(world, root, now),), _well(obj, known), is_good=True, facts=known)
+    chain = tuple(_link(world, ref, now) for ref in path.refs)
+    found = path.found
+    return Why(
+        chain,
+        found.what,
+        reason=found.reason,
+        since=found.since,
+        ends_when=found.ends_when,
+        remedy=found.remedy,
+        needs_help=found.weight.name == "NEEDS_HELP",
+        facts=known,
+    )
+
+
+def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _Path | None:
+    obj = world.get(ref)
+    if obj is None:
+        found = missing(ref) if world.knows(ref) else None
+        return None if found is None else _Path((plain(ref),), found)
+    own = finding(obj, world, now)
+    best = None if own is None else _Path((plain(ref),), own)
+    deeper: _Path | None = None
+    for below in dependencies(obj, ref.scope, world):
+        if plain(below) in above or plain(below) == plain(ref):
+            continue
+        path = _heaviest(world, below, now, above | {plain(ref)})
+        if path is not None and (deeper is None or path.found.weight > deeper.found.weight):
+            deeper = path
+    if deeper is not None and (best is None or deeper.found.weight >= best.found.weight):
+        return _Path((plain(ref), *deeper.refs), deeper.found)
+    return best
+
+
+def _link(world: World, ref: Ref, now: datetime) -> Link:
+    obj = world.get(ref)
+    found = missing(ref) if obj is None else finding(obj, world, now)
+    reason, message, time = ("", "", "") if found is None else (found.reason, found.what, found.since)
+    group = ref.group or (group_of(obj) if obj is not None else "")
+    return Link(ref.kind, group, ref.namespace, ref.name, reason, message, time)
+
+
+def _is_hardware(obj: Object) -> bool:
+    return ref_of(obj).kind == HARDWARE.kind and group_of(obj) == HARDWARE.group
+
+
+def _well(obj: Object | None, known: tuple[str, ...]) -> str:
+    """What is said of an object that nothing blocks."""
+    if known:
+        return known[0][0].lower() + known[0][1:].removesuffix(".") + "; nothing blocks it"
+    state = str((obj or {}).get("status", {}).get("state") or (obj or {}).get("status", {}).get("phase") or "")
+    return f"nothing blocks it; its state is {state}" if state else "nothing blocks it"

@@ -1,0 +1,165 @@
+"""What blocks a server: its TinkerbellMachine, its Hardware, its BMC. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.bmc.machine import MachineConditionType, PowerState
+from ironbell.api.capt.names import LABEL_OWNER_NAME
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell.hardware import HardwareState
+from ironbell.contract import bootstrap_failure
+from ironbell.contract.boot_progress import BootStage
+from ironbell.contract.directory import ERROR, SHARED
+from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
+from ironbell.controllers.rufio.names import Trouble
+from ironbell.controllers.rufio.trouble import remedy_of
+from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
+from ironbell.operations.why.depends import hardware_events, hardware_of
+from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+
+_BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
+_UNKNOWN: Final = Advice("it is Ready", weight=Weight.WAITING)
+
+
+def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A Machine of a cluster, on a server."""
+    failure = _bootstrap_failure(obj, world)
+    if failure is not None and not is_deleting(obj):
+        return failure
+    ready = condition(obj, "Ready")
+    if ready.get("status") == "True":
+        powered = condition(obj, "PoweredOn")
+        if powered.get("status") != "False" or is_deleting(obj):
+            return None
+        what = f"its server {obj.get('spec', {}).get('hardwareName', '')} is switched off"
+        remedy = "Switch it on, through its BMC or by hand"
+        return Finding(what, "PoweredOff", since(powered), "it is on", remedy, Weight.NEEDS_HELP)
+    reason, message = ready.get("reason", ""), ready.get("message", "")
+    if not reason:
+        return Finding(
+            "was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "its controller has read it"
+        )
+    advice = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN)
+    server = obj.get("spec", {}).get("hardwareName", "")
+    what = message or reason
+    if advice.weight is Weight.WAITING and server and server not in what:
+        what = f"{what} (on server {server})"
+    return Finding(what, reason, since(ready), advice.ends_when, advice.remedy, advice.weight)
+
+
+def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A server by itself: its record, a hold, its deletion."""
+    error, held = annotation(obj, ERROR), annotation(obj, HELD)
+    if obj.get("status", {}).get("state") == HardwareState.ERROR:
+        remedy = "Correct the fields that are named; the Hardware is checked again at once"
+        if SHARED in error:
+            remedy = "Correct the value in the Hardware that is wrong, or delete that Hardware"
+        what = f"cannot be used: {error or 'its status.state is Error'}"
+        return Finding(what, "HardwareError", "", "the record is valid", remedy, Weight.NEEDS_HELP)
+    if is_held(obj):
+        what = f"is held, so nothing may claim, install or wipe it: {held or 'no reason was recorded'}"
+        remedy = f"Remove annotation {HELD} once the server may be used"
+        return Finding(what, "HardwareHeld", "", "the hold is removed", remedy, Weight.NEEDS_HELP)
+    if is_deleting(obj):
+        owner = owner_of(obj)
+        waits = (
+            f"it is in use by {owner}" if owner else f"finalizers {', '.join(obj['metadata'].get('finalizers', []))}"
+        )
+        ends = f"{owner} releases it" if owner else "they are removed"
+        remedy = f"Delete the Machine of {owner}" if owner else ""
+        time = obj["metadata"]["deletionTimestamp"]
+        return Finding(f"is being deleted and waits: {waits}", "Deleting", time, ends, remedy, Weight.NEEDS_HELP)
+    return None
+
+
+def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A BMC: whether it can be reached and logged in to."""
+    found = condition(obj, MachineConditionType.CONTACTABLE)
+    if not found:
+        return Finding("was not contacted yet", "NotAsked", "", "the BMC was asked once")
+    if found.get("status") == "True":
+        return None
+    trouble, message = split_trouble(found.get("message", ""))
+    connection = obj.get("spec", {}).get("connection", {})
+    secret = connection.get("authSecretRef") or {}
+    advice = OF_BMC.get(trouble, OF_BMC[Trouble.UNREACHABLE])
+    remedy = advice.remedy.format(secret=f"{secret.get('namespace', '')}/{secret.get('name', '')}")
+    what = f"cannot be used: {message or 'the BMC does not answer'}"
+    return Finding(what, trouble or "NotContactable", since(found), advice.ends_when, remedy, Weight.NEEDS_HELP)
+
+
+def facts(obj: Object) -> tuple[str, ...]:
+    """What is worth knowing about a Hardware beside what blocks it."""
+    owner = owner_of(obj)
+    if not owner:
+        return ("Nothing has claimed it.",)
+    time = annotation(obj, CLAIMED_SINCE)
+    return (f"In use by {owner}" + (f", claimed for it since {time}." if time else "."),)
+
+
+def is_held(obj: Object) -> bool:
+    """Whether a Hardware is held; an empty reason holds as well."""
+    return HELD in (obj["metadata"].get("annotations") or {})
+
+
+def owner_of(obj: Object) -> str:
+    """Kind, namespace and name of what has claimed a Hardware; empty if nothing has."""
+    if LABEL_OWNER_NAME not in labels(obj):
+        return ""
+    return str(claim_of(HARDWARE.convert(obj)) or "")
+
+
+def split_trouble(message: str) -> tuple[str, str]:
+    """The reason that begins a BMC's message, and the message without reason and remedy."""
+    reason, colon, rest = message.partition(": ")
+    if not colon or reason not in set(Trouble):
+        return "", message
+    return reason, rest.removeprefix(f"{reason}: ").removesuffix(f"; {remedy_of(Trouble(reason))}")
+
+
+def power(obj: Object) -> str:
+    """The power state of a BMC's server."""
+    return str(obj.get("status", {}).get("powerState") or PowerState.UNKNOWN)
+
+
+def _bootstrap_failure(obj: Object, world: World) -> Finding | None:
+    """What the installed system reported as its failure: a condition, or before that the event on its server."""
+    ends, remedy = (
+        "the Machine is replaced, or the failure is corrected",
+        "Correct the cause, then delete the Machine; its owner creates another",
+    )
+    for name in _BOOTSTRAP:
+        found = condition(obj, name)
+        if found.get("status") == "False":
+            what = f"its installed system failed: {found.get('message') or 'no reason was reported'}"
+            return Finding(what, found.get("reason", ""), since(found), ends, remedy, Weight.NEEDS_HELP)
+    told = annotation(obj, bootstrap_failure.ANNOTATION)
+    server = hardware_of(obj)
+    event = None
+    if server is not None and condition(obj, "Ready").get("reason") == "Booting":
+        found_server = world.get(server)
+        if found_server is not None:
+            event = _failure_event(found_server, world)
+    if not told and event is None:
+        return None
+    told = told or str((event or {}).get("message", ""))
+    time = str((event or {}).get("lastTimestamp") or "")
+    where = f" of server {server.name}" if server is not None else ""
+    what = f"the installed system{where} failed: {told}"
+    return Finding(what, "BootstrapFailed", time, ends, remedy, Weight.NEEDS_HELP)
+
+
+def _failure_event(server: Object, world: World) -> Object | None:
+    """The latest report of the present owner's system, if that was a failure."""
+    stages = {BootStage.INSTALLED.value, BootStage.INSTALLED_WITH_ERRORS.value}
+    claimed = annotation(server, CLAIMED_SINCE)
+    reports = [
+        event
+        for event in hardware_events(server, world)
+        if event.get("reason") in stages and str(event.get("lastTimestamp") or "") >= claimed
+    ]
+    last = max(reports, key=lambda event: str(event.get("lastTimestamp") or ""), default=None)
+    return last if last is not None and last["reason"] == BootStage.INSTALLED_WITH_ERRORS.value else None

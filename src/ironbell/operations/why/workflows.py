@@ -1,0 +1,137 @@
+"""What blocks an installation: its Workflow, its Template, and the Jobs and Tasks of its BMC. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ironbell.api.tinkerbell.workflow import WorkflowState
+from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.directory import ERROR
+from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, Reason
+from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
+from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.servers import split_trouble
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, since
+
+NO_REASON: Final = "action completed"
+"""What upstream's agent reports for every action, failed ones included."""
+_HELP: Final = Weight.NEEDS_HELP
+_FAILED: Final = (WorkflowState.FAILED, WorkflowState.TIMEOUT)
+_UNKNOWN: Final = Advice("it succeeds", weight=Weight.WAITING)
+
+
+def workflow(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A Workflow."""
+    status, found = obj.get("status", {}), condition(obj, "Succeeded")
+    state, reason = status.get("state", ""), found.get("reason", "")
+    if state in _FAILED:
+        return _failed(obj, found)
+    if state == WorkflowState.SUCCESS:
+        return None
+    if is_deleting(obj):
+        finalizers = ", ".join(obj["metadata"].get("finalizers") or [])
+        return Finding(f"is being deleted and waits for {finalizers}", "Deleting", obj["metadata"]["deletionTimestamp"])
+    if not found:
+        return Finding("was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "it is prepared")
+    advice, what = OF_WORKFLOW.get(reason, _UNKNOWN), found.get("message", "") or reason
+    if reason == Reason.ACTIONS_RUNNING:
+        what = _running(obj) or what
+    if reason == Reason.AGENT_NOT_SEEN and _seconds(since(found), now) >= SILENT_AFTER_S:
+        advice = Advice(advice.ends_when, FAILED_WORKFLOW[Reason.AGENT_NEVER_CAME])
+    return Finding(what, reason, since(found), advice.ends_when, advice.remedy, advice.weight)
+
+
+def template(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A Template that cannot be rendered."""
+    error = annotation(obj, ERROR)
+    if obj.get("status", {}).get("state") != "Error" and not error:
+        return None
+    what = f"cannot be used: {error or 'its status.state is Error'}"
+    return Finding(what, "TemplateError", "", "the Template is valid", "Correct its spec.data", Weight.NEEDS_HELP)
+
+
+def job(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A Job or a Task of a BMC."""
+    status, name = obj.get("status", {}), obj["kind"]
+    failed, completed = condition(obj, "Failed"), condition(obj, "Completed")
+    if completed.get("status") == "True":
+        return None
+    started = status.get("startTime", "") or obj["metadata"].get("creationTimestamp", "")
+    trouble, message = split_trouble((failed or completed).get("message", ""))
+    advice = OF_BMC.get(trouble, Advice(f"the {name} is created again", "Check the BMC and the server"))
+    secret = ((obj.get("spec", {}).get("connection") or {}).get("authSecretRef") or {}).get("name", "of the BMC")
+    remedy = advice.remedy.format(secret=secret)
+    if failed.get("status") == "True":
+        what = f"failed: {message or 'no reason was reported'}"
+        return Finding(what, trouble or f"{name}Failed", started, f"the {name} is created again", remedy, _HELP)
+    if message:
+        weight = _HELP if trouble else Weight.WAITING
+        return Finding(f"cannot go on: {message}", trouble or "HeldUp", started, advice.ends_when, remedy, weight)
+    return Finding("is under way", f"{name}Running", started, "the BMC has carried it out")
+
+
+def _failed(obj: Object, found: Object) -> Finding:
+    reason, time = found.get("reason", ""), since(found)
+    owned = any(owner.get("kind") == "TinkerbellMachine" for owner in obj["metadata"].get("ownerReferences") or [])
+    ends = "another attempt succeeds" if owned else "it is created again"
+    remedy = FAILED_WORKFLOW.get(reason)
+    action = next((one for one in _actions(obj) if one.get("state") in _FAILED), None)
+    if remedy is not None or action is None:
+        what = found.get("message") or f"ended {obj['status']['state']}"
+        return Finding(what, reason, time, ends, remedy or "Correct the cause, then create the Workflow again", _HELP)
+    message = action.get("message", "")
+    if not message or message == NO_REASON:
+        message = _last_line(obj, action) or "its agent reported no reason"
+    name = obj["metadata"]["name"]
+    again = "" if owned else ", then delete the Workflow and create it again"
+    return Finding(
+        f"action {action.get('name', '')!r} failed: {message}".replace("'", '"', 2),
+        reason or Reason.ACTION_FAILED,
+        action.get("executionStop") or time,
+        ends,
+        f"Correct the action in the Template, or what it works on{again}; `ironbell logs {name}` shows its output",
+        _HELP,
+    )
+
+
+def _running(obj: Object) -> str:
+    actions, current = _actions(obj), obj.get("status", {}).get("currentState") or {}
+    for number, action in enumerate(actions, 1):
+        if action.get("id") == current.get("actionID") and action.get("state") == WorkflowState.RUNNING:
+            done = _percent(annotation(obj, "ironbell.dev/progress"), action.get("id", ""))
+            return f'runs action {number} of {len(actions)}, "{action.get("name", "")}"{done}'
+    return ""
+
+
+def _actions(obj: Object) -> list[Object]:
+    return [action for task in obj.get("status", {}).get("tasks", []) for action in task.get("actions", [])]
+
+
+def _percent(text: str, action_id: str) -> str:
+    try:
+        found = msgspec.json.decode(text) if text else {}
+    except msgspec.DecodeError:
+        return ""
+    if not isinstance(found, dict) or found.get("percent") is None or found.get("actionID", action_id) != action_id:
+        return ""
+    return f", {found['percent']} %"
+
+
+def _last_line(obj: Object, action: Object) -> str:
+    """The last line that an action printed, as the Workflow keeps it."""
+    try:
+        lines = msgspec.json.decode(annotation(obj, f"{ANNOTATION_LOG_PREFIX}{action.get('id', '')}") or "{}")
+    except msgspec.DecodeError:
+        return ""
+    kept = lines.get("lines") if isinstance(lines, dict) else None
+    return str(kept[-1]) if kept else ""
+
+
+def _seconds(time: str, now: datetime) -> float:
+    try:
+        return (now - parse_rfc3339(time)).total_seconds() if time else 0.0
+    except ValueError:
+        return 0.0

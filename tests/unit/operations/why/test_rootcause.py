@@ -1,0 +1,242 @@
+"""The object that blocks, found from what is stored alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ironbell.operations.why.depends import dependencies, queries
+from ironbell.operations.why.model import Object, Query, Ref, Why
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import duration, first_line, lines
+from ironbell.operations.why.world import World, ref_of
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+SINCE = "2026-01-01T11:58:00Z"
+CAPI, CAPT = "cluster.x-k8s.io/v1beta2", "infrastructure.cluster.x-k8s.io/v1beta1"
+TINKERBELL, BMC = "tinkerbell.org/v1alpha1", "bmc.tinkerbell.org/v1alpha1"
+CONTROL_PLANE = "controlplane.cluster.x-k8s.io/v1beta2"
+OF_ONE = {"cluster.x-k8s.io/cluster-name": "one"}
+PLANE = {**OF_ONE, "cluster.x-k8s.io/control-plane": ""}
+
+
+def condition(type_: str, status: str, reason: str = "", message: str = "") -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
+
+
+def obj(api_version: str, kind: str, name: str, *conditions: Object, **parts: Any) -> Object:
+    metadata = {"namespace": "site", "name": name, "uid": f"uid-{name}", **parts.pop("metadata", {})}
+    status = {"conditions": list(conditions), **parts.pop("status", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": parts, "status": status}
+
+
+def reference(api_version: str, kind: str, name: str) -> Object:
+    return {"apiGroup": api_version.partition("/")[0], "kind": kind, "name": name}
+
+
+CLUSTER = obj(
+    CAPI,
+    "Cluster",
+    "one",
+    condition("Available", "False", "NotAvailable", "* WorkersAvailable:\n  * too few"),
+    controlPlaneRef=reference(CONTROL_PLANE, "KubeadmControlPlane", "cp"),
+)
+KCP = obj(CONTROL_PLANE, "KubeadmControlPlane", "cp", condition("Available", "False"), metadata={"labels": OF_ONE})
+
+
+def machine(name: str, labels: dict[str, str], reason: str = "NotReady") -> Object:
+    return obj(
+        CAPI,
+        "Machine",
+        name,
+        condition("Available", "False", "NotReady"),
+        condition("InfrastructureReady", "False", reason),
+        metadata={"labels": labels},
+        clusterName="one",
+        infrastructureRef=reference(CAPT, "TinkerbellMachine", name),
+    )
+
+
+def host(name: str, reason: str, message: str, server: str = "") -> Object:
+    return obj(CAPT, "TinkerbellMachine", name, condition("Ready", "False", reason, message), hardwareName=server)
+
+
+def hardware(name: str = "s1", *, annotations: dict[str, str] | None = None, **more: Any) -> Object:
+    metadata = {"annotations": annotations or {}, **more.pop("metadata", {})}
+    return obj(TINKERBELL, "Hardware", name, metadata=metadata, **more)
+
+
+def answer(root: Object, *others: Object) -> Why:
+    """As the reader would find it: lists are answered by kind and labels, and what is not given does not exist."""
+    world, everything = World(), (root, *others)
+    for each in everything:
+        world.put(ref_of(each), each)
+    for each in everything:
+        for query in queries(each):
+            world.lists[query] = tuple(found for found in everything if _matches(query, found))
+    for each in everything:
+        for scope in ("", "control-plane"):
+            for ref in dependencies(each, scope, world):
+                if not world.knows(ref):
+                    world.put(ref, None)
+    return why(world, ref_of(root), NOW)
+
+
+def _matches(query: Query, found: Object) -> bool:
+    ref = ref_of(found)
+    labels = found["metadata"].get("labels", {})
+    wanted = [part.partition("=") for part in query.labels.split(",") if part]
+    if (ref.group, ref.kind) != (query.group, query.kind):
+        return False
+    return all(name in labels and (not sign or labels[name] == value) for name, sign, value in wanted)
+
+
+def names(found: Why) -> list[str]:
+    return [f"{link.kind}/{link.name}" for link in found.chain]
+
+
+def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> None:
+    job = obj(BMC, "Job", "boot", condition("Running", "True"), machineRef={"name": "s1", "namespace": "site"})
+    bmc = obj(
+        BMC,
+        "Machine",
+        "s1",
+        condition("Contactable", "False", "", "BMCAuthenticationFailed: 192.0.2.9: user name or password is refused"),
+        connection={"authSecretRef": {"namespace": "site", "name": "s1-bmc"}},
+    )
+    workflow = obj(
+        TINKERBELL,
+        "Workflow",
+        "m",
+        {**condition("Succeeded", "Unknown", "BootJobRunning", "job boot is not completed"), "time": SINCE},
+        hardwareRef="s1",
+        status={"state": "PREPARING", "bootOptions": {"jobs": {"boot": {}}}},
+    )
+    server = hardware(bmcRef={"name": "s1"})
+    found = answer(CLUSTER, KCP, machine("m", PLANE), host("m", "Installing", "", "s1"), workflow, job, bmc, server)
+    assert names(found) == [
+        "Cluster/one",
+        "KubeadmControlPlane/cp",
+        "Machine/m",
+        "TinkerbellMachine/m",
+        "Hardware/s1",
+        "Machine/s1",
+    ]
+    assert (found.reason, found.since, found.needs_help) == ("BMCAuthenticationFailed", SINCE, True)
+    assert first_line(found, NOW) == (
+        "BMC Machine site/s1: cannot be used: 192.0.2.9: user name or password is refused (for 2 min). This ends when "
+        "the BMC accepts the login. Correct username and password in Secret site/s1-bmc."
+    )
+    assert lines(found, NOW)[1] == "  Cluster site/one: NotAvailable, 2 min"
+    assert found.plain()["chain"][-1]["group"] == "bmc.tinkerbell.org"
+
+
+def test_what_needs_help_comes_before_what_is_under_way() -> None:
+    boots, waits = host("a", "Booting", "installed", "s1"), host("b", "WaitingForHardware", "all 12 are claimed")
+    found = answer(CLUSTER, KCP, machine("a", PLANE), machine("b", PLANE, "WaitingForHardware"), boots, waits)
+    assert names(found)[-1] == "TinkerbellMachine/b"
+    assert found.what == "all 12 are claimed"
+
+
+def test_a_worker_that_waits_for_the_control_plane_leads_to_what_blocks_that() -> None:
+    found = answer(
+        machine("w", OF_ONE),
+        CLUSTER,
+        KCP,
+        machine("m", PLANE),
+        host("w", "WaitingForBootstrapData", "no data"),
+        host("m", "HardwareHeld", "held", "s1"),
+        hardware(annotations={"ironbell.dev/hold": "smoke"}),
+    )
+    assert names(found) == [
+        "Machine/w",
+        "Cluster/one",
+        "KubeadmControlPlane/cp",
+        "Machine/m",
+        "TinkerbellMachine/m",
+        "Hardware/s1",
+    ]
+    assert "smoke" in found.what
+
+
+def test_a_failure_that_the_installed_system_reported_counts_more_than_that_it_has_not_reported() -> None:
+    server = hardware(annotations={"ironbell.dev/claimed-since": "2026-01-01T11:00:00Z"})
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "site", "name": "e"},
+        "involvedObject": {"kind": "Hardware", "name": "s1"},
+        "reason": "InstalledSystemUpWithErrors",
+        "message": "kubeadm failed: port 6443 is in use",
+        "lastTimestamp": SINCE,
+    }
+    found = answer(host("m", "Booting", "the system has not reported yet", "s1"), server, event)
+    assert found.reason == "BootstrapFailed"
+    assert "port 6443 is in use" in found.what
+    earlier = {**event, "lastTimestamp": "2026-01-01T10:00:00Z"}
+    found = answer(host("m", "Booting", "the system has not reported yet", "s1"), server, earlier)
+    assert found.reason == "Booting", "a report about the previous owner's system"
+
+
+def failed_workflow(message: str, reason: str = "ActionFailed") -> Object:
+    actions = [{"id": "a1", "name": "write", "state": "FAILED", "message": message, "executionStop": SINCE}]
+    log = '{"lines":["first","no space left on device"]}'
+    return obj(
+        TINKERBELL,
+        "Workflow",
+        "w",
+        condition("Succeeded", "False", reason, "agent did not come"),
+        metadata={"annotations": {"ironbell.dev/log.a1": log}},
+        status={"state": "FAILED", "tasks": [{"actions": actions}]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("workflow", "words"),
+    [
+        (failed_workflow("IMG_CHECKSUM is wrong"), 'action "write" failed: IMG_CHECKSUM is wrong'),
+        (failed_workflow("action completed"), 'action "write" failed: no space left on device'),
+        (failed_workflow("", "AgentNeverCame"), "agent did not come"),
+    ],
+)
+def test_a_failed_workflow_names_its_action_and_what_that_reported(workflow: Object, words: str) -> None:
+    found = answer(workflow)
+    assert found.what == words
+    assert found.remedy
+
+
+def test_a_bmc_that_was_not_contacted_yet_is_not_said_to_be_unreachable() -> None:
+    found = answer(obj(BMC, "Machine", "s1"))
+    assert (found.what, found.needs_help) == ("was not contacted yet", False)
+
+
+def test_a_server_names_its_owner() -> None:
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
+    found = answer(hardware(metadata={"labels": labels}))
+    assert found.is_good
+    assert first_line(found, NOW) == "Hardware site/s1: in use by TinkerbellMachine site/m; nothing blocks it."
+    assert answer(hardware()).facts == ("Nothing has claimed it.",)
+
+
+def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
+    found = answer(CLUSTER)
+    assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
+
+
+def test_durations_are_as_people_write_them() -> None:
+    ago = {"2026-01-01T11:59:30Z": "30 s", SINCE: "2 min", "2025-12-31T12:00:00Z": "24 h", "": "", "x": ""}
+    assert {time: duration(time, NOW) for time in ago} == ago
+
+
+def test_only_one_machine_is_followed_for_each_way_of_waiting_first() -> None:
+    machines = [machine(f"m{number}", PLANE) for number in range(9)] + [machine("z", PLANE, "InstallationFailed")]
+    world = World(lists={query: tuple(machines) for query in queries(KCP)})
+    assert dependencies(KCP, "", world)[0] == Ref("cluster.x-k8s.io", "Machine", "site", "z")
+    assert len(dependencies(KCP, "", world)) == 4
+
+
+def test_a_text_without_a_chain_has_the_reason_as_well() -> None:
+    found = answer(failed_workflow("IMG_CHECKSUM is wrong"))
+    assert lines(found, NOW)[1:] == ["  Workflow site/w: ActionFailed, 2 min"]
