@@ -7,24 +7,29 @@ given back and held, so that nobody takes it before a person has looked at it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.job import JOB, JobConditionType
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
-from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import BootMode, Workflow
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
 from ironbell.contract.restored import why_held
 from ironbell.controllers.capt.made import gone, has_ended, is_job, is_ours, metadata, those_of, why_job_failed
-from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, POWER_OFF_ATTEMPT, State
+from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_BEGUN, POWER_OFF_ATTEMPT, UNTOUCHED, State
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, power_off_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.wiping import certificate_of, wipe
-from ironbell.kube.decision import Decision, Fields, create, delete, do, emit, patch
+from ironbell.kube.decision import Action, Decision, Fields, create, delete, do, emit, patch
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.evidence import has_started
 
 POWER_OFF_ATTEMPTS: Final = 3
 
@@ -34,7 +39,7 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
     obj, hardware = observed.obj, observed.hardware
     installing = those_of(obj, observed.workflow, observed.template)
     if installing:
-        return progress.waits("StoppingInstallation", "what installs the server is taken back", *gone(installing))
+        return progress.waits("StoppingInstallation", "the installation is being stopped", *_stopped(observed))
     cycle = observed.power_cycle
     if cycle is not None and is_ours(cycle, obj):
         if not has_ended(cycle) and hardware is not None:
@@ -64,6 +69,42 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
         if step is not None:
             return step
     return _release(progress, observed, hardware)
+
+
+def _stopped(observed: Observed) -> Sequence[Action]:
+    """Delete what installs the server.
+
+    Whether something was written is only known while the Workflow exists. That nothing was is recorded before the
+    Workflow is deleted, and the deletion fails if an action was handed out in the meantime; in doubt, disks are wiped.
+    """
+    obj, workflow = observed.obj, observed.workflow
+    rest = gone(those_of(obj, observed.template))
+    if workflow is None or not is_ours(workflow, obj):
+        return rest
+    noted = obj.metadata.annotations.get(UNTOUCHED)
+    untouched = _is_untouched(obj, workflow)
+    if noted is not None and not untouched:
+        return [_note(obj, None)]
+    if is_deleting(workflow):
+        return rest
+    if untouched and noted != workflow.metadata.uid:
+        return [_note(obj, workflow.metadata.uid)]
+    version = workflow.metadata.resource_version if untouched else ""
+    return [replace(delete(WORKFLOW, workflow), resource_version=version), *rest]
+
+
+def _is_untouched(obj: TinkerbellMachine, workflow: Workflow) -> bool:
+    """Whether nothing can have been written: no Workflow preceded this one, and its agent was given no action.
+
+    With other boot modes than netboot the server runs what the user has chosen.
+    """
+    begun = obj.metadata.annotations.get(INSTALL_BEGUN, "")
+    is_first = bool(begun) and workflow.metadata.annotations.get(INSTALL_BEGUN) == begun
+    return is_first and obj.spec.boot_options.boot_mode in ("", BootMode.NETBOOT) and not has_started(workflow)
+
+
+def _note(obj: TinkerbellMachine, uid: str | None) -> Action:
+    return patch(TINKERBELL_MACHINE, obj, {"metadata": {"annotations": {UNTOUCHED: uid}}}, locked=True)
 
 
 def _power_off(progress: Progress, observed: Observed, hardware: Hardware) -> Decision | None:

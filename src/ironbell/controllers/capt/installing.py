@@ -22,7 +22,7 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.clock import rfc3339
+from ironbell.base.clock import rfc3339_micro
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
@@ -58,6 +58,7 @@ from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
+from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 
@@ -105,10 +106,21 @@ def install(
         return _failed(progress, observed, workflow)
     if workflow.status.state == WorkflowState.SUCCESS:
         return booting.boots(progress, observed, workflow, hardware)
+    if hardware.spec.bmc_ref is None and not has_started(workflow):
+        return _by_hand(progress, hardware)
     progress.state = State.INSTALLING
     message = how_far(workflow)
     progress.note(INSTALLED, False, "Installing", message)
     return progress.waits("Installing", message)
+
+
+def _by_hand(progress: Progress, hardware: Hardware) -> Decision:
+    """Nobody but a person can boot a server without BMC."""
+    where = "/".join(hardware.key)
+    message = f"Hardware {where} has no BMC: power the server on, or restart it, and boot it over the network."
+    progress.state = State.WAITING
+    progress.note(INSTALLED, False, "WaitingForManualAction", message)
+    return progress.waits("WaitingForManualAction", message)
 
 
 def user_data(observed: Observed, hardware: Hardware) -> Effect | None:
@@ -187,8 +199,10 @@ def _begin(
         return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
     if observed.template is not None and observed.template.metadata.deletion_timestamp is not None:
         return progress.waits("WaitingForOldTemplate", f"Template {obj.metadata.name} of an earlier attempt goes")
-    made = metadata(obj, hardware, obj.metadata.name)
-    mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", INSTALL_BEGUN: rfc3339(progress.now)}}}
+    made, begun = metadata(obj, hardware, obj.metadata.name), {INSTALL_BEGUN: rfc3339_micro(progress.now)}
+    of_workflow = workflow_metadata(obj, hardware, obj.metadata.name)
+    of_workflow["annotations"] = {**of_workflow.get("annotations", {}), **begun}
+    mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", **begun}}}
     spec: dict[str, Any] = {
         "templateRef": obj.metadata.name,
         "hardwareRef": hardware.metadata.name,
@@ -199,7 +213,7 @@ def _begin(
     return do(
         patch(TINKERBELL_MACHINE, obj, mark, locked=True) if tried == 0 else None,
         create(TEMPLATE, {"metadata": made, "spec": {"data": text}}) if observed.template is None else None,
-        create(WORKFLOW, {"metadata": workflow_metadata(obj, hardware, obj.metadata.name), "spec": spec}),
+        create(WORKFLOW, {"metadata": of_workflow, "spec": spec}),
         emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed"),
     )
 

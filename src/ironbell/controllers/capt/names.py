@@ -19,7 +19,12 @@ RACK: Final = "ironbell.dev/rack"
 """On a TinkerbellMachine that has a server: the rack that it is powered on with, as `LABEL=VALUE`."""
 
 INSTALL_BEGUN: Final = "ironbell.dev/install-begun"
-"""On a TinkerbellMachine: when its first installation was begun."""
+"""On a TinkerbellMachine: when its first installation was begun. On its Workflow: when the Workflow was created. They
+are the same for a Workflow that no other preceded."""
+
+UNTOUCHED: Final = "ironbell.dev/untouched"
+"""On a TinkerbellMachine that is being deleted: uid of its only Workflow, of which no action was ever started: nothing
+was written to the disks of its server."""
 
 INSTALL_ATTEMPT: Final = "ironbell.dev/install-attempt"
 """On a TinkerbellMachine: how often its operating system was begun to be installed."""

@@ -39,6 +39,7 @@ from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_TIMEOUT_S,
     INSTALL_ATTEMPT,
     RELEASED,
+    UNTOUCHED,
     WIPE,
     WIPE_ATTEMPT,
     WIPE_ATTEMPTS,
@@ -115,6 +116,9 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
         return _certify(progress, observed, hardware, method, False, "the annotation says that nothing is wiped")
     if number(obj, INSTALL_ATTEMPT, 0) == 0 and workflow is None:
         return _certify(progress, observed, hardware, method, False, "nothing was installed")
+    if UNTOUCHED in obj.metadata.annotations and workflow is None:
+        why = "nothing was written: no action of its installation was ever started"
+        return _certify(progress, observed, hardware, method, False, why)
     if workflow is None:
         return _begin_wipe(progress, observed, hardware, policy)
     if not is_ours(workflow, obj):

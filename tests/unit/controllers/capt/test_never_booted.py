@@ -1,0 +1,112 @@
+"""Servers that were never booted: nobody waits for a wipe of what was not written, and in doubt they are wiped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.tinkerbell import WORKFLOW
+from ironbell.contract.hardware_claim import claim_of
+from ironbell.controllers.capt.names import UNTOUCHED, WIPED
+from ironbell.kube.testing import World, crash_check
+from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+
+STARTED = {
+    "state": "RUNNING",
+    "currentState": {"taskID": "1", "actionID": "1", "taskName": "t", "actionName": "stream image", "state": "RUNNING"},
+    "tasks": [{"name": "t", "id": "1", "agentID": "a", "actions": [{"id": "1", "name": "stream image"}]}],
+}
+PENDING = {
+    "state": "PENDING",
+    "tasks": [{"name": "t", "id": "1", "agentID": "a", "actions": [{"id": "1", "name": "a", "state": "PENDING"}]}],
+}
+
+
+def installing(*, bmc: bool = False, status: Any = PENDING, **machine: Any) -> World:
+    """A machine whose Workflow waits for the agent; wipes never end."""
+    world = scene(Engine("", wipe=""), bmc=bmc)
+    add_machine(world, **machine)
+    world.settle(MACHINES)
+    if status:
+        world.set_status(WORKFLOW, world.require(WORKFLOW, "default", "m"), status)
+        world.settle(MACHINES)
+    return world
+
+
+def is_released(world: World) -> bool:
+    return world.get(TINKERBELL_MACHINE, "default", "m") is None and claim_of(hardware(world)) is None
+
+
+@pytest.mark.parametrize("bmc", [True, False])
+@pytest.mark.parametrize("status", [None, PENDING])
+def test_what_was_not_written_is_not_wiped(bmc: bool, status: Any) -> None:
+    world = installing(bmc=bmc, status=status)
+    delete(world)
+    world.settle(MACHINES)
+    assert is_released(world)
+    certificate = msgspec.json.decode(hardware(world).metadata.annotations[WIPED])
+    assert certificate["wiped"] is False
+    assert certificate["message"] == "nothing was written: no action of its installation was ever started"
+
+
+def test_a_server_on_which_an_action_was_started_is_wiped() -> None:
+    world = installing(status=STARTED)
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Wiping"
+
+
+def test_an_action_that_is_handed_out_at_the_last_moment_has_the_disks_wiped() -> None:
+    world = installing()
+    delete(world)
+    handed: list[str] = []
+
+    def agent(world: World) -> None:
+        obj, workflow = world.get(TINKERBELL_MACHINE, "default", "m"), world.get(WORKFLOW, "default", "m")
+        if obj is not None and workflow is not None and UNTOUCHED in obj.metadata.annotations and not handed:
+            handed.append("action")
+            world.set_status(WORKFLOW, workflow, STARTED)
+
+    world.environment = agent
+    world.settle(MACHINES)
+    assert handed
+    assert said(get(world))[1] == "Wiping"
+
+
+def test_a_workflow_that_another_preceded_proves_nothing() -> None:
+    world = installing(status=STARTED)
+    world.remove(WORKFLOW, world.require(WORKFLOW, "default", "m"))
+    world.clock.advance(1)
+    world.settle(MACHINES)
+    assert world.require(WORKFLOW, "default", "m").status.state == ""
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Wiping"
+
+
+def test_a_server_that_booted_an_image_of_the_users_is_wiped() -> None:
+    world = installing(bmc=True, bootOptions={"bootMode": "isoboot", "isoURL": "http://192.0.2.1/a.iso"})
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Wiping"
+
+
+@pytest.mark.parametrize("status", [PENDING, STARTED])
+def test_it_may_be_killed_anywhere_while_it_finds_out(status: Any) -> None:
+    world = installing(bmc=True, status=status)
+    world.environment = Engine("")
+    delete(world)
+    crash_check(MACHINES, world, horizon_s=10)
+
+
+def test_a_server_without_bmc_waits_for_a_person() -> None:
+    world = installing()
+    message = "Hardware default/s0 has no BMC: power the server on, or restart it, and boot it over the network."
+    assert said(get(world)) == ("False", "WaitingForManualAction", message)
+    assert get(world).status.instance_state == "Waiting"
+    world.set_status(WORKFLOW, world.require(WORKFLOW, "default", "m"), STARTED)
+    world.settle(MACHINES)
+    assert said(get(world))[1:] == ("Installing", "action 1 of 1: stream image")
