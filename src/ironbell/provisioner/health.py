@@ -109,6 +109,8 @@ def install_failures(hardware: Hardware) -> InstallFailures | None:
 
 def _bmc(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> Iterator[Concern]:
     key = bmc_key(hardware)
+    if key is None:
+        yield Concern(Severity.MANUAL, "it has no BMC: somebody must power it on and boot it over the network")
     bmc = bmcs.get(key) if key is not None else None
     if bmc is None or not is_silent(bmc):
         return

@@ -6,7 +6,9 @@ from support.captworld import machine, server
 
 
 def test_every_server_is_listed_with_what_rules_it_out() -> None:
-    servers = [server("a", labels={"rack": "r2"}), server("b", annotations={"ironbell.dev/hold": "fan"}), server("c")]
+    bmc = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}
+    held = server("b", annotations={"ironbell.dev/hold": "fan"}, spec=bmc)
+    servers = [server("a", labels={"rack": "r2"}, spec=bmc), held, server("c", spec=bmc)]
     found = candidates(machine(), servers)
     assert [(one["metadata"]["name"], one["status"]["state"]) for one in found] == [
         ("a", "fits, score 0"),

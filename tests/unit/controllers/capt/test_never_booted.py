@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.tinkerbell import WORKFLOW
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.controllers.capt.names import UNTOUCHED, WIPED
 from ironbell.kube.testing import World, crash_check
-from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
+from support.captworld import server
 
 STARTED = {
     "state": "RUNNING",
@@ -110,3 +111,14 @@ def test_a_server_without_bmc_waits_for_a_person() -> None:
     world.set_status(WORKFLOW, world.require(WORKFLOW, "default", "m"), STARTED)
     world.settle(MACHINES)
     assert said(get(world))[1:] == ("Installing", "action 1 of 1: stream image")
+
+
+def test_a_server_with_a_bmc_is_claimed_first() -> None:
+    world = scene(Engine(), bmc=False)
+    world.add(HARDWARE, server("s9", spec=BMC))
+    world.add(HARDWARE, server("s5"))
+    add_machine(world)
+    world.settle(MACHINES)
+    add_machine(world, "n")
+    world.settle(MACHINES)
+    assert (get(world).spec.hardware_name, get(world, "n").spec.hardware_name) == ("s9", "s0")

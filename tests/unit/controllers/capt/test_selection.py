@@ -14,9 +14,18 @@ from ironbell.cli.servers import candidates
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
 from ironbell.controllers.capt.selection import pick, shortage, verdict, verdicts, wish
 from ironbell.provisioner.health import Severity
-from support.captworld import machine, server, wanted
+from support import captworld
+from support.captworld import machine, wanted
 
 OWNER = {"v1alpha1.tinkerbell.org/ownerName": "other", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
+
+
+BMC = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}
+
+
+def server(name: str, **changes: Any) -> Any:
+    """A server that nothing speaks against: it has a BMC."""
+    return captworld.server(name, **{**changes, "spec": {**BMC, **changes.get("spec", {})}})
 
 
 def chosen(spec: dict[str, Any], *servers: Any, place: int = 0, **more: str) -> str | None:
@@ -158,6 +167,18 @@ def test_a_bmc_that_does_not_answer_rules_its_server_out() -> None:
     told = shortage([found, verdict(wish(wanted()), server("b", spec=behind), {silent.key: silent})], 0)
     assert told == "none of 2 Hardware fits: 2: its BMC does not answer"
     assert verdict(wish(wanted()), server("a", spec=behind)).fits
+
+
+def test_a_server_without_bmc_is_claimed_after_those_that_boot_by_themselves() -> None:
+    by_hand = captworld.server("a", labels={"fast": "yes"})
+    prefers = {"hardwareAffinity": {"preferred": [liked(50, fast="yes")]}}
+    for spec in ({}, prefers):
+        assert chosen(spec, by_hand, server("b")) == "b"
+    assert chosen({}, by_hand, server("b", annotations=FAILED_WIPE)) == "a"
+    assert candidates(machine(), [by_hand])[0]["status"]["state"] == (
+        "fits, score 0; claimed only if no better server fits: it has no BMC: somebody must power it on and boot it "
+        "over the network"
+    )
 
 
 def test_failure_domains() -> None:
