@@ -67,7 +67,14 @@ async def rack_site(
             *capisite.controllers(around),
             *tink.controllers(engine, engine.parse, _nobody_else),
             *rufio.controllers(accesses[-1], around.clock, _nobody_else),
-            *provider.controllers(around.api, "http://192.0.2.254:7080", _nobody_else, **more),
+            *provider.controllers(
+                around.api,
+                "http://192.0.2.254:7080",
+                _nobody_else,
+                workloads=around.workloads,
+                connect=around.links,
+                **more,
+            ),
         ]
 
     admission = ClusterKinds()
