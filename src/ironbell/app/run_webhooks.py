@@ -10,12 +10,19 @@ from ironbell.api.core.kinddefinition import KIND_DEFINITION, KindDefinition
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW_RULE_SET
 from ironbell.app.cluster_webhooks import Handler, cluster_handlers
 from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
-from ironbell.app.install.webhooks import PATHS
+from ironbell.app.install.webhooks import DELETION_PATH, PATHS
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_controllers import Controllers, own_namespace
 from ironbell.app.run_options import RunOptions
 from ironbell.app.webhook_places import places_of, secret_of
-from ironbell.app.webhook_reviews import Review, both, hardware_review, ineffective_review, template_review
+from ironbell.app.webhook_reviews import (
+    Review,
+    both,
+    hardware_deletion_review,
+    hardware_review,
+    ineffective_review,
+    template_review,
+)
 from ironbell.app.webhook_tls import WebhookTls
 from ironbell.app.webhooks import Webhooks
 from ironbell.base.clock import SystemClock
@@ -54,6 +61,7 @@ def _reviews(controllers: Controllers) -> Mapping[str, Review]:
         PATHS["templates"]: both(template_review(TemplateEngine().parse), ineffective_review(TEMPLATE)),
         PATHS["hardware"]: both(hardware_review(directory), ineffective_review(HARDWARE)),
         PATHS["workflowrulesets"]: ineffective_review(WORKFLOW_RULE_SET),
+        DELETION_PATH: hardware_deletion_review,
         PATHS["machines"]: ineffective_review(BMC_MACHINE),
     }
 

@@ -1,4 +1,5 @@
-"""Warnings about fields without effect when objects of Tinkerbell's kinds are written, in the embedded API's process.
+"""Warnings when objects of Tinkerbell's kinds are written, about fields without effect, and when a Hardware that is in
+use or held is deleted, in the embedded API's process.
 
 On a cluster the webhook of `webhook_reviews` gives the same warnings. Nothing is ever rejected here.
 """
@@ -13,10 +14,11 @@ import msgspec
 from ironbell.api.bmc.machine import MACHINE
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.template import TEMPLATE
-from ironbell.apiserver.admission import Admission, AdmissionRequest
+from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.warnings import warn
 from ironbell.contract.ineffective import Ineffective, of_connection, of_hardware, of_template
+from ironbell.provisioner.deletion import deletion_warnings
 
 _GROUP_OF_RULES: Final = ("tinkerbell.org", "workflowrulesets")
 
@@ -54,9 +56,21 @@ def warnings_of(group: str, plural: str, document: Mapping[str, Any]) -> list[st
         return []
 
 
+def deletion_warnings_of(document: Mapping[str, Any]) -> list[str]:
+    """Warnings about the deletion of a Hardware."""
+    try:
+        return deletion_warnings(HARDWARE.decode(msgspec.json.encode(document)))
+    except msgspec.MsgspecError:
+        return []
+
+
 def warn_of_tinkerbell(admission: Admission) -> None:
     """Have every write of these kinds looked at."""
     admission.validating(_concerns, _review)
+
+
+def _is_hardware(info: ResourceInfo) -> bool:
+    return (info.group, info.plural) == (HARDWARE.group, HARDWARE.plural)
 
 
 def _concerns(info: ResourceInfo) -> bool:
@@ -64,6 +78,9 @@ def _concerns(info: ResourceInfo) -> bool:
 
 
 async def _review(request: AdmissionRequest) -> None:
+    if request.operation is Operation.DELETE and request.old is not None and _is_hardware(request.info):
+        for text in deletion_warnings_of(request.old):
+            warn(text)
     if request.subresource or request.new is None:
         return
     if request.old is not None and request.old.get("spec") == request.new.get("spec"):

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.app.tinkerbell_warnings import warnings_of
+from ironbell.app.tinkerbell_warnings import deletion_warnings_of, warnings_of
 from ironbell.base.errors import IronbellError
 from ironbell.contract.directory import HardwareDirectory, Match, normal_mac
 from ironbell.kube.decision import AnyKind
 
 Review: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
-"""The new object to warnings about it."""
+"""The new object, or the one that is to be deleted, to warnings about it."""
 
 
 def template_review(parse: Callable[[str], None]) -> Review:
@@ -43,6 +43,11 @@ def ineffective_review(kind: AnyKind) -> Review:
         return warnings_of(kind.group, kind.plural, document)
 
     return review
+
+
+async def hardware_deletion_review(document: Mapping[str, Any]) -> list[str]:
+    """Whether the Hardware that is to be deleted is in use or held."""
+    return deletion_warnings_of(document)
 
 
 def both(first: Review, second: Review) -> Review:

@@ -34,9 +34,10 @@ _WARNING = 250
 """Longer warnings are cut by the API server."""
 
 
-class _Request(msgspec.Struct):
+class _Request(msgspec.Struct, rename="camel"):
     uid: str
     object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
 
 
 class _AdmissionReview(msgspec.Struct):
@@ -126,7 +127,8 @@ async def _answer(request: web.Request, review: Review) -> web.Response:
     except msgspec.MsgspecError as error:
         return web.Response(status=400, text=f"no AdmissionReview: {error}")
     try:
-        warnings = await review(asked.object) if asked.object is not None else []
+        document = asked.object if asked.object is not None else asked.old_object
+        warnings = await review(document) if document is not None else []
     except Exception:  # noqa: BLE001 - logged with its traceback
         # A defect in a review must not keep anybody from applying an object.
         _log.exception("review failed", path=request.path)

@@ -15,6 +15,7 @@ PATHS = {
     "workflowrulesets": "/validate/workflowrulesets",
     "machines": "/validate/machines",
 }
+DELETION_PATH = "/validate/hardware-deletion"
 _GROUPS = {"machines": "bmc.tinkerbell.org"}
 _TIMEOUT_S = 2
 
@@ -48,7 +49,7 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
         return
     service = {"name": unit.name, "namespace": options.namespace, "port": 443}
     ours = f"system:serviceaccount:{options.namespace}:ironbell-"
-    entries = [
+    entries: list[Object] = [
         {
             "name": f"{plural}.validate.ironbell.dev",
             "admissionReviewVersions": ["v1"],
@@ -77,8 +78,24 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
         }
         for plural, path in PATHS.items()
     ]
+    hardware = next(entry for entry in entries if entry["name"].startswith("hardware."))
+    entries.append(_of_deletion(hardware))
     api = "admissionregistration.k8s.io/v1"
     yield made(api, "ValidatingWebhookConfiguration", CONFIGURATION, component=unit.word, webhooks=entries)
+
+
+def _of_deletion(hardware: Object) -> Object:
+    """The entry for deletions of Hardware, from that for writes."""
+    rules = [{**rule, "operations": ["DELETE"]} for rule in hardware["rules"]]
+    service = {**hardware["clientConfig"]["service"], "path": DELETION_PATH}
+    by_others = [match for match in hardware["matchConditions"] if match["name"] == "by-others"]
+    return {
+        **hardware,
+        "name": "hardware-deletion.validate.ironbell.dev",
+        "clientConfig": {"service": service},
+        "rules": rules,
+        "matchConditions": by_others,
+    }
 
 
 def secret_rules(unit: Unit) -> list[Object]:
