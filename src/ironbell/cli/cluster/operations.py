@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from ironbell.api.client import ApiError, NotFound, PatchType, WriteOptions
 from ironbell.api.cluster import CLUSTER
+from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
@@ -25,6 +27,10 @@ from ironbell.cli.cluster.status import (
 from ironbell.cli.cluster.waiting import until
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.why.reader import read_world
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import first_line
+from ironbell.operations.why.world import ref_of
 
 MANAGER = "ironbell-cluster"
 
@@ -96,7 +102,8 @@ async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, ti
     async def look() -> tuple[bool, str]:
         snapshot = await read(api, namespace, name)
         _check_hope(snapshot, what)
-        return not unsettled(snapshot), progress(snapshot)
+        done = not unsettled(snapshot)
+        return done, progress(snapshot, "" if done else await _cause(api, snapshot))
 
     await until(look, what=what, timeout_s=timeout_s)
 
@@ -116,10 +123,21 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
         _check_hope(last, what)
         plane = last.control_plane
         done = plane is not None and is_settled(plane) and not of_other_version(last, plane)
-        return done, progress(last)
+        return done, progress(last, "" if done else await _cause(api, last))
 
     await until(look, what=what, timeout_s=timeout_s)
     return last
+
+
+async def _cause(api: HttpApi, snapshot: Snapshot) -> str:
+    """The object that blocks the Cluster, why, and what a person can do; empty if none is found.
+
+    Without its age: the line is printed again whenever it changes.
+    """
+    root = {"kind": CLUSTER.kind, "apiVersion": CLUSTER.api_version, **snapshot.cluster}
+    now = SystemClock().now()
+    answer = why(await read_world(api, root), ref_of(root), now)
+    return "" if answer.is_good else first_line(dataclasses.replace(answer, since=""), now)
 
 
 def _check_hope(snapshot: Snapshot, what: str) -> None:
@@ -148,8 +166,10 @@ async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float
         except NoClusterError:
             return True, ""
         machines = found.machines
-        why = next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
-        return False, "; ".join(part for part in (f"{len(machines)} Machines left", why) if part)
+        cause = await _cause(api, found)
+        cause = cause or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
+        left = "1 Machine left" if len(machines) == 1 else f"{len(machines)} Machines left"
+        return False, "; ".join(part for part in (left, cause) if part)
 
     await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)
 

@@ -152,15 +152,15 @@ def of_other_version(snapshot: Snapshot, *owners: Object | None) -> list[Object]
     ]
 
 
-def progress(snapshot: Snapshot) -> str:
-    """One line: how many Machines are ready, and what is waited for first."""
+def progress(snapshot: Snapshot, cause: str = "") -> str:
+    """One line: how many Machines are ready, and the cause; without one, what is waited for first."""
     counts = []
     if snapshot.control_plane is not None:
         counts.append(f"control plane {_share([snapshot.control_plane])}")
     if workers := [*snapshot.deployments, *snapshot.pools]:
         counts.append(f"workers {_share(workers)}")
     why = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
-    first = next((line for line in why if line), "")
+    first = cause or next((line for line in why if line), "")
     return "; ".join(part for part in (", ".join(counts), one_line(first)) if part)
 
 

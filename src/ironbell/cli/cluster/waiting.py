@@ -1,8 +1,9 @@
-"""Waiting for a cluster, with a line on standard error whenever what it waits for changes."""
+"""Waiting for a cluster, with a line on standard error whenever what it waits for changes, and at least every 10 s."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import click
@@ -12,6 +13,8 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.terminal import printable
 
 POLL_S = 1.0
+HEARTBEAT_S = 10.0
+"""How often at least a line is printed, so that nobody takes a long wait for a hung command."""
 
 
 class StillWaitingError(IronbellError):
@@ -24,6 +27,8 @@ class StillWaitingError(IronbellError):
 async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float) -> None:
     """Look every second until it is done; `look` tells that, and what is waited for.
 
+    A line is printed whenever it changes, and again with the time that was waited while it stays the same.
+
     An API that cannot be reached for a while, because it is being upgraded for instance, is waited for as well.
 
     A few objects of one cluster are read, by one person: a poll is simpler than watches of six kinds, and as quick.
@@ -31,7 +36,8 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
     Raises:
         StillWaitingError: naming what was waited for last.
     """
-    said = ""
+    said, begun = "", time.monotonic()
+    printed = begun
     try:
         async with asyncio.timeout(timeout_s):
             while True:
@@ -39,9 +45,13 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
                     done, line = await look()
                 except Unavailable as error:
                     done, line = False, f"{error.message}; trying again"
+                now = time.monotonic()
                 if line and line != said:
                     click.echo(printable(line), err=True)
-                    said = line
+                    said, printed = line, now
+                elif said and not done and now - printed >= HEARTBEAT_S:
+                    click.echo(printable(f"still waiting after {now - begun:.0f} s: {said}"), err=True)
+                    printed = now
                 if done:
                     return
                 await asyncio.sleep(POLL_S)

@@ -52,3 +52,20 @@ async def test_a_refusal_is_told_at_once() -> None:
 
     with pytest.raises(Forbidden):
         await until(look, what="it", timeout_s=10)
+
+
+async def test_a_wait_that_stays_the_same_is_reported_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.0)
+    left = [False, False, False, True]
+
+    async def look() -> tuple[bool, str]:
+        return left.pop(0), "BMC Machine default/a does not answer"
+
+    await until(look, what="it", timeout_s=10)
+    assert capsys.readouterr().err.splitlines() == [
+        "BMC Machine default/a does not answer",
+        "still waiting after 0 s: BMC Machine default/a does not answer",
+        "still waiting after 0 s: BMC Machine default/a does not answer",
+    ]
