@@ -12,14 +12,20 @@ import msgspec
 from ironbell.api.client import ApiError, NotFound
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError
-from ironbell.cli.session import UnknownKindError, api_options, connected, object_named, run
+from ironbell.cli.session import UnknownKindError, api_options, connected, named, run
+from ironbell.cli.terminal import printable
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
 from ironbell.kube.http import HttpApi
+from ironbell.operations.why.reader import read_world
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import first_line
+from ironbell.operations.why.world import ref_of
 
 
 @click.command()
-@click.argument("target", metavar="workflow/NAME")
+@click.argument("target", nargs=-1, required=True, metavar="[workflow] NAME")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the workflow ends.")
 @click.option("--action", default="", help="Only this action.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many of the lines that are there already.")
@@ -28,7 +34,7 @@ from ironbell.kube.http import HttpApi
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @api_options
 def logs(
-    target: str,
+    target: tuple[str, ...],
     *,
     follow: bool,
     action: str,
@@ -39,10 +45,10 @@ def logs(
     kubeconfig: Path | None,
     context: str,
 ) -> None:
-    """Show what the actions of workflow/NAME print."""
-    kind, name = object_named(target if "/" in target else f"workflow/{target}")
-    if kind is not WORKFLOW:
-        raise UnknownKindError(f"only workflows have logs, not {kind.plural}")
+    """Show what the actions of a Workflow print: workflow/NAME, workflow NAME, or NAME alone."""
+    kinds, name, bare = named(target)
+    if not bare and WORKFLOW not in kinds:
+        raise UnknownKindError(f"only workflows have logs, not {kinds[0].plural}")
     query = {"follow": "true"} if follow else {}
     query |= {"action": action} if action else {}
     query |= {"format": "json"} if output == "json" else {}
@@ -55,10 +61,14 @@ def logs(
 async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig: Path | None, context: str) -> None:
     path = WORKFLOW.collection.path(namespace, name, "log")
     async with connected(kubeconfig, context) as api:
+        printed = False
         try:
             async for chunk in api.stream(path, query=query):
+                printed = printed or bool(chunk)
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.flush()
+            if not printed:
+                click.echo(printable(await _no_logs(api, namespace, name)), err=True)
         except NotFound as error:
             kept = await _kept(api, namespace, name, query)
             if not kept:
@@ -67,6 +77,17 @@ async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig:
             click.echo("\n".join(kept))
         except ApiError as error:
             raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}") from error
+
+
+async def _no_logs(api: HttpApi, namespace: str, name: str) -> str:
+    """Why nothing was printed: what the Workflow waits for, or that its actions printed nothing."""
+    workflow = msgspec.json.decode(await api.get(WORKFLOW.collection, namespace, name))
+    root = {"kind": WORKFLOW.kind, "apiVersion": WORKFLOW.api_version, **workflow}
+    now = SystemClock().now()
+    answer = why(await read_world(api, root), ref_of(root), now)
+    if answer.is_good:
+        return f"The actions of workflow {namespace}/{name} have printed nothing, or their logs are no longer kept."
+    return f"Workflow {namespace}/{name} has no logs yet. {first_line(answer, now)}"
 
 
 async def _kept(api: HttpApi, namespace: str, name: str, query: dict[str, str]) -> list[str]:

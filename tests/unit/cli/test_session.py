@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.cli.session import NoApiError, UnknownKindError, kubeconfig_paths, object_named, objects_named
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.tinkerbell import WORKFLOW
+from ironbell.cli.session import NoApiError, UnknownKindError, kubeconfig_paths, named, object_named, objects_named
 
 
 def test_all_that_are_there_are_taken_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +37,13 @@ def test_a_word_may_mean_kinds_of_several_groups() -> None:
     assert [kind.kind for kind in objects_named("kcp/a")[0]] == ["KubeadmControlPlane"]
     with pytest.raises(UnknownKindError, match="must be KIND/NAME"):
         objects_named("machine")
+
+
+def test_a_kind_may_be_apart_from_the_name_or_left_out() -> None:
+    assert named(("workflow/w",)) == named(("workflow", "w")) == ([WORKFLOW], "w", False)
+    kinds, name, bare = named(("w",))
+    assert (kinds[0], name, bare) == (CLUSTER, "w", True)
+    assert WORKFLOW in kinds
+    for words in (("workflow", "w", "x"), ("workflow/w", "x")):
+        with pytest.raises(UnknownKindError, match="must be KIND/NAME, KIND NAME or NAME"):
+            named(words)
