@@ -40,10 +40,10 @@ def test_nothing_of_upstreams_definitions_is_missing_or_other() -> None:
     assert not set(DIGEST.read_text().splitlines()) - set(_generated_facts())
 
 
-def test_what_is_added_is_listed_and_is_status_alone() -> None:
+def test_what_is_added_is_listed_and_is_status_and_columns_alone() -> None:
     added = ADDED.read_text().splitlines()
     assert _added(_generated_facts(), DIGEST.read_text().splitlines()) == added
-    assert [line for line in added if " .status." not in line] == []
+    assert [line for line in added if " .status." not in line and " column " not in line] == []
     assert [line for line in added if "required=" in line] == []
 
 

@@ -18,6 +18,7 @@ from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.apiserver.tables_jsonpath import Path
 
 
 def _filled(schema: Mapping[str, Any], numbers: Iterator[int]) -> Any:
@@ -127,3 +128,19 @@ def test_new_object_writes_only_what_was_said() -> None:
         "apiVersion": "bmc.tinkerbell.org/v1alpha1",
         "kind": "Machine",
     }
+
+
+def test_the_columns_of_a_hardware_name_its_owner_address_model_and_hold() -> None:
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "cp-1", "ironbell.dev/model": "PowerEdge-R640"}
+    body = {
+        "metadata": {"labels": labels, "annotations": {"ironbell.dev/hold": "fan"}},
+        "spec": {"interfaces": [{"dhcp": {"ip": {"address": "192.0.2.7"}}}, {}]},
+        "status": {"state": "Ready"},
+    }
+    assert [(column.name, Path(column.json_path).find(body)) for column in HARDWARE.columns] == [
+        ("State", ["Ready"]),
+        ("Owner", ["cp-1"]),
+        ("Address", ["192.0.2.7"]),
+        ("Model", ["PowerEdge-R640"]),
+        ("Hold", ["fan"]),
+    ]

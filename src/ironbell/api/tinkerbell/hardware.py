@@ -101,7 +101,13 @@ HARDWARE: Kind[Hardware] = Kind(
     model=Hardware,
     short_names=("hw",),
     categories=("tinkerbell",),
-    columns=(Column("State", ".status.state"),),
+    columns=(
+        Column("State", ".status.state"),
+        Column("Owner", r".metadata.labels.v1alpha1\.tinkerbell\.org/ownerName", description="Who uses the server."),
+        Column("Address", ".spec.interfaces[0].dhcp.ip.address", description="Address of the first interface."),
+        Column("Model", r".metadata.labels.ironbell\.dev/model", description="Model, from the inventory."),
+        Column("Hold", r".metadata.annotations.ironbell\.dev/hold", description="Why nobody may claim the server."),
+    ),
     has_status=True,
     crd_labels=(("clusterctl.cluster.x-k8s.io", ""), ("clusterctl.cluster.x-k8s.io/move", "")),
 )
