@@ -65,7 +65,7 @@ def test_s25_the_progress_of_each_action_is_followed(story: Story) -> None:
             if (condition := find_condition(obj.status.conditions, type_)) is not None
         }
         for number, action in enumerate(("stream image", "add tink cloud-init config"), 1):
-            assert f"action {number} of 4: {action}" in said, kind
+            assert f"action {number} of 6: {action}" in said, kind
 
 
 def test_s26_failures_and_logs_are_seen_while_it_runs(story: Story, wire: Wire) -> None:
