@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD, claim_of
+
+DELETION_WAITS_FOR: Final = "ironbell.dev/deletion-waits-for"
+"""Annotation on a Hardware that is being deleted: who has to release the server first."""
+
+
+def deletion_waits_for(hardware: Hardware) -> str:
+    """Return what the deletion of a Hardware waits for, or "" if it waits for nothing that is known."""
+    if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
+        return ""
+    claim = claim_of(hardware)
+    if claim is not None and hardware.metadata.finalizers:
+        return f"{claim} to release the server"
+    return ""
 
 
 def deletion_warnings(hardware: Hardware) -> list[str]:

@@ -28,9 +28,10 @@ from ironbell.contract.directory import (
 )
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status
+from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for
 
 MESSAGE_LIMIT: Final = 1024
 
@@ -80,7 +81,7 @@ class HardwareReconciler:
     def observe(self, cache: Cache, key: Key) -> HardwareObserved | None:
         hardware = cache.get(HARDWARE, *key)
         if hardware is None or is_deleting(hardware):
-            return None
+            return HardwareObserved(hardware) if hardware is not None else None
         directory = HardwareDirectory()
         directory.upsert(hardware)
         for other in neighbours(hardware, cache):
@@ -94,6 +95,8 @@ class HardwareReconciler:
 
     def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
         hardware = observed.hardware
+        if is_deleting(hardware):
+            return _deleting(hardware)
         problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
         state = HardwareState.ERROR if problem else HardwareState.READY
         known = hardware.metadata.annotations.get(ERROR, "")
@@ -106,6 +109,23 @@ class HardwareReconciler:
             patch_status(HARDWARE, hardware, {"state": state}) if hardware.status.state != state else None,
             emit(HARDWARE, hardware, reason=reason, message=problem, warning=True) if problem else None,
         )
+
+
+def _deleting(hardware: Hardware) -> Decision:
+    """Report what the deletion waits for."""
+    waits_for = deletion_waits_for(hardware)
+    if not waits_for:
+        return DONE
+    message = f"The deletion waits for {waits_for}."
+    if hardware.metadata.annotations.get(DELETION_WAITS_FOR) == waits_for:
+        return wait("WaitingForRelease", message)
+    annotation = {"metadata": {"annotations": {DELETION_WAITS_FOR: waits_for}}}
+    return wait(
+        "WaitingForRelease",
+        message,
+        patch(HARDWARE, hardware, annotation, locked=True),
+        emit(HARDWARE, hardware, reason="WaitingForRelease", message=message),
+    )
 
 
 def problems(hardware: Hardware) -> list[str]:

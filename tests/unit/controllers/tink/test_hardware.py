@@ -121,3 +121,35 @@ def test_a_card_may_have_several_vlans_and_an_address_of_each_family() -> None:
     entries[1]["dhcp"]["vlan_id"] = "42"
     entries[2]["dhcp"]["ip"]["netmask"] = "ffff:ffff:ffff:ffff::"
     assert problems(add(World(), "a", *entries)) == []
+
+
+OWNER = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
+
+
+def deleted(annotations: dict[str, str] | None = None, **metadata: Any) -> World:
+    world = World()
+    place = {"name": "a", "namespace": "default", "annotations": annotations or {}, "finalizers": ["example.com/f"]}
+    obj = world.add(HARDWARE, {"metadata": {**place, **metadata}, "spec": {"interfaces": [dhcp()]}})
+    world.remove(HARDWARE, obj)
+    return world
+
+
+def test_a_hardware_that_is_being_deleted_reports_who_has_to_release_the_server() -> None:
+    end = crash_check(HardwareReconciler(), deleted(labels=OWNER))
+    (found,) = end.list(HARDWARE)
+    waits_for = "TinkerbellMachine default/m to release the server"
+    assert found.metadata.annotations["ironbell.dev/deletion-waits-for"] == waits_for
+    assert [event.message for event in end.emitted] == [f"The deletion waits for {waits_for}."]
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(deleted(), id="nobody has the server"),
+        pytest.param(deleted({"clusterctl.cluster.x-k8s.io/delete-for-move": ""}, labels=OWNER), id="it was moved"),
+    ],
+)
+def test_a_deletion_that_waits_for_no_owner_reports_none(world: World) -> None:
+    end = crash_check(HardwareReconciler(), world)
+    assert "ironbell.dev/deletion-waits-for" not in end.list(HARDWARE)[0].metadata.annotations
+    assert end.emitted == []
