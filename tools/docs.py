@@ -37,7 +37,8 @@ METRIC_SECTIONS = (
 CLI_HEAD = """\
 # Command line
 
-An error is one line on standard error that names the cause and the remedy. A traceback is a defect: please report it.
+An error is one line on standard error that names the cause and the remedy. A line that begins with `ironbell: internal
+error` is a defect: please report it, with what the same command prints with `IRONBELL_TRACEBACK=1` in the environment.
 Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong. `ironbell template render` ends with 1
 where nothing could be rendered, and with 2 where the text is no valid workflow, which is printed all the same.
 

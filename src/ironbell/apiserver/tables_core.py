@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from ironbell.api.kind import Column
-from ironbell.apiserver.tables_age import INVALID, age
+from ironbell.apiserver.tables_age import age
 from ironbell.apiserver.tables_cells import AGE, NAME, Printer, age_of, column, entries, name_of, named, part
+from ironbell.base.wording import INVALID
 
 
 def _data_count(item: dict[str, Any]) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ironbell.apiserver.tables_age import INVALID, human_duration
 from ironbell.apiserver.tables_cells import (
     AGE,
     NAME,
@@ -23,6 +22,7 @@ from ironbell.apiserver.tables_cells import (
     number,
     part,
 )
+from ironbell.base.wording import INVALID, human_duration
 
 
 def _created_at(item: dict[str, Any], _now: datetime) -> list[Any]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from ironbell.base.wording import counted
+
 _KEY_FILE = click.option(
     "--encryption-key-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -65,7 +67,7 @@ def backup(
         click.echo(msgspec.json.encode({"file": str(file), **msgspec.to_builtins(manifest)}).decode())
         return
     size = sum(item.size for item in manifest.items)
-    click.echo(f"{file}: {manifest.objects} objects at revision {manifest.revision}, {size / 1e6:.1f} MB")
+    click.echo(f"{file}: {counted(manifest.objects, 'object')} at revision {manifest.revision}, {size / 1e6:.1f} MB")
     if manifest.encryption_keys and not include_key:
         click.echo(
             f"Secrets in it need the key {', '.join(manifest.encryption_keys)}, which is not in it: keep a copy of "
@@ -126,6 +128,13 @@ def restore(
         facts = {"dataDir": str(data_dir), "objects": done.manifest.objects, "revision": done.revision}
         click.echo(msgspec.json.encode({**facts, "kept": str(done.kept) if done.kept else None}).decode())
         return
-    click.echo(f"{data_dir}: {done.manifest.objects} objects of {done.manifest.created}, goes on at {done.revision}")
+    restored = counted(done.manifest.objects, "object")
+    click.echo(f"{data_dir}: {restored} of {done.manifest.created}, goes on at revision {done.revision}")
+    if not trust_records:
+        click.echo(
+            "Every server is held now: none is powered, installed or wiped until its record is confirmed, by its Node "
+            f"or by you. Start the site with `ironbell up --data-dir {data_dir}`, look at `ironbell get hardware -A`, "
+            "and confirm with `ironbell hardware confirm NAME`, or --free for all that nobody has claimed."
+        )
     if done.kept is not None:
         click.echo(f"What was there before is in {done.kept}; remove it when it is not needed any more.")

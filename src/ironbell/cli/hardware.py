@@ -18,6 +18,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import SystemClock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.wording import counted
 from ironbell.cli.session import api_options, connected, namespace_options, run
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.restored import Restored, confirmation, restored
@@ -169,5 +170,6 @@ async def _hold(
     async with connected(kubeconfig, context) as api:
         found = Restored(rfc3339(moment), rfc3339(SystemClock().now()))
         marked = await hold_all(api, found, "" if all_namespaces else namespace)
-    held = f"{marked.hardware} servers held, {marked.pools} pools held"
-    return f"{held}, {marked.jobs} jobs dropped, {marked.workflows} workflows disabled"
+    held = f"{counted(marked.hardware, 'server')} held, {counted(marked.pools, 'pool')} held"
+    dropped = f"{counted(marked.jobs, 'job')} dropped, {counted(marked.workflows, 'workflow')} disabled"
+    return f"{held}, {dropped}"

@@ -40,6 +40,7 @@ _NAMESPACE = click.option("--namespace", "-n", default="ironbell-system", show_d
 )
 @click.option("--print", "print_only", is_flag=True, help="Print the manifests instead of applying them.")
 @click.option("--dry-run", is_flag=True, help="Ask the server what would change.")
+@click.option("--without-pods", is_flag=True, help="Apply even to an API that runs no pods, such as that of `up`.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others have set.")
 @_OUTPUT
 def install(
@@ -49,6 +50,7 @@ def install(
     print_only: bool,
     dry_run: bool,
     force_conflicts: bool,
+    without_pods: bool,
     output: str,
     **given: Any,
 ) -> None:
@@ -56,7 +58,7 @@ def install(
 
     Again changes only what differs: this is also how to upgrade.
     """
-    from ironbell.app.install.apply import ApplyOptions, apply
+    from ironbell.app.install.apply import ApplyOptions, apply, check_pods_run
     from ironbell.app.install.manifests import manifests, manifests_yaml
 
     objects = manifests(_options(given))
@@ -69,6 +71,8 @@ def install(
 
     async def work() -> list[Outcome]:
         async with connected(kubeconfig, context) as api:
+            if not without_pods:
+                await check_pods_run(api)
             options = ApplyOptions(dry_run=dry_run, force=force_conflicts)
             return await _shown(apply(api, objects, options), quiet=output == "json")
 

@@ -1,7 +1,6 @@
 """The `ironbell` command: its subcommands, loaded only when they are called.
 
-Every error that a user can do something about is an `IronbellError`; it is printed as one line, without a traceback.
-Exit statuses: 0 done, 1 the thing asked for failed, 2 the command line is wrong.
+Whatever fails is printed as one line, without a traceback; see `problems`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import sys
 
 import click
 
-from ironbell.base.errors import IronbellError
+from ironbell.cli.problems import report
 
 # name -> (module, attribute, one line of help): listing the commands imports none of them
 COMMANDS = {
@@ -68,22 +67,11 @@ def main() -> None:
     """Entry point of the console script."""
     try:
         cli.main(prog_name="ironbell", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except IronbellError as error:
-        click.echo(f"ironbell: {error}", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
-    except OSError as error:
-        click.echo(f"ironbell: {error}", err=True)
-        sys.exit(1)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost place: reported, and the status set
+        sys.exit(report(error))
 
 
 if __name__ == "__main__":

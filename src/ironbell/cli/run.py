@@ -110,9 +110,21 @@ class _Listing(click.Command):
     help="Servers: who gives addresses.",
 )
 @click.option("--force", is_flag=True, help="Servers: give addresses even where another DHCP server answers.")
-@click.option("--http-port", type=int, default=7080, show_default=True, help="Servers: scripts, artefacts, metadata.")
-@click.option("--tftp-port", type=int, default=69, show_default=True, help="Servers: TFTP.")
-@click.option("--grpc-port", type=int, default=42113, show_default=True, help="Servers: the workflow service.")
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    default=7080,
+    show_default=True,
+    help="Servers: scripts, artefacts, metadata.",
+)
+@click.option("--tftp-port", type=click.IntRange(0, 65535), default=69, show_default=True, help="Servers: TFTP.")
+@click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    default=42113,
+    show_default=True,
+    help="Servers: the workflow service.",
+)
 @click.option("--grpc-authority", default="", help="Servers: HOST:PORT of the workflow service, where it is elsewhere.")
 @click.option("--osie-dir", default="", help="Servers: folder of the in-memory OS.")
 @click.option("--osie-url", default="", help="Servers: where machines fetch the in-memory OS instead of from us.")

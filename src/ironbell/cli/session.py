@@ -28,7 +28,7 @@ class _Seconds(click.ParamType[float]):
             return value
         match = _DURATION.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is no duration; write it as 15s or 500ms", param, ctx)
+            self.fail(f"{value!r} is not a duration: write it as 15s or 500ms", param, ctx)
         return float(match[1]) * _UNITS[match[2] or "s"]
 
 

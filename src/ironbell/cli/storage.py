@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from ironbell.base.wording import counted
+
 _OUTPUT = click.option(
     "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer."
 )
@@ -47,7 +49,8 @@ def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> N
         click.echo(msgspec.json.encode({**msgspec.to_builtins(found.facts), "rows": found.rows,
                                         "locked": found.locked, "problems": found.problems}).decode())  # fmt: skip
     else:
-        click.echo(f"{found.facts.objects} objects, {found.rows} revisions up to {found.facts.revision}")
+        totals = f"{counted(found.facts.objects, 'object')}, {counted(found.rows, 'revision')}"
+        click.echo(f"{totals} up to {found.facts.revision}")
         if found.locked:
             click.echo(f"{found.locked} of them are encrypted with keys that are not here, and were not read")
         for problem in found.problems:

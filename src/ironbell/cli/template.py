@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.inputs import read_text
 
 _VERSION = "tinkerbell.org/v1alpha1"
 Objects = dict[str, list[dict[str, Any]]]
@@ -116,15 +117,13 @@ def _objects(path: str) -> Iterator[dict[str, Any]]:
     """The objects of our version in a file: its documents, the items of lists among them.
 
     Raises:
-        ManifestError: the file cannot be read.
+        InputError: the file cannot be read.
+        ManifestError: it is no YAML.
     """
     from ironbell.codec.goyaml import YamlError, load_all
 
     try:
-        with click.open_file(path, "rb") as file:
-            pending = list(load_all(file.read()))
-    except OSError as error:
-        raise ManifestError(f"{path}: {error.strerror or error}") from None
+        pending = list(load_all(read_text(path, purpose="a manifest").encode()))
     except YamlError as error:
         raise ManifestError(f"{path}: {error}") from None
     while pending:

@@ -94,7 +94,7 @@ def choose_from(content: bytes, *, where: str) -> Chosen:
     try:
         return _choose([_parse(Path(where), content.decode())], "")
     except UnicodeDecodeError as error:
-        raise ConnectionConfigError(f"{where} is no YAML: {error}") from error
+        raise ConnectionConfigError(f"{where} is no kubeconfig: it is binary") from error
 
 
 def _choose(files: Sequence[_File], context: str) -> Chosen:
@@ -115,9 +115,10 @@ def _read(path: Path) -> _File:
     try:
         return _parse(path, path.read_text())
     except OSError as error:
-        raise ConnectionConfigError(f"the kubeconfig {path} cannot be read: {error.strerror}") from error
+        problem = (error.strerror or str(error)).lower()
+        raise ConnectionConfigError(f"the kubeconfig {path} cannot be read: {problem}") from error
     except UnicodeDecodeError as error:
-        raise ConnectionConfigError(f"the kubeconfig {path} is no YAML: {error}") from error
+        raise ConnectionConfigError(f"{path} is no kubeconfig: it is a binary file") from error
 
 
 def _parse(path: Path, content: str) -> _File:

@@ -31,7 +31,9 @@ def test_what_it_has_is_applied_and_what_it_has_not_is_told(embedded: OnCluster)
         found = json.loads(ironbell(command, *words, *more))["objects"]
         return {(each["kind"], each["name"]): each["result"] for each in found}
 
-    first, second = results("install"), results("install")
+    refused = ironbell("install", *words, status=1)
+    assert "runs no pods: nothing that is installed here would start" in refused
+    first, second = results("install", "--without-pods"), results("install", "--without-pods")
     unserved = {kind for (kind, _), result in first.items() if result == "not served"}
     assert unserved <= CONDITIONS
     assert set(second.values()) <= {"unchanged", "not served"}

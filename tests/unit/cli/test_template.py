@@ -136,7 +136,7 @@ def test_both_manifests_may_be_on_standard_input() -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["template", "render", str(tmp_path / "none.yaml")])
-    assert "none.yaml: No such file or directory" in str(result.exception)
+    assert "none.yaml; give the file that holds a manifest" in str(result.exception)
 
 
 def test_a_map_without_value_is_a_usage_error(tmp_path: Path) -> None:

@@ -63,6 +63,20 @@ class ApplyOptions:
     """Take over fields of others."""
 
 
+async def check_pods_run(api: HttpApi) -> None:
+    """
+    Raises:
+        InstallError: it is an API of Ironbell's own, where Deployments start nothing.
+    """
+    version = msgspec.json.decode(await api.raw("GET", "/version"))
+    if "+ironbell" in str(version.get("gitVersion", "")):
+        raise InstallError(
+            "This API is the one of `ironbell up`, which runs the controllers itself and runs no pods: nothing that is "
+            "installed here would start. Name a Kubernetes cluster with --kubeconfig, or apply the objects all the "
+            "same with --without-pods."
+        )
+
+
 async def apply(api: HttpApi, objects: Iterable[Object], options: ApplyOptions) -> AsyncIterator[Outcome]:
     """Apply one after the other, and wait until definitions are served. What is being deleted is waited for and made
     anew: applied to, it would still go.

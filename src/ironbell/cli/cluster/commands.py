@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from ironbell.base.wording import counted
+from ironbell.cli.inputs import read_text
 from ironbell.cli.session import SECONDS, api_options, connected, run
 from ironbell.cli.terminal import one_line
 
@@ -59,17 +61,17 @@ def create(name: str, source: str, values: dict[str, str], list_variables: bool,
 
     Variables are given by --set, by the options here, and by the environment; the first of these counts.
     """
-    from ironbell.cli.cluster.rendering import built_in, objects_of
+    from ironbell.cli.cluster.rendering import built_in, check_names, objects_of
     from ironbell.codec.envsubst import variables
     from ironbell.codec.goyaml import dump
 
     namespace = options["namespace"]
-    with click.open_file(source, encoding="utf-8") as file:
-        text = file.read()
+    text = read_text(source, purpose="a cluster template")
     if list_variables:
         for variable, default in variables(text).items():
             click.echo(variable if default is None else f"{variable} (default: {one_line(default)})")
         return
+    check_names(values, variables(text), source=source)
     given = {name: options[name] for name in ("kubernetes_version", "control_planes", "workers")}
     defaults = {"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "0"}
     built = built_in(name, namespace, **given)
@@ -234,8 +236,8 @@ async def _delete(
     async with connected(kubeconfig, context) as api:
         found = await read(api, namespace, name)
         if not yes:
-            machines = len(found.machines)
-            asked = f"This deletes Cluster {namespace}/{name} and its {machines} Machines. Type its name to go on"
+            machines = counted(len(found.machines), "Machine")
+            asked = f"This deletes Cluster {namespace}/{name} and its {machines}. Type its name to go on"
             if click.prompt(asked, default="", show_default=False, err=True) != name:
                 raise click.ClickException("that is not the cluster's name; nothing was deleted")
         await operations.delete(api, found)

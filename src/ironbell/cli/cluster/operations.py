@@ -13,6 +13,7 @@ from ironbell.api.client import ApiError, NotFound, PatchType, WriteOptions
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.wording import counted
 from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
 from ironbell.cli.cluster.status import (
@@ -168,7 +169,7 @@ async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float
         machines = found.machines
         cause = await _cause(api, found)
         cause = cause or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
-        left = "1 Machine left" if len(machines) == 1 else f"{len(machines)} Machines left"
+        left = f"{counted(len(machines), 'Machine')} left"
         return False, "; ".join(part for part in (left, cause) if part)
 
     await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.envsubst import substitute
@@ -38,6 +39,20 @@ def built_in(
         "WORKER_MACHINE_COUNT": None if workers is None else str(workers),
     }
     return {variable: value for variable, value in found.items() if value is not None}
+
+
+def check_names(given: Collection[str], known: Collection[str], *, source: str) -> None:
+    """
+    Raises:
+        TemplateError: a variable was given that the template does not use.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f'Did you mean "{near[0]}"? ' if near else ""
+            raise TemplateError(
+                f'--set: {source} has no variable "{name}". {meant}--list-variables shows all that it has.'
+            )
 
 
 def objects_of(text: str, values: Mapping[str, str], *, source: str) -> list[Object]:

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.snapshot import Snapshot, object_name, part_key, part_references
 from ironbell.cli.cluster.status import Standing, conditions, standing, title, version
 from ironbell.cli.get import aligned
@@ -104,11 +105,7 @@ def _cells(row: Row, now: datetime) -> list[str]:
 def _age(since: str, now: datetime) -> str:
     if not since:
         return ""
-    seconds = max(0, int((now - parse_rfc3339(since)).total_seconds()))
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"
+    return human_duration(max(0.0, (now - parse_rfc3339(since)).total_seconds()))
 
 
 def _row(obj: Object, children: Sequence[Row] = ()) -> Row:

@@ -10,6 +10,7 @@ import click
 
 from ironbell.api.client import Unavailable
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.wording import human_duration
 from ironbell.cli.terminal import printable
 
 POLL_S = 1.0
@@ -56,6 +57,7 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
                     return
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
+        waited = human_duration(timeout_s) if timeout_s >= 1 else f"{timeout_s:g}s"
         raise StillWaitingError(
-            f"{what} is not done after {timeout_s:g} s, and goes on without this command; it waits for: {said or '?'}"
+            f"{what} is not done after {waited}, and goes on without this command; it waits for: {said or '?'}"
         ) from None

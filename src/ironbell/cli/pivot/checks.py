@@ -12,6 +12,7 @@ from typing import Any
 
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_MOVE
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.wording import counted
 from ironbell.cli.pivot import items as kinds
 from ironbell.cli.pivot.copies import difference, is_marked
 from ironbell.cli.pivot.graph import Plan
@@ -37,7 +38,11 @@ def refuse(problems: Iterable[str]) -> None:
     if not found:
         return
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-    raise RefusedError("; ".join([*found[:_SHOWN], *more]))
+    lines = [*found[:_SHOWN], *more]
+    if len(lines) == 1:
+        raise RefusedError(lines[0])
+    heading = f"{counted(len(found), 'problem')} must be solved before anything is moved:"
+    raise RefusedError("\n  ".join([heading, *lines]))
 
 
 def unfinished(plan: Plan, *, adopts: bool = False) -> Iterator[str]:

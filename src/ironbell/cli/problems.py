@@ -1,0 +1,70 @@
+"""How a command that failed says so: one line on standard error, with what to do, and an exit status.
+
+Exit statuses: 1 what was asked for failed, 2 the command line is wrong, 130 interrupted, 141 the reader is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+
+import click
+
+from ironbell.base.errors import IronbellError
+
+SHOW_TRACEBACK = "IRONBELL_TRACEBACK"
+FAILED, INTERRUPTED, NO_READER = 1, 130, 141
+_REMEDIES = {
+    errno.ENOENT: "Check the path.",
+    errno.ENOTDIR: "Check the path.",
+    errno.EISDIR: "Give a file instead of a folder.",
+    errno.EEXIST: "Choose another path.",
+    errno.EACCES: "Run as root or with sudo, or choose another path.",
+    errno.EPERM: "Run as root or with sudo, or choose another path.",
+    errno.EROFS: "Choose another path.",
+    errno.ENOSPC: "Free some space, or choose another path.",
+}
+
+
+def report(error: BaseException) -> int:
+    """Print why a command failed; returns the exit status."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        # what is left in the buffer has no reader either: flushing it at exit would fail once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
+    if isinstance(error, click.Abort):
+        click.echo(err=True)  # the cursor is behind the question
+    status, message = _described(error)
+    click.echo(f"ironbell: {message}", err=True)
+    return status
+
+
+def _described(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx is not None else "ironbell"
+        message = error.format_message()
+        return error.exit_code, f"{message}{'' if message[-1:] in '.?!' else '.'} `{command} --help` shows the options."
+    if isinstance(error, click.ClickException):
+        return error.exit_code, error.format_message()
+    if isinstance(error, click.Abort) and not sys.stdin.isatty():
+        return FAILED, "This command asks a question, and standard input is no terminal. Answer it with --yes."
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED, "interrupted"
+    if isinstance(error, IronbellError):
+        return FAILED, str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        named = f"{error.filename}: " if error.filename else ""
+        problem = os.strerror(error.errno)
+        return FAILED, f"{named}{problem[:1].lower()}{problem[1:]}. {_REMEDIES.get(error.errno, '')}".rstrip()
+    if os.environ.get(SHOW_TRACEBACK):
+        traceback.print_exception(error)
+    kind, text = type(error).__name__, " ".join(str(error).split())
+    return FAILED, (
+        f"internal error, {kind}: {text}. This is a defect of Ironbell: report it, with what the same command prints "
+        f"with {SHOW_TRACEBACK}=1 in the environment."
+    )
