@@ -109,24 +109,32 @@ async def _create(
 @_NAMESPACE
 @api_options
 def describe(name: str, output: str, grouping: bool, **where: Any) -> None:
-    """Show the cluster NAME as a tree: what is there, and what it waits for."""
+    """Show the cluster NAME as a tree: what is there, and which object blocks it."""
     import msgspec
 
     from ironbell.base.clock import SystemClock
     from ironbell.cli.cluster import tree
+    from ironbell.cli.terminal import printable
+    from ironbell.operations.why.text import first_line
 
-    root = tree.tree(run(_read(name, with_parts=True, **where)), grouping=grouping)
+    snapshot, cause = run(_described(name, **where))
+    root, now = tree.tree(snapshot, grouping=grouping), SystemClock().now()
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(root.plain()), indent=2).decode())
-    else:
-        click.echo(tree.text(root, SystemClock().now()), nl=False)
+        plain = root.plain() if cause.is_good else {**root.plain(), "why": cause.plain()}
+        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        return
+    if not cause.is_good:
+        click.echo(printable(first_line(cause, now)) + "\n")
+    click.echo(tree.text(root, now), nl=False)
 
 
-async def _read(name: str, *, namespace: str, kubeconfig: Path | None, context: str, with_parts: bool = False) -> Any:
+async def _described(name: str, *, namespace: str, kubeconfig: Path | None, context: str) -> Any:
+    from ironbell.cli.cluster.operations import cause
     from ironbell.cli.cluster.snapshot import read
 
     async with connected(kubeconfig, context) as api:
-        return await read(api, namespace, name, with_parts=with_parts)
+        snapshot = await read(api, namespace, name, with_parts=True)
+        return snapshot, await cause(api, snapshot)
 
 
 @cluster.command()

@@ -28,6 +28,7 @@ from ironbell.cli.cluster.status import (
 from ironbell.cli.cluster.waiting import until
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.why.model import Why
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.rootcause import why
 from ironbell.operations.why.text import first_line
@@ -130,15 +131,19 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
     return last
 
 
+async def cause(api: HttpApi, snapshot: Snapshot) -> Why:
+    """Why the Cluster waits or failed."""
+    root = {"kind": CLUSTER.kind, "apiVersion": CLUSTER.api_version, **snapshot.cluster}
+    return why(await read_world(api, root), ref_of(root), SystemClock().now())
+
+
 async def _cause(api: HttpApi, snapshot: Snapshot) -> str:
     """The object that blocks the Cluster, why, and what a person can do; empty if none is found.
 
     Without its age: the line is printed again whenever it changes.
     """
-    root = {"kind": CLUSTER.kind, "apiVersion": CLUSTER.api_version, **snapshot.cluster}
-    now = SystemClock().now()
-    answer = why(await read_world(api, root), ref_of(root), now)
-    return "" if answer.is_good else first_line(dataclasses.replace(answer, since=""), now)
+    answer = await cause(api, snapshot)
+    return "" if answer.is_good else first_line(dataclasses.replace(answer, since=""), SystemClock().now())
 
 
 def _check_hope(snapshot: Snapshot, what: str) -> None:
@@ -167,10 +172,10 @@ async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float
         except NoClusterError:
             return True, ""
         machines = found.machines
-        cause = await _cause(api, found)
-        cause = cause or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
+        what = await _cause(api, found)
+        what = what or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
         left = f"{counted(len(machines), 'Machine')} left"
-        return False, "; ".join(part for part in (left, cause) if part)
+        return False, "; ".join(part for part in (left, what) if part)
 
     await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)
 
