@@ -105,7 +105,7 @@ async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms
         assert "default/free: confirmed" in ironbell("hardware", "confirm", "--free", "--go-on", *where)
         assert HELD not in (await client.get(HARDWARE, "default", "free")).metadata.annotations
 
-        assert "2 servers held, 1 pools held" in ironbell(
+        assert "2 servers held, 1 pool held" in ironbell(
             "hardware", "hold", "--restored-from", "2026-11-22T09:00:00Z", *where
         )
         ironbell("hardware", "confirm", "busy", "--installed", *where)
