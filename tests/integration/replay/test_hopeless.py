@@ -47,7 +47,11 @@ def test_an_installation_that_failed_for_good_is_reported_up_to_the_cluster_at_o
                 sets = await plain(site, MACHINE_DEPLOYMENT)
                 return Snapshot(found, None, plane, sets, machines=await plain(site, MACHINE))
 
+            async def cause(*_arguments: Any) -> str:
+                return ""
+
             monkeypatch.setattr(operations, "read", read)
+            monkeypatch.setattr(operations, "_cause", cause)
             wait = operations.wait_settled(None, NAMESPACE, "one", what="Cluster default/one", timeout_s=7200)  # type: ignore[arg-type]
             with pytest.raises(FailedForGoodError, match=WHY) as caught:
                 await wait
