@@ -30,6 +30,8 @@ CLAIMED_SINCE: Final = "ironbell.dev/claimed-since"
 USER_DATA_OF: Final = "ironbell.dev/user-data-of"
 """Annotation on Hardware: which version of which Secret its user data was filled from, or `withdrawn`."""
 WITHDRAWN: Final = "withdrawn"
+WIPED: Final = "ironbell.dev/wiped"
+"""Annotation on Hardware: what was done to its disks when it was last released, as JSON, until it is claimed again."""
 HELD: Final = "ironbell.dev/hold"
 """Annotation on Hardware that nobody may take, power, wipe or install: why."""
 INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
@@ -98,17 +100,20 @@ def claim_of(hardware: Hardware) -> Claim | None:
 
 
 def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
-    """The one write that takes a free server. What a former owner left is taken off in the same write."""
+    """The one write that takes a free server. What a former owner left is removed in the same write: also its user
+    data, which upstream's controllers leave there, and the certificate of a wipe that is history once somebody else
+    writes to the disks."""
     metadata: dict[str, Any] = {
         "labels": {LABEL_OWNER_NAME: claimant.name, LABEL_OWNER_NAMESPACE: claimant.namespace},
         "annotations": {
             **_LEFT,
+            WIPED: None,
             CLAIMED_BY: str(claimant),
             CLAIMED_SINCE: since,
         },
         "finalizers": [*_others(hardware), FINALIZER],
     }
-    return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True)
+    return patch(HARDWARE, hardware, {"metadata": metadata, "spec": {"userData": None}}, locked=True)
 
 
 def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = None) -> MergePatch:

@@ -87,7 +87,7 @@ def _hardware(lab: LabState, machine: MachineState, namespace: str) -> Document:
             "metadata": {
                 "facility": {"facility_code": "lab"},
                 "instance": {
-                    "id": machine.uuid,
+                    "id": machine.mac,
                     "hostname": machine.name,
                     "ips": [{"address": machine.address, "netmask": netmask, "gateway": lab.gateway, "family": 4}],
                 },

@@ -278,14 +278,25 @@ async def metadata_of(
 
 
 async def test_user_data_is_gone_once_it_was_withdrawn() -> None:
-    one = hardware("one", MAC, "127.0.0.1", user_data="left over")
+    one = hardware("one", MAC, "127.0.0.1")
     one.metadata.annotations[USER_DATA_OF] = WITHDRAWN
     async with (
         metadata_of(one, Identity.COMPAT) as client,
         client.get("/2009-04-04/user-data") as answer,
     ):
         assert answer.status == 404
-        assert "left over" not in await answer.text()
+        assert "withdrawn" in await answer.text()
+
+
+async def test_user_data_that_is_there_is_served_whoever_wrote_it() -> None:
+    """Such as upstream's controllers, which know nothing of a mark of ours that says that it was withdrawn."""
+    one = hardware("one", MAC, "127.0.0.1", user_data="#cloud-config\n# of upstream")
+    one.metadata.labels.update({LABEL_OWNER_NAME: "m", LABEL_OWNER_NAMESPACE: "site"})
+    one.metadata.annotations[USER_DATA_OF] = WITHDRAWN
+    async with metadata_of(one, Identity.COMPAT) as client:
+        for path in ("/2009-04-04/user-data", "/nocloud/user-data"):
+            async with client.get(path) as answer:
+                assert (answer.status, await answer.text()) == (200, one.spec.user_data)
 
 
 async def test_user_data_waits_until_the_machine_is_installed_for_its_owner() -> None:

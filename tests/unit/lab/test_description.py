@@ -126,3 +126,5 @@ def test_manifests_are_complete_and_keep_the_password_in_the_secret() -> None:
     hardware = documents[2]
     assert hardware["spec"]["interfaces"][0]["dhcp"]["uefi"] is True
     assert hardware["metadata"]["annotations"]["ironbell.dev/disk-serial"] == "S1"
+    # upstream's CAPT takes it as the agent's id, which is the MAC
+    assert hardware["spec"]["metadata"]["instance"]["id"] == machine.mac

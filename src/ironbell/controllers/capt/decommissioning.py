@@ -16,10 +16,10 @@ from ironbell.api.bmc.job import JOB, JobConditionType
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow
-from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, release
+from ironbell.contract.hardware_claim import HELD, release
 from ironbell.contract.restored import why_held
 from ironbell.controllers.capt.made import gone, has_ended, is_job, is_ours, metadata, those_of, why_job_failed
 from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_BEGUN, POWER_OFF_ATTEMPT, UNTOUCHED, State
@@ -27,9 +27,10 @@ from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, power_off_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.wiping import certificate_of, wipe
-from ironbell.kube.decision import Action, Decision, Fields, create, delete, do, emit, patch
+from ironbell.kube.decision import Action, Decision, create, delete, do, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.user_data import withdrawal
 
 POWER_OFF_ATTEMPTS: Final = 3
 
@@ -55,10 +56,7 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
         message = f"Hardware {hardware.metadata.name} is held ({held}); take the annotation {HELD} off to let it go"
         return progress.waits("HardwareHeld", message)
     if hardware.spec.user_data is not None:
-        body: Fields = {"metadata": {"annotations": {USER_DATA_OF: WITHDRAWN}}, "spec": {"userData": None}}
-        return progress.waits(
-            "TakingUserDataBack", "user data is taken back", patch(HARDWARE, hardware, body, locked=True)
-        )
+        return progress.waits("TakingUserDataBack", "The user data is being withdrawn.", withdrawal(hardware))
     if certificate is None:
         return wipe(progress, observed, hardware)
     wiping = those_of(obj, observed.wipe_workflow, observed.wipe_template)

@@ -19,14 +19,14 @@ from ironbell.api.capt.names import (
 )
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339_micro
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
-from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF, WITHDRAWN
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.controllers.capt import booting
@@ -57,10 +57,11 @@ from ironbell.controllers.capt.observed import MOVE_AFTER, Observed, override_ke
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
-from ironbell.kube.decision import Action, Decision, Effect, Key, create, delete, do, emit, patch
+from ironbell.kube.decision import Decision, Effect, Key, create, delete, do, emit, patch
 from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
+from ironbell.provisioner.user_data import needs_user_data
 
 GIVE_USER_DATA: Final = "give-user-data"
 LOOK_AGAIN_S: Final = 300.0
@@ -129,20 +130,12 @@ def user_data(observed: Observed, hardware: Hardware) -> Effect | None:
     if secret is None:
         return None
     version = f"{secret.metadata.namespace}/{secret.metadata.name} {secret.metadata.resource_version}"
-    if hardware.metadata.annotations.get(USER_DATA_OF) in (version, WITHDRAWN):
+    if not needs_user_data(hardware, version):
         return None
     return Effect(
         GIVE_USER_DATA,
         GiveUserData(secret.key, hardware.key, hardware.metadata.resource_version, provider_id(hardware), version),
     )
-
-
-def withdraw(hardware: Hardware) -> Action | None:
-    """Take the bootstrap data away again: the machine is a node."""
-    if hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
-        return None
-    body: dict[str, Any] = {"metadata": {"annotations": {USER_DATA_OF: WITHDRAWN}}, "spec": {"userData": None}}
-    return patch(HARDWARE, hardware, body, locked=True)
 
 
 def _begun(workflow: Workflow) -> str:

@@ -40,7 +40,7 @@ from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, answers_again, machines_of, tell_health, turned
-from ironbell.controllers.capt.installing import how_far, install, withdraw
+from ironbell.controllers.capt.installing import how_far, install
 from ironbell.controllers.capt.made import ENDED
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.node_identity import identify
@@ -67,6 +67,7 @@ from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
@@ -300,7 +301,7 @@ class TinkerbellMachineReconciler:
             progress.state = State.RUNNING
             if not machine.status.node_ref.name:
                 return identify(progress, observed.cluster or Cluster(), machine, hardware, observed.namesakes)
-            return progress.goes_on(withdraw(hardware) if _is_ready_node(machine) else None)
+            return progress.goes_on(withdrawal(hardware) if _is_ready_node(machine) else None)
         return install(progress, observed, machine, hardware, self.site, self.at_once)
 
 

@@ -70,7 +70,7 @@ def hardware(server: Server, namespace: str) -> Document:
             ],
             "metadata": {
                 "facility": {"facility_code": "simulation"},
-                "instance": {"id": server.uuid, "hostname": server.name, "ips": [{**ip, "family": 4}]},
+                "instance": {"id": server.mac, "hostname": server.name, "ips": [{**ip, "family": 4}]},
             },
         },
     }

@@ -27,9 +27,8 @@ from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
-from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
 from ironbell.contract.installation import FindWorkflow, why_not_whole
-from ironbell.contract.restored import why_held
+from ironbell.provisioner.user_data import why_withheld
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
 from ironbell.services.metadata.storage import storage_document
@@ -78,7 +77,7 @@ class MetadataHttp:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(text=f"no metadata at {path}\n")
         is_user_data = path.strip("/") == "user-data"
-        if is_user_data and (why := _withheld(hardware)):
+        if is_user_data and (why := why_withheld(hardware)):
             _served.labels("ec2", "withdrawn").inc()
             raise web.HTTPNotFound(text=f"{why}\n")
         if is_user_data:
@@ -92,7 +91,7 @@ class MetadataHttp:
         if name not in nocloud.FILES:
             raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
         hardware = self._hardware(request, "nocloud")
-        is_withheld = name == "user-data" and bool(_withheld(hardware))
+        is_withheld = name == "user-data" and bool(why_withheld(hardware))
         if name == "user-data" and not is_withheld:
             self._require_whole(hardware, "nocloud")
         try:
@@ -177,13 +176,6 @@ class MetadataHttp:
         if user_data:
             meta = hardware.metadata
             self.observer(BootEvent(BootStage.METADATA, meta.namespace, meta.name, f"user data read ({frontend})"))
-
-
-def _withheld(hardware: Hardware) -> str:
-    """Why the user data is told to nobody; empty if it is."""
-    if hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
-        return "the user data was withdrawn: the machine has joined its cluster"
-    return why_held(hardware) or ""
 
 
 async def _body(request: web.Request) -> bytes:

@@ -15,7 +15,15 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
-from ironbell.contract.hardware_claim import HELD, INSTALLED_SYSTEM_UP, Claimant, claim_of, take
+from ironbell.contract.hardware_claim import (
+    HELD,
+    INSTALLED_SYSTEM_UP,
+    USER_DATA_OF,
+    WITHDRAWN,
+    Claimant,
+    claim_of,
+    take,
+)
 from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import (
@@ -154,6 +162,46 @@ def test_a_server_is_wiped_switched_off_and_given_back(bmc: bool) -> None:
     assert not world.list(WORKFLOW)
     assert not world.list(TEMPLATE)
     assert not world.list(JOB)
+
+
+def test_what_a_former_owner_left_is_gone_with_the_claim() -> None:
+    """Upstream's controllers release a server with its user data, which is full of secrets."""
+    world = scene(Engine(""))
+    left = {"metadata": {"annotations": {WIPED: "{}", USER_DATA_OF: "default/old 1"}}, "spec": {"userData": "#old"}}
+    world.change(HARDWARE, hardware(world), left)
+    claim = take(hardware(world), Claimant("TinkerbellMachine", "default", "m", "u"), since="now")
+    assert claim.body["spec"] == {"userData": None}, "in the same write: nobody reads it under the new owner's name"
+    add_machine(world)
+    world.settle(MACHINES)
+    has = hardware(world)
+    assert claim_of(has) is not None
+    assert WIPED not in has.metadata.annotations
+    assert has.spec.user_data == USER_DATA
+
+
+def test_user_data_that_comes_back_is_withdrawn_again() -> None:
+    """Upstream's controller writes it on every reconcile: whoever goes there and back finds it again."""
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    owner = world.require(MACHINE, "default", "m")
+    ready = {"nodeRef": {"name": "n"}, "conditions": [{"type": "NodeReady", "status": "True", "reason": "x"}]}
+    world.set_status(MACHINE, owner, ready)
+    world.settle(MACHINES)
+    assert hardware(world).spec.user_data is None
+    assert hardware(world).metadata.annotations[USER_DATA_OF] == WITHDRAWN
+    world.change(HARDWARE, hardware(world), {"spec": {"userData": USER_DATA}})
+    world.settle(MACHINES)
+    assert hardware(world).spec.user_data is None
+
+
+def test_user_data_that_somebody_emptied_is_given_again_while_it_is_needed() -> None:
+    world = scene(Engine(""))
+    add_machine(world)
+    world.settle(MACHINES)
+    world.change(HARDWARE, hardware(world), {"spec": {"userData": None}})
+    world.settle(MACHINES)
+    assert hardware(world).spec.user_data == USER_DATA
 
 
 def test_the_wipe_names_the_disks_of_the_server_and_boots_as_the_installation_did() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbell.lab.fleet.catalogue import MAKES, MOST, FleetError, fleet
+from ironbell.lab.fleet.manifests import hardware
 
 
 def test_no_two_are_alike() -> None:
@@ -26,6 +27,12 @@ def test_three_servers_stand_in_three_racks_and_every_make_is_in_every_rack() ->
         found = [server for server in servers if server.rack == rack]
         assert len(found) == 20
         assert {server.make for server in found} == set(MAKES)
+
+
+def test_the_instance_id_is_the_agents_id_as_upstreams_provider_needs_it() -> None:
+    (server,) = fleet(1)
+    spec = hardware(server, "default")["spec"]
+    assert spec["metadata"]["instance"]["id"] == spec["interfaces"][0]["dhcp"]["mac"] == server.mac
 
 
 @pytest.mark.parametrize("count", [0, -1, MOST + 1])
