@@ -116,6 +116,7 @@ def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
         binary_url=f"http://{{address}}:{config.http_port}/ipxe/binary",
         script_url=f"http://{{address}}:{config.http_port}/ipxe/script/{{mac}}/auto.ipxe",
         log_server=config.syslog_host,
+        is_served=wire.binaries.has,
     )
     return DhcpServer(
         sock,

@@ -132,6 +132,6 @@ class Interface(Model, frozen=True):
     """One network interface."""
 
     dhcp: Annotated[Dhcp | None, Schema("What DHCP answers.")] = None
-    disable_dhcp: Annotated[bool, Schema("Never answer DHCP on this interface.", default=False)] = False
+    disable_dhcp: Annotated[bool, Schema("Never answer DHCP here, in any mode.", default=False)] = False
     isoboot: Annotated[IsoBoot | None, Schema("Boot from an ISO image.")] = None
     netboot: Annotated[Netboot | None, Schema("Whether and how the interface netboots.")] = None

@@ -56,6 +56,11 @@ class IpxeBinaries:
             self._kept[identity] = found.read_bytes()
         return self._kept[identity]
 
+    def has(self, path: str) -> bool:
+        """Whether `read` finds the binary that `path` names."""
+        name = binary_name(path)
+        return bool(name) and self.find(name) is not None
+
     def find(self, name: str) -> Path | None:
         """Where a binary is, by upstream's name in every folder, then by the distribution's."""
         for folder in self.folders:

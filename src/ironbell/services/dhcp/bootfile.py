@@ -17,6 +17,7 @@ from ironbell.codec.dhcp import pxe
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.netboot import ChainTo, NetbootPlan
 from ironbell.services.dhcp.client import BootClient, Firmware
+from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode, PlainIpxe
 
 NOT_ALLOWED = "netboot-not-allowed"
@@ -34,6 +35,19 @@ class BootAnswer:
     refusal: str = ""
     vendor: bytes = b""
     """Option 43; empty: not sent."""
+    is_missing: bool = False
+    """Whether it is refused since its file is missing here, which somebody can change."""
+
+
+def refused(why: str, *, is_missing: bool = False) -> BootAnswer:
+    """The answer that sends a machine to its disk."""
+    return BootAnswer(f"/{NOT_ALLOWED}", ZERO, why, is_missing=is_missing)
+
+
+def missing(answer: BootAnswer, *, mac: str, hardware: str) -> tuple[Problem, ...]:
+    """What is reported about a boot file that is missing here."""
+    hardware_names = (hardware,) if hardware else ()
+    return (Problem("BootFileMissing", answer.refusal, mac, hardware_names),) if answer.is_missing else ()
 
 
 def binary_for(client: BootClient, plan: NetbootPlan | None, settings: DhcpSettings) -> str:
@@ -46,16 +60,27 @@ def boot_answer(
 ) -> BootAnswer:
     """What the client boots. Without a plan (a machine without Hardware in auto-proxy mode) it gets the defaults."""
     binary = binary_for(client, plan, settings)
-    if not binary:
-        return BootAnswer(f"/{NOT_ALLOWED}", ZERO, f"no iPXE binary for client architecture {client.architecture}")
     takes_script = _takes_script(client, settings)
     refusal = plan.reason if plan else ""
     if refusal and not takes_script:
-        return BootAnswer(f"/{NOT_ALLOWED}", ZERO, refusal)
+        return refused(refusal)
+    if not binary:
+        return refused(
+            f"There is no iPXE binary for client architecture {client.architecture}: name one in netboot.ipxe.binary.",
+            is_missing=True,
+        )
+    if not takes_script and not settings.is_served(binary):
+        return refused(_why_missing(client, plan, binary), is_missing=True)
     file = _script(client, plan, own) if takes_script else _binary_path(client, binary, settings=settings, own=own)
     server = own.http_address if client.is_http else own.tftp_address
     has_trace = settings.mode is Mode.RESERVATION
     return BootAnswer(file, server, refusal, vendor_options(client, vlan_id=vlan_id, has_trace=has_trace))
+
+
+def _why_missing(client: BootClient, plan: NetbootPlan | None, binary: str) -> str:
+    is_named = plan is not None and plan.binary == binary
+    what = ", which netboot.ipxe.binary names," if is_named else f" for client architecture {client.architecture}"
+    return f'The iPXE binary "{binary}"{what} is missing: put it into the folder of --ipxe-dir.'
 
 
 def _script(client: BootClient, plan: NetbootPlan | None, own: Endpoints) -> str:

@@ -13,7 +13,7 @@ from ironbell.codec.dhcp import MessageType, Option, Packet, reply_to
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
-from ironbell.services.dhcp.bootfile import NOT_ALLOWED, BootAnswer, boot_answer
+from ironbell.services.dhcp.bootfile import NOT_ALLOWED, BootAnswer, boot_answer, missing
 from ironbell.services.dhcp.client import HTTP_CLIENT, PXE_CLIENT, BootClient, boot_client
 from ironbell.services.dhcp.fit import fitted, place_file
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode
@@ -35,10 +35,12 @@ def answer(request: Packet, known: Known | None, *, settings: DhcpSettings, own:
         return Ignore(IgnoreReason.NOT_A_BOOT_CLIENT)
     if known is None and settings.mode is not Mode.AUTO_PROXY:
         return Ignore(IgnoreReason.UNKNOWN_MACHINE)
-    if client.architecture not in settings.binaries:
-        return Ignore(IgnoreReason.NO_BINARY, f"client architecture {client.architecture}")
     vlan_id = known.reservation.vlan_id if known else ""
     boot = boot_answer(client, known.plan if known else None, vlan_id=vlan_id, settings=settings, own=own)
+    if boot.is_missing:
+        # Another server may have something for this machine.
+        (problem,) = missing(boot, mac=client.mac, hardware=known.name if known else "")
+        return Ignore(IgnoreReason.NO_BINARY, boot.refusal, problem)
     return _reply(request, client, boot, known=known, own=own)
 
 

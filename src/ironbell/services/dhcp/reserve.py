@@ -18,10 +18,11 @@ from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.codec.dhcp.relay import server_override
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
-from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer
+from ironbell.services.dhcp.bootfile import BootAnswer, boot_answer, missing, refused
 from ironbell.services.dhcp.client import HTTP_CLIENT, boot_client
 from ironbell.services.dhcp.fit import fitted, place_file
 from ironbell.services.dhcp.problems import Problem
+from ironbell.services.dhcp.reservation import Reservation
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints
 
 
@@ -113,6 +114,9 @@ def _leased(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpo
     if request.options.get(Option.VENDOR_CLASS, b"").startswith(HTTP_CLIENT):
         options[int(Option.VENDOR_CLASS)] = HTTP_CLIENT
     boot = _boot(request, known, settings=settings, own=own)
+    if boot.is_missing:
+        for code in (Option.TFTP_SERVER_NAME, Option.BOOT_FILE_NAME):
+            options.pop(int(code), None)
     if boot.vendor:
         options[int(Option.VENDOR_SPECIFIC)] = boot.vendor
     file, problems = place_file(boot.file, options, mac=reservation.mac, hardware=known.name)
@@ -120,6 +124,7 @@ def _leased(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpo
         request, kind, options, ciaddr=request.ciaddr if kind is MessageType.ACK else ZERO, yiaddr=reservation.address,
         siaddr=boot.next_server, file=file,
     )  # fmt: skip
+    problems += missing(boot, mac=reservation.mac, hardware=known.name)
     return Reply(fitted(packet, request), kind, known.name, boot.file, boot.refusal, problems)
 
 
@@ -127,8 +132,20 @@ def _boot(request: Packet, known: Known, *, settings: DhcpSettings, own: Endpoin
     """The user's own boot file before ours; nothing for a client that only wants an address."""
     reservation = known.reservation
     if reservation.boot_file:
-        return BootAnswer(reservation.boot_file, own.address)
+        return _own_boot_file(reservation, settings=settings, own=own)
     client = boot_client(request, settings) if settings.netboot_options else None
     if client is None:
         return BootAnswer("", own.address)
     return boot_answer(client, known.plan, vlan_id=reservation.vlan_id, settings=settings, own=own)
+
+
+def _own_boot_file(reservation: Reservation, *, settings: DhcpSettings, own: Endpoints) -> BootAnswer:
+    """The boot file that the Hardware names; what is on another server is not known here."""
+    name, server = reservation.boot_file, reservation.options.get(Option.TFTP_SERVER_NAME, b"").decode()
+    if server in {str(own.tftp_address), str(own.address)} and not settings.is_served(name):
+        return refused(
+            f'The boot file that dhcp.boot_file_name "{name}" names is missing: dhcp.tftp_server_name {server} is this '
+            "server, which serves iPXE binaries alone. Name the server that has it.",
+            is_missing=True,
+        )
+    return BootAnswer(name, own.address)

@@ -5,7 +5,7 @@ Source: tinkerbell/tinkerbell: smee flags; reference of this project, sections 2
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
@@ -96,6 +96,10 @@ RASPBERRY_PI_OUIS = ("b8:27:eb", "dc:a6:32", "e4:5f:01", "28:cd:c1", "d8:3a:dd",
 WEEK_S = 604800
 
 
+def _anything(_name: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class DhcpSettings:
     """One server's settings. In texts, `{address}` stands for our address as the asking machine reaches it."""
@@ -113,6 +117,8 @@ class DhcpSettings:
     script_url: str = "http://{address}:7080/ipxe/script/{mac}/auto.ipxe"
     mac_format: MacFormat = MacFormat.COLON
     binaries: Mapping[int, str] = field(default_factory=lambda: DEFAULT_BINARIES)
+    is_served: Callable[[str], bool] = _anything
+    """Whether we serve a binary of this name now; one that we do not serve is not handed out."""
     own_user_class: str = "Tinkerbell"
     """User class of our own and of upstream's binaries."""
     plain_ipxe: PlainIpxe = PlainIpxe.SCRIPT

@@ -9,74 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.api.meta import ObjectMeta
-from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
-from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Ipxe, Netboot
-from ironbell.codec.dhcp import DecodeError, MessageType, Op, Option, Packet, decode, encode
+from ironbell.api.tinkerbell.interface import Ipxe
+from ironbell.codec.dhcp import DecodeError, MessageType, Op, Packet, decode, encode
 from ironbell.codec.dhcp.pxe import vendor_suboptions
 from ironbell.codec.dhcp.user_class import user_class_bytes
-from ironbell.contract.netboot import NetbootSettings, netboot_plan
 from ironbell.services.dhcp import DhcpSettings, MacFormat, Mode, PlainIpxe, decide
-from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply, Subject, Unusable
+from ironbell.services.dhcp.answers import Ignore, IgnoreReason, Reply, Subject, Unusable
 from ironbell.services.dhcp.problems import Problem
-from ironbell.services.dhcp.reservation import reservation_of
 from ironbell.services.dhcp.settings import endpoints
-
-MAC = "01:02:03:04:05:06"
-ADDRESS = IPv4Address("192.168.2.50")
-OWN = IPv4Address("192.168.2.1")
-OTHER = IPv4Address("192.168.2.250")
-SCRIPT = f"http://{OWN}:7080/ipxe/script/{MAC}/auto.ipxe"
-NETBOOT = NetbootSettings(osie_url="http://{address}:7173", grpc_authority="{address}:42113")
-
-
-def known(
-    *, allow: bool | None = True, ipxe: Ipxe | None = None, netboot: bool = True, disable: bool = False, **dhcp: Any
-) -> Known:
-    fields = {
-        "mac": MAC,
-        "ip": Ip(address=str(ADDRESS), netmask="255.255.255.0", gateway="192.168.2.254"),
-        **dhcp,
-    }
-    interface = Interface(
-        dhcp=Dhcp(**fields),
-        disable_dhcp=disable,
-        netboot=Netboot(allow_pxe=allow, ipxe=ipxe) if netboot else None,
-    )
-    hardware = Hardware(metadata=ObjectMeta(name="node-1", namespace="lab"), spec=HardwareSpec(interfaces=[interface]))
-    plan = netboot_plan(hardware, interface, NETBOOT, address=str(OWN))
-    return Known("lab/node-1", reservation_of(interface), plan)
-
-
-def request(
-    kind: MessageType | int | None = MessageType.DISCOVER,
-    options: dict[int, bytes] | None = None,
-    *,
-    mac: str = MAC,
-    **fields: Any,
-) -> Packet:
-    given_options = {} if kind is None else {int(Option.MESSAGE_TYPE): bytes((kind,))}
-    return Packet(
-        op=fields.pop("op", Op.REQUEST),
-        xid=7,
-        chaddr=bytes.fromhex(mac.replace(":", "")),
-        options={**given_options, **(options or {})},
-        **fields,
-    )
-
-
-def pxe(
-    arch: int = 7, *, vendor: bytes = b"PXEClient:Arch:00007:UNDI:003016", user_class: bytes = b"", **more: bytes
-) -> dict[int, bytes]:
-    options = {60: vendor, 93: arch.to_bytes(2, "big"), 94: b"\1\3\0", 97: b"\0" + b"u" * 16}
-    if user_class:
-        options[77] = user_class
-    return options | {int(code[1:]): value for code, value in more.items()}
-
-
-def ask(message: Packet, subject: Subject, **settings: Any) -> Decision:
-    site = DhcpSettings(**settings)
-    return decide(message, subject, settings=site, own=endpoints(site, OWN))
+from support.dhcpmessages import ADDRESS, MAC, OTHER, OWN, SCRIPT, ask, known, pxe, request
 
 
 def served(message: Packet, subject: Subject, **settings: Any) -> Packet:
@@ -218,7 +159,15 @@ def test_hardware_that_cannot_be_served_is_reported_and_not_answered(mode: Mode)
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_disable_dhcp_holds_in_every_mode(mode: Mode) -> None:
-    assert ignored(request(options=pxe()), known(disable=True), mode=mode) is IgnoreReason.DISABLED
+    decision = ask(request(options=pxe()), known(disable=True), mode=mode)
+    assert isinstance(decision, Ignore)
+    assert decision.reason is IgnoreReason.DISABLED
+    # upstream's proxy modes ignore the field: whoever relies on it there is told
+    assert (decision.problem is not None) == (mode is not Mode.RESERVATION)
+    assert decision.problem is None or "set it to false" in decision.problem.message
+    silent = ask(request(), known(disable=True), mode=mode)
+    assert isinstance(silent, Ignore)
+    assert (silent.reason, silent.problem) == (IgnoreReason.DISABLED, None), "a lease of another server's"
 
 
 def test_hardware_without_an_ipv4_address_is_reported() -> None:
