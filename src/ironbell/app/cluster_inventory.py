@@ -18,22 +18,24 @@ from ironbell.api.cluster.names import LABEL_CLUSTERCTL, LABEL_CLUSTERCTL_CORE, 
 from ironbell.api.clusterctl.provider import PROVIDER
 
 VERSION: Final = "v1.14.2"
-"""The release of Cluster API that ours are equal to."""
+"""The release of Cluster API that its core, bootstrap and control plane providers are equal to."""
+CAPT_VERSION: Final = "v0.7.0"
+"""The release of Tinkerbell's provider that ours is equal to."""
 EMBEDDED_NAMESPACE: Final = "kube-system"
 """Where the embedded API's inventory is: it has no namespace of a provider."""
 _PROVIDERS: Final = {
-    "cluster-api": ("cluster-api", "cluster-api", "CoreProvider"),
-    "kubeadm-bootstrap": ("bootstrap-kubeadm", "kubeadm", "BootstrapProvider"),
-    "kubeadm-control-plane": ("control-plane-kubeadm", "kubeadm", "ControlPlaneProvider"),
-    "capt": ("infrastructure-tinkerbell", "tinkerbell", "InfrastructureProvider"),
+    "cluster-api": ("cluster-api", "cluster-api", "CoreProvider", VERSION),
+    "kubeadm-bootstrap": ("bootstrap-kubeadm", "kubeadm", "BootstrapProvider", VERSION),
+    "kubeadm-control-plane": ("control-plane-kubeadm", "kubeadm", "ControlPlaneProvider", VERSION),
+    "capt": ("infrastructure-tinkerbell", "tinkerbell", "InfrastructureProvider", CAPT_VERSION),
 }
-"""By component: name of the entry, of the provider, and its type."""
+"""By component: name of the entry, of the provider, its type and its version."""
 _OPTIONS: Final = WriteOptions(field_manager="ironbell", force=True)
 
 
 def inventory(namespace: str, components: Collection[str]) -> Iterator[dict[str, Any]]:
     """The entries of those components that are providers."""
-    for component, (name, provider, kind) in _PROVIDERS.items():
+    for component, (name, provider, kind, version) in _PROVIDERS.items():
         if component in components:
             yield {
                 "apiVersion": PROVIDER.api_version,
@@ -45,7 +47,7 @@ def inventory(namespace: str, components: Collection[str]) -> Iterator[dict[str,
                 },
                 "providerName": provider,
                 "type": kind,
-                "version": VERSION,
+                "version": version,
             }
 
 

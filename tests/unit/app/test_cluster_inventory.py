@@ -53,6 +53,8 @@ async def test_the_embedded_api_lists_what_runs() -> None:
         found = await listed(server)
     assert set(found) == ALL
     assert found["bootstrap-kubeadm"] == ("kubeadm", "BootstrapProvider", "v1.14.2")
+    # its own: `clusterctl move` to a site with upstream's CAPT refuses to move to an older version
+    assert found["infrastructure-tinkerbell"] == ("tinkerbell", "InfrastructureProvider", "v0.7.0")
 
 
 async def test_what_is_left_out_is_not_listed() -> None:
