@@ -232,6 +232,8 @@ class Site:
                 # nobody else is on the lab's network, and who was alone at the start need not ask at every restart
                 force=options.force or bool(options.lab) or WIRE in self._was_ready,
                 http_port=options.http_port,
+                metadata_port=options.metadata_port,
+                metadata_by_instance_id=options.metadata_by_instance_id,
                 tftp_port=0 if options.simulated_servers else options.tftp_port,
                 grpc_port=options.grpc_port,
                 artefacts=tuple(self._published()),

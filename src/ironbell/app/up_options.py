@@ -64,6 +64,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dhcp: str = "reservation"
     force: bool = False
     http_port: int = 7080
+    metadata_port: int = 0
+    metadata_by_instance_id: bool = False
     tftp_port: int = 69
     grpc_port: int = 42113
     osie_dir: str = ""
@@ -147,7 +149,7 @@ def _checked(options: UpOptions) -> UpOptions:
         options = msgspec.structs.replace(options, without=_left_out(options.without))
     if options.advertise and not _is_ipv4(options.advertise):
         raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
-    for name in ("api_port", "http_port", "tftp_port", "grpc_port"):
+    for name in ("api_port", "http_port", "metadata_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
     return options
@@ -192,7 +194,7 @@ def artefact_name(name: str) -> str:
     """
     if not _WORD.fullmatch(name):
         raise OptionsError(f"artefacts: {name!r} must be letters, digits and dashes; it becomes a URL folder")
-    if name in {"t", "ipxe", "metadata", "nocloud", "reports", "osie"}:
+    if name in {"t", "ipxe", "metadata", "nocloud", "reports", "osie", "tootles"}:
         raise OptionsError(f"artefacts: the name {name!r} is taken; choose another")
     return name
 

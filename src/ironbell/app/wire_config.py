@@ -40,6 +40,10 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     """Serve reservations even where another DHCP server answers."""
     http_port: int = 7080
+    metadata_port: int = 0
+    """A second port for the metadata alone, such as 50061, where older Tinkerbell has it; 0: none."""
+    metadata_by_instance_id: bool = False
+    """Whether metadata is served by instance id as well, to whoever knows one."""
     tftp_port: int = 69
     grpc_port: int = 42113
     grpc_authority: str = ""

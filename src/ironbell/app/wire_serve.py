@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.health_check import HealthCheck
 from ironbell.app.http_problems import problem_logger
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
 from ironbell.app.wire_sockets import WireSockets
@@ -104,7 +107,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         if sockets.http is None:
             on_ready()
         else:
-            await _serve_http(wire, sockets.http, on_ready)
+            await _serve_http(wire, sockets.http, sockets.metadata, on_ready)
 
 
 def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
@@ -130,14 +133,28 @@ def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
     )
 
 
-async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    application = web.Application()
+async def _serve_http(
+    wire: _Wire, sock: socket.socket, metadata_sock: socket.socket | None, on_ready: Callable[[], None]
+) -> None:
+    application, alone = web.Application(), web.Application()
+    health = HealthCheck(version("ironbell"), wire.clock)
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())
     if TOOTLES in wire.config.serves:
-        metadata = MetadataHttp(wire.directory, wire.workflows.get, wire.recorder, wire.config.identity)
-        application.add_routes(metadata.routes())
+        application.add_routes(_metadata(wire).routes())
+        alone.add_routes(_metadata(wire).routes())
     application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
+    async with AsyncExitStack() as stack:
+        for app, port in ((application, sock), (alone, metadata_sock)):
+            app.add_routes([web.get("/healthcheck", health.answer)])
+            if port is not None:
+                await stack.enter_async_context(_running(app, port))
+        on_ready()
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _running(application: web.Application, sock: socket.socket) -> AsyncIterator[None]:
     runner = web.AppRunner(
         application,
         access_log=None,
@@ -148,10 +165,20 @@ async def _serve_http(wire: _Wire, sock: socket.socket, on_ready: Callable[[], N
     await runner.setup()
     try:
         await web.SockSite(runner, sock).start()
-        on_ready()
-        await asyncio.Event().wait()
+        yield
     finally:
         await runner.cleanup()
+
+
+def _metadata(wire: _Wire) -> MetadataHttp:
+    config = wire.config
+    return MetadataHttp(
+        wire.directory,
+        wire.workflows.get,
+        wire.recorder,
+        config.identity,
+        by_instance_id=config.metadata_by_instance_id,
+    )
 
 
 def _boot(wire: _Wire) -> BootHttp:

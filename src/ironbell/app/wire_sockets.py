@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from ironbell.app.wire_config import SMEE, TINK_SERVER, WireConfig
+from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES, WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ports import bind_problem
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
@@ -23,6 +23,7 @@ _PORTS = {
     "TFTP": ("udp", "choose another port with --tftp-port"),
     "HTTP": ("tcp", "choose another port with --http-port"),
     "gRPC": ("tcp", "choose another port with --grpc-port"),
+    "metadata": ("tcp", "choose another port with --metadata-port, or leave it out"),
 }
 """What is served: its protocol, and what helps where the port is taken."""
 
@@ -42,17 +43,21 @@ class WireSockets:
     tftp: socket.socket | None = None
     http: socket.socket | None = None
     grpc: socket.socket | None = None
+    metadata: socket.socket | None = None
 
     def ports(self) -> dict[str, int]:
         """Port by protocol, as really bound."""
-        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc, "dhcp": next(iter(self.dhcp), None)}
+        found = self._one_of_each() | {"dhcp": next(iter(self.dhcp), None)}
         return {name: sock.getsockname()[1] for name, sock in found.items() if sock is not None}
 
     def by_name(self) -> dict[str, socket.socket]:
         """All of them; `adopted` makes the same of it again."""
-        found = {"tftp": self.tftp, "http": self.http, "grpc": self.grpc}
+        found = self._one_of_each()
         dhcp = {f"dhcp{number}": sock for number, sock in enumerate(self.dhcp)}
         return dhcp | {name: sock for name, sock in found.items() if sock is not None}
+
+    def _one_of_each(self) -> dict[str, socket.socket | None]:
+        return {"tftp": self.tftp, "http": self.http, "grpc": self.grpc, "metadata": self.metadata}
 
     def close(self) -> None:
         for sock in self.by_name().values():
@@ -83,6 +88,7 @@ def open_sockets(config: WireConfig) -> WireSockets:
             problem = bind_problem(cause, task=task, protocol=protocol, port=port, remedy=remedy)
             raise WireSocketError(problem) from error
 
+    second = config.metadata_port if TOOTLES in config.serves else 0
     return WireSockets(
         dhcp=tuple(bound("DHCP", port, partial(open_dhcp_socket, interface, port)) for port in dhcp_ports),
         tftp=bound("TFTP", config.tftp_port, partial(open_tftp_socket, address, config.tftp_port, interface=interface))
@@ -94,14 +100,17 @@ def open_sockets(config: WireConfig) -> WireSockets:
         grpc=bound("gRPC", config.grpc_port, partial(_listening, address, config.grpc_port, interface))
         if TINK_SERVER in config.serves
         else None,
+        metadata=bound("metadata", second, partial(_listening, address, second, interface)) if second else None,
     )
 
 
 def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSockets | None:
     """A predecessor's sockets, where all are there and their interface still is; the rest is closed."""
     dhcp = tuple(kept[name] for name in sorted(kept) if name.startswith("dhcp"))
-    if {"tftp", "http", "grpc"} <= set(kept) and all(_is_on(sock, config.interface) for sock in kept.values()):
-        return WireSockets(dhcp=dhcp, tftp=kept["tftp"], http=kept["http"], grpc=kept["grpc"])
+    needed = {"tftp", "http", "grpc", *(["metadata"] if config.metadata_port else [])}
+    if needed <= set(kept) and all(_is_on(sock, config.interface) for sock in kept.values()):
+        metadata = kept.get("metadata")
+        return WireSockets(dhcp=dhcp, tftp=kept["tftp"], http=kept["http"], grpc=kept["grpc"], metadata=metadata)
     for sock in kept.values():
         sock.close()
     return None

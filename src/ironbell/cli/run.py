@@ -117,6 +117,17 @@ class _Listing(click.Command):
     show_default=True,
     help="Servers: scripts, artefacts, metadata.",
 )
+@click.option(
+    "--metadata-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Servers: a second port for metadata, such as 50061 for templates of older Tinkerbell; 0: none.",
+)
+@click.option(
+    "--metadata-by-instance-id",
+    is_flag=True,
+    help="Servers: serve metadata also to whoever knows an instance id, below /tootles/instanceID/ID.",
+)
 @click.option("--tftp-port", type=click.IntRange(0, 65535), default=69, show_default=True, help="Servers: TFTP.")
 @click.option(
     "--grpc-port",
@@ -214,6 +225,8 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
         dhcp_mode=given["dhcp"],
         force=given["force"],
         http_port=given["http_port"],
+        metadata_port=given["metadata_port"],
+        metadata_by_instance_id=given["metadata_by_instance_id"],
         tftp_port=given["tftp_port"],
         grpc_port=given["grpc_port"],
         grpc_authority=given["grpc_authority"],

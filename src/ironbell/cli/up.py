@@ -84,6 +84,17 @@ import click
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
 @click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")
 @click.option("--http-port", type=int, help="Port for scripts, artefacts and metadata.  [default: 7080]")
+@click.option(
+    "--metadata-port",
+    type=int,
+    help="A second port for metadata, such as 50061 for templates of older Tinkerbell.  [default: none]",
+)
+@click.option(
+    "--metadata-by-instance-id",
+    is_flag=True,
+    default=None,
+    help="Also serve metadata to whoever knows an instance id, below /tootles/instanceID/ID.",
+)
 @click.option("--tftp-port", type=int, help="Port for TFTP.  [default: 69]")
 @click.option("--grpc-port", type=int, help="Port of the workflow service.  [default: 42113]")
 @click.option("--osie-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of the in-memory OS.")

@@ -99,6 +99,7 @@ def test_sockets_of_another_interface_are_closed() -> None:
     same = adopted(copies, config)
     assert same is not None
     assert same.ports() == sockets.ports()
+    assert "metadata" not in same.ports()
     assert adopted(same.by_name(), WireConfig(folder="", dhcp_mode="off", interface="lo")) is None
     assert same.http.fileno() == -1
     sockets.close()

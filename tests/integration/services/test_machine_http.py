@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, web
+from msgspec import structs
 
 from ironbell.api.capt.names import ANNOTATION_PROVISIONED, LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.meta import ObjectMeta
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
+from ironbell.api.tinkerbell.metadata import HardwareMetadata, Instance
 from ironbell.api.tinkerbell.workflow import (
     CurrentState,
     Workflow,
@@ -261,12 +263,12 @@ async def test_a_report_that_does_not_come_ends_in_time(tmp_path: Path, monkeypa
 
 @asynccontextmanager
 async def metadata_of(
-    one: Hardware, identity: Identity, find: FindWorkflow = nothing_installs
+    one: Hardware, identity: Identity, find: FindWorkflow = nothing_installs, *, by_instance_id: bool = False
 ) -> AsyncIterator[ClientSession]:
     directory = HardwareDirectory()
     directory.upsert(one)
     application = web.Application()
-    application.add_routes(MetadataHttp(directory, find, identity=identity).routes())
+    application.add_routes(MetadataHttp(directory, find, identity=identity, by_instance_id=by_instance_id).routes())
     runner = web.AppRunner(application)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -337,6 +339,30 @@ async def test_user_data_waits_until_the_machine_is_installed_for_its_owner() ->
             assert (annotation_of, (await asked("/2009-04-04/user-data"))[0]) == (annotation_of, 200)
             one.metadata.annotations.clear()
             one.metadata.annotations.update(before)
+
+
+async def test_metadata_by_instance_id_is_for_machines_behind_nat_where_the_site_allows_it() -> None:
+    instance = HardwareMetadata(instance=Instance(id=MAC, hostname="node-1"))
+    plain = hardware("one", MAC, "192.0.2.77", user_data="#cloud-config")
+    one = structs.replace(plain, spec=structs.replace(plain.spec, metadata=instance))
+    base = f"/tootles/instanceID/{MAC}/2009-04-04"
+
+    async def asked(client: ClientSession, path: str) -> tuple[int, str]:
+        async with client.get(path) as answer:
+            return answer.status, await answer.text()
+
+    async with metadata_of(one, Identity.COMPAT, by_instance_id=True) as client:
+        assert await asked(client, f"{base}/meta-data/hostname") == (200, "node-1")
+        assert await asked(client, f"{base}/user-data") == (200, "#cloud-config")
+        assert (await asked(client, f"{base}/"))[1] == "meta-data/\nuser-data"
+        assert (await asked(client, "/tootles/instanceID/other/2009-04-04/user-data"))[0] == 404
+        assert (await asked(client, "/2009-04-04/user-data"))[0] == 404, "by address as ever"
+    async with metadata_of(one, Identity.COMPAT) as client:
+        status, text = await asked(client, f"{base}/user-data")
+        assert (status, "--metadata-by-instance-id" in text) == (404, True)
+    async with metadata_of(one, Identity.STRICT, by_instance_id=True) as client:
+        status, text = await asked(client, f"{base}/user-data")
+        assert (status, "#cloud-config" in text) == (404, False)
 
 
 def workflow(state: str, current: str) -> Workflow:

@@ -80,7 +80,7 @@ def boot_answer(
 def _why_missing(client: BootClient, plan: NetbootPlan | None, binary: str) -> str:
     is_named = plan is not None and plan.binary == binary
     what = ", which netboot.ipxe.binary names," if is_named else f" for client architecture {client.architecture}"
-    return f'The iPXE binary "{binary}"{what} is missing: put it into the folder of --ipxe-dir.'
+    return f'The iPXE binary "{binary}"{what} is missing: put it into the folder of --ipxe-dir and restart.'
 
 
 def _script(client: BootClient, plan: NetbootPlan | None, own: Endpoints) -> str:

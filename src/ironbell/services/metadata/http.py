@@ -3,6 +3,9 @@
 With strict identity the path begins with the token that was written to the machine's disk when it was installed: who
 merely has its address is told what a stranger is told.
 
+Where the site allows it, the path may begin with `/tootles/instanceID/ID` and find the machine by that id, for machines
+behind NAT; strict identity allows it never, since such a path has no token.
+
 Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
 Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step. While a server
 is being installed for its owner its user data is not told: 503, for who asks again.
@@ -50,23 +53,36 @@ class MetadataHttp:
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
     clock: Clock = field(default_factory=SystemClock)
+    by_instance_id: bool = False
+    """Whether a machine is also found by the instance id in the path, as behind NAT; then whoever knows the id reads
+    its user data."""
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port; each also below a token."""
         return [
-            route
-            for base in ("", "/t/{token}")
-            for route in (
-                web.get(f"{base}/{ec2.API_VERSION}", self.ec2),
-                web.get(f"{base}/{ec2.API_VERSION}/{{path:.*}}", self.ec2),
-                web.get(f"{base}/metadata", self.storage),
-                web.get(f"{base}/nocloud/{{name}}", self.nocloud),
-                web.post(f"{base}/reports/cloud-init", self.report),
-            )
+            *(route for base in ("", "/t/{token}") for route in self._below(base)),
+            *self._ec2("/tootles/instanceID/{instance}"),
         ]
 
+    def _below(self, base: str) -> list[web.RouteDef]:
+        return [
+            *self._ec2(base),
+            web.get(f"{base}/metadata", self.storage),
+            web.get(f"{base}/nocloud/{{name}}", self.nocloud),
+            web.post(f"{base}/reports/cloud-init", self.report),
+        ]
+
+    def _ec2(self, base: str) -> list[web.RouteDef]:
+        root = f"{base}/{ec2.API_VERSION}"
+        return [web.get(root, self.ec2), web.get(f"{root}/{{path:.*}}", self.ec2)]
+
     async def ec2(self, request: web.Request) -> web.Response:
-        """`/2009-04-04/...`."""
+        """`/2009-04-04/...`, also below `/tootles/instanceID/ID`."""
+        if "instance" in request.match_info and not self.by_instance_id:
+            _served.labels("ec2", "missing").inc()
+            raise web.HTTPNotFound(
+                text="Metadata by instance id is switched off: start the server with --metadata-by-instance-id.\n"
+            )
         path = request.match_info.get("path", "")
         names = ec2.listing(path)
         if names is not None:
@@ -141,16 +157,19 @@ class MetadataHttp:
 
     def _hardware(self, request: web.Request, frontend: str) -> Hardware:
         address = request.remote or ""
-        found = self.directory.by_ip(address)
+        instance = request.match_info.get("instance", "")
+        found = self.directory.by_instance_id(instance) if instance else self.directory.by_ip(address)
         if isinstance(found, Match) and self._is_known(found.hardware, request, frontend):
             return found.hardware
         if isinstance(found, Ambiguous):
             _served.labels(frontend, "ambiguous").inc()
             _log.warning("metadata not served", address=address, why=found.message)
-            raise web.HTTPConflict(text="several Hardware claim this address; none is served\n")
+            what = "instance id" if instance else "address"
+            raise web.HTTPConflict(text=f"several Hardware claim this {what}; none is served\n")
         if found is None:
             _served.labels(frontend, "unknown").inc()
-            raise web.HTTPNotFound(text=f"no Hardware has the address {address}\n")
+            asked = f'instance id "{instance}"' if instance else f"address {address}"
+            raise web.HTTPNotFound(text=f"no Hardware has the {asked}\n")
         _served.labels(frontend, "stranger").inc()
         _log.warning("metadata not served", address=address, why="strict identity: no token of this machine's")
         raise web.HTTPNotFound(text="no metadata here without the token of this machine's installation\n")

@@ -89,7 +89,8 @@ def test_an_arm_server_is_told_what_is_missing_until_it_is_there(mode: Mode, tmp
     message = request(options=pxe(11))
     said = reported(ask(message, known(), mode=mode, is_served=binaries.has))
     assert said == (
-        'The iPXE binary "snp-arm64.efi" for client architecture 11 is missing: put it into the folder of --ipxe-dir.'
+        'The iPXE binary "snp-arm64.efi" for client architecture 11 is missing: '
+        "put it into the folder of --ipxe-dir and restart."
     )
     (tmp_path / "snp-arm64.efi").write_bytes(b"MZ")
     decision = ask(message, known(), mode=mode, is_served=binaries.has)
