@@ -211,10 +211,18 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
     return f"none of {whole} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
 
 
+_IN_ERROR: Final = "its status.state is Error"
+
+
 def _kind_of(problem: str) -> str:
     """A reason without what differs from server to server."""
     if problem.startswith("it belongs to "):
         return "claimed by others"
+    if problem.startswith(_IN_ERROR):
+        return _IN_ERROR
+    has, is_less, wanted = problem.partition(", less than ")
+    if is_less:
+        return f"{has.partition(' is ')[0]} is less than {wanted}"
     silent, names_it, _ = problem.partition(" does not answer: ")
     return "its BMC does not answer" if names_it and silent.startswith("its BMC ") else problem
 

@@ -11,6 +11,7 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.controllers.capi.cluster.endpoint import IN_USE
 from ironbell.operations.why import servers, workflows
 from ironbell.operations.why.model import Finding, Object, Ref, Weight
 from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
@@ -91,6 +92,11 @@ def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:
     deletion = _deletion(obj)
     if deletion is not None:
         return deletion
+    shared = next((one for one in conditions(obj).values() if one.get("reason") == IN_USE), None)
+    if shared is not None:
+        what, _, remedy = one_line(shared.get("message", "")).partition(". ")
+        ends = "each Cluster has an endpoint of its own"
+        return Finding(what, IN_USE, since(shared), ends, remedy.rstrip("."), Weight.NEEDS_HELP)
     initialized = condition(obj, "ControlPlaneInitialized").get("status") == "True"
     probe, topology = condition(obj, "RemoteConnectionProbe"), condition(obj, "TopologyReconciled")
     if initialized and probe.get("status") == "False":

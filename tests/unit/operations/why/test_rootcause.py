@@ -240,3 +240,11 @@ def test_only_one_machine_is_followed_for_each_way_of_waiting_first() -> None:
 def test_a_text_without_a_chain_has_the_reason_as_well() -> None:
     found = answer(failed_workflow("IMG_CHECKSUM is wrong"))
     assert lines(found, NOW)[1:] == ["  Workflow site/w: ActionFailed, 2 min"]
+
+
+def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
+    message = "Endpoint 192.0.2.1:6443 belongs to Cluster site/two. Set another endpoint, or delete the other Cluster."
+    shared = obj(CAPI, "Cluster", "one", condition("InfrastructureReady", "False", "EndpointInUse", message))
+    found = answer(shared)
+    assert (found.what, found.needs_help) == ("Endpoint 192.0.2.1:6443 belongs to Cluster site/two", True)
+    assert found.remedy == "Set another endpoint, or delete the other Cluster"
