@@ -35,6 +35,8 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Of the power-ons and resets: the BMC says yes, and nothing happens."""
     action_fails: Rate = 0.0
     """Of the actions."""
+    action_message: str = ""
+    """What the agent reports for an action that fails; empty for a message of the simulation's own."""
     slow_boot: Rate = 0.0
     """Of the boots: they take `slow-boot-seconds` more."""
     slow_boot_seconds: Annotated[float, msgspec.Meta(ge=0)] = 600.0

@@ -255,7 +255,8 @@ class SimServer:
         except TimeoutError:
             return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
         if self.meets("action_fails"):
-            return Outcome(Ending.FAILED, f"{name}: the simulation was told that it fails", exit_code=1)
+            said = self.faults.action_message or f"{name}: the simulation was told that it fails"
+            return Outcome(Ending.FAILED, said, exit_code=1)
         done = actions.perform(self.server, self.state, job.image, environment)
         if done.lost:
             await around.cloud.forget(self.server.uuid)
