@@ -275,6 +275,10 @@ class Informer(Generic[R]):
         self._advance(number)
 
     def _put(self, key: Key, obj: R) -> None:
+        held = self.store.get(key)
+        if held is not None and held.metadata.uid != obj.metadata.uid:
+            # Deleted and created again between two lists: handlers see both, as they would have in a watch.
+            self._remove(key)
         old = self.store.put(key, obj)
         self._tell(key, old, obj)
 

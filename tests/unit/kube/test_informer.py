@@ -131,6 +131,19 @@ async def test_lists_again_after_410_and_tells_the_difference() -> None:
     assert api.asked == ["list", "watch 3", "list", "watch 9"]
 
 
+async def test_what_was_deleted_and_created_again_between_two_lists_goes_and_comes() -> None:
+    lists = [Page([body("a", number, uid=str(number))], str(number)) for number in (3, 9)]
+    seen: list[tuple[str, str]] = []
+
+    def handler(old: Slot | None, new: Slot | None) -> None:
+        seen.append(tuple(one.metadata.uid if one is not None else "" for one in (old, new)))  # type: ignore[arg-type]
+
+    async with running(Script(lists=lists, watches=[[Expired("too old")]])) as informer:
+        informer.add_handler(handler)
+        await until(lambda: informer.has_reached("9"))
+    assert seen == [("", "3"), ("3", ""), ("", "9")]
+
+
 async def test_410_in_the_middle_of_a_list_begins_it_anew() -> None:
     api = Script(lists=[Page([body("a", 1)], "1", "more"), Expired("token"), Page([body("b", 2)], "2")])
     async with running(api) as informer:
