@@ -33,6 +33,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Fields
 from ironbell.kube.testing import World
 from ironbell.workload.access import NotConnected
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 NAMESPACE, CLUSTER_NAME = "ns", "c1"
@@ -70,7 +71,7 @@ class Workload:
 
     def require(self) -> None:
         if not self.state.connected:
-            raise NotConnected(AT, last_error="timed out")
+            raise NotConnected(ClusterKey(*AT, "c1"), last_error="timed out")
 
 
 def _nodes_by_id(world: World, question: NodeByProviderId) -> tuple[NodeView, ...]:
@@ -160,7 +161,7 @@ def _delete_node(world: World, arguments: DeleteNodeArguments) -> Sequence[Actio
     there: Workload = world.outside
     if there.broken or not there.state.connected:
         if arguments.give_up_at is None or world.now() < arguments.give_up_at:
-            raise NotConnected(AT, last_error=there.broken or "timed out")
+            raise NotConnected(ClusterKey(*AT, "c1"), last_error=there.broken or "timed out")
         there.log.append(f"give up {arguments.node}")
         return ()
     there.nodes.pop(arguments.node, None)

@@ -203,6 +203,16 @@ class Fact(Generic[V]):
             return False
         return now - since <= timedelta(seconds=max_age_s)
 
+    def within(self, now: datetime, max_age_s: float | None) -> Fact[V] | None:
+        """What a decision may read that accepts answers up to this age (None: of any age).
+
+        An older answer is withheld; the error of a later attempt stays, as if there had never been an answer. None if
+        nothing is left.
+        """
+        if max_age_s is None or self.fresh(now, max_age_s):
+            return self
+        return None if self.error is None else Fact(None, None, self.error, self.error_at)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

@@ -4,8 +4,12 @@ Each controller has a book. A question is asked once however many keys need it, 
 when the answer or the error arrives, all keys that need it come back. Keys say what they need anew in each decision:
 what nobody needs any more is asked no more, and forgotten when the book is full.
 
+A question about an object, or about something that belongs to one, contains the object's uid: what is known of a
+deleted object is never read for its successor of the same name. Whoever reads a fact states how old it may be: an
+answer that nobody has needed for a while is not trusted because it happens to be there.
+
 Failure modes: a question that fails is asked again with backoff, from one second up to the age that is still good
-enough; the last good answer stays readable.
+enough; the last good answer stays readable up to the age that the reader accepts.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import structlog
@@ -83,10 +88,23 @@ class FactBook:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held = metrics.facts_held.labels(controller)
 
-    def get(self, question: Question[V]) -> Fact[V] | None:
-        """What is known."""
+    def get(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+        """What is known, if it is at most this old (None: of any age). What is too old is asked again at once when
+        somebody needs it."""
         entry = self._entries.get(question)
-        return None if entry is None else entry.fact
+        if entry is None or entry.fact is None:
+            return None
+        if max_age_s is None:
+            return entry.fact
+        now = self._clock.now()
+        found = entry.fact.within(now, max_age_s)
+        if found is None:
+            self._expire(question, entry)
+        elif found.error_at is not None and not entry.needs and now - found.error_at > timedelta(seconds=max_age_s):
+            # An error that nobody has asked about since is as old as the answer.
+            self._expire(question, entry)
+            return None
+        return found
 
     def declare(self, key: Key, needs: Sequence[Need[Any]]) -> None:
         """What a key needs from now on, in place of what it needed before; asks for what is not known well enough."""
@@ -127,6 +145,8 @@ class FactBook:
         entry.due = True
         if entry.needs:
             self._schedule(question, entry)
+        else:
+            entry.fact = None
 
     async def close(self) -> None:
         """End all questions in flight. Cancellation point."""
@@ -136,6 +156,15 @@ class FactBook:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _expire(self, question: Question[Any], entry: _Entry) -> None:
+        """Have it asked again; by whoever needs it next if nobody does now."""
+        if entry.asking or entry.due:
+            return
+        entry.failures = 0
+        entry.due = True
+        if entry.needs:
+            self._schedule(question, entry)
 
     def _release(self, key: Key, question: Question[Any]) -> None:
         entry = self._entries[question]

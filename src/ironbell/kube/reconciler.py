@@ -74,8 +74,12 @@ class Cache(Protocol):
         """Objects found under a value of an index, ordered by key."""
         ...
 
-    def fact(self, question: Question[V]) -> Fact[V] | None:
-        """What is known about a question; None if it was never answered."""
+    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+        """What is known about a question, if the answer is at most `max_age_s` old; None if there is no such answer.
+
+        It is what the decision accepts, so it is not less than what its `Need` asks for. None accepts an answer of any
+        age: only for questions whose answer can never change.
+        """
         ...
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:

@@ -22,7 +22,7 @@ V = TypeVar("V")
 class KnowsFacts(Protocol):
     """What answers `fact`."""
 
-    def get(self, question: Question[V]) -> Fact[V] | None: ...
+    def get(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None: ...
 
 
 class View:
@@ -62,8 +62,8 @@ class View:
             self._readers.note(where, (index.name, value))
         return cast("Sequence[R]", self._store(where).indexed(index.name, value))
 
-    def fact(self, question: Question[V]) -> Fact[V] | None:
-        return self._facts.get(question)
+    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+        return self._facts.get(question, max_age_s)
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         return self._dynamic.look_up(kind, (namespace, name))

@@ -25,6 +25,7 @@ from ironbell.base.randomness import Randomness
 from ironbell.kube.decision import Key, Question
 from ironbell.kube.store import Store
 from ironbell.workload import metrics
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.questions import (
     AllNodes,
@@ -46,15 +47,15 @@ class NotConnected(IronbellError):  # noqa: N818 - a state as much as an error
 
     reason = "ConnectionDown"
 
-    def __init__(self, cluster: Key, *, since: datetime | None = None, last_error: str = "") -> None:
-        super().__init__(f"no connection to cluster {'/'.join(cluster)}: {last_error}")
+    def __init__(self, cluster: ClusterKey, *, since: datetime | None = None, last_error: str = "") -> None:
+        super().__init__(f"no connection to cluster {cluster}: {last_error}")
         self.cluster = cluster
         self.since = since
         self.last_error = last_error
 
 
 class Workloads:
-    """Connections by the key of their Cluster."""
+    """Connections by their Cluster: one that was deleted and its successor of the same name have nothing in common."""
 
     def __init__(
         self,
@@ -71,10 +72,12 @@ class Workloads:
         self._randomness = randomness
         self._settings = settings or Settings()
         self._turns = Turns(self._settings.attempts_at_once, self._settings.attempt_patience_s)
-        self._sessions: dict[Key, tuple[Session, asyncio.Task[None]]] = {}
+        self._sessions: dict[ClusterKey, tuple[Session, asyncio.Task[None]]] = {}
+        self._current: dict[Key, ClusterKey] = {}
+        """The Cluster that has each name now."""
         self._ending: set[asyncio.Task[None]] = set()
         self._outdate: dict[object, Callable[[Question[Any]], None]] = {}
-        self._asked: dict[Key, set[Question[Any]]] = {}
+        self._asked: dict[ClusterKey, set[Question[Any]]] = {}
 
     async def __aenter__(self) -> Workloads:
         return self
@@ -82,8 +85,13 @@ class Workloads:
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
-    def follow(self, cluster: Key, revision: str) -> None:
-        """Hold a connection to this cluster; one by an earlier revision of its kubeconfig is renewed."""
+    def follow(self, cluster: ClusterKey, revision: str) -> None:
+        """Hold a connection to this Cluster. One by an earlier revision of its kubeconfig is renewed; one to a deleted
+        Cluster of the same name ends."""
+        current = self._current.get(cluster.key)
+        if current is not None and current != cluster:
+            self.forget(cluster.key)
+        self._current[cluster.key] = cluster
         if cluster not in self._sessions:
             session = Session(
                 cluster,
@@ -99,27 +107,28 @@ class Workloads:
                 node_changed=self._node_changed,
             )
             session.use(revision)
-            task = asyncio.get_running_loop().create_task(session.run(), name=f"workload {'/'.join(cluster)}")
+            task = asyncio.get_running_loop().create_task(session.run(), name=f"workload {cluster}")
             self._sessions[cluster] = session, task
             metrics.followed.inc()
         else:
             self._sessions[cluster][0].use(revision)
 
-    def nudge(self, cluster: Key) -> None:
+    def nudge(self, name: Key) -> None:
         """The cluster may have come up just now: try at once what would be tried later, and often again after that."""
-        if cluster in self._sessions:
-            self._sessions[cluster][0].nudge()
+        if (session := self._followed(name)) is not None:
+            session.nudge()
 
-    def look(self, cluster: Key) -> None:
+    def look(self, name: Key) -> None:
         """A step toward a cluster that answers: try at once what would be tried later, and not more often than that."""
-        if cluster in self._sessions:
-            self._sessions[cluster][0].look()
+        if (session := self._followed(name)) is not None:
+            session.look()
 
-    def forget(self, cluster: Key) -> None:
-        """End the connection; the cluster is gone, or has no kubeconfig any more."""
-        entry = self._sessions.pop(cluster, None)
-        if entry is None:
+    def forget(self, name: Key) -> None:
+        """End the connection; the Cluster of this name was deleted, or has no kubeconfig any more."""
+        cluster = self._current.pop(name, None)
+        if cluster is None:
             return
+        entry = self._sessions.pop(cluster)
         metrics.followed.dec()
         _session, task = entry
         task.cancel()
@@ -130,11 +139,11 @@ class Workloads:
 
     async def close(self) -> None:
         """End all connections. Cancellation point."""
-        for cluster in list(self._sessions):
-            self.forget(cluster)
+        for name in list(self._current):
+            self.forget(name)
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def api(self, cluster: Key) -> Api:
+    async def api(self, cluster: ClusterKey) -> Api:
         """The cluster's API, bounded: few requests at a time, each for a limited time.
 
         Raises:
@@ -146,7 +155,7 @@ class Workloads:
             raise self._not_connected(cluster)
         return api
 
-    def link(self, cluster: Key) -> Link:
+    def link(self, cluster: ClusterKey) -> Link:
         """The way to a cluster itself, for what is no request: ports of pods.
 
         Raises:
@@ -158,7 +167,7 @@ class Workloads:
             raise self._not_connected(cluster)
         return link
 
-    def state(self, cluster: Key) -> ConnectionState:
+    def state(self, cluster: ClusterKey) -> ConnectionState:
         """How the connection stands."""
         entry = self._sessions.get(cluster)
         return _NEVER if entry is None else entry[0].state
@@ -200,29 +209,33 @@ class Workloads:
         """
         return tuple(node_view(node) for node in self._nodes(question.cluster, question).list())
 
-    def _nodes(self, cluster: Key, question: Question[Any]) -> Store[Node]:
+    def _followed(self, name: Key) -> Session | None:
+        cluster = self._current.get(name)
+        return None if cluster is None else self._sessions[cluster][0]
+
+    def _nodes(self, cluster: ClusterKey, question: Question[Any]) -> Store[Node]:
         self._note(cluster, question)
         entry = self._sessions.get(cluster)
         if entry is None or entry[0].nodes is None:
             raise self._not_connected(cluster)
         return entry[0].nodes
 
-    def _not_connected(self, cluster: Key) -> NotConnected:
+    def _not_connected(self, cluster: ClusterKey) -> NotConnected:
         state = self.state(cluster)
         last_error = "its nodes are being read" if state.connected else state.error
         return NotConnected(cluster, since=state.since, last_error=last_error)
 
-    def _note(self, cluster: Key, question: Question[Any]) -> None:
+    def _note(self, cluster: ClusterKey, question: Question[Any]) -> None:
         """Somebody holds an answer to this. It is noted until the answer changes: who still needs it then asks anew."""
         self._asked.setdefault(cluster, set()).add(question)
 
-    def _state_changed(self, cluster: Key) -> None:
+    def _state_changed(self, cluster: ClusterKey) -> None:
         self._tell(cluster, [Connection(cluster)])
 
-    def _nodes_changed(self, cluster: Key) -> None:
+    def _nodes_changed(self, cluster: ClusterKey) -> None:
         self._tell(cluster, [question for question in self._asked.get(cluster, ()) if type(question) is not Connection])
 
-    def _node_changed(self, cluster: Key, old: Node | None, new: Node | None) -> None:
+    def _node_changed(self, cluster: ClusterKey, old: Node | None, new: Node | None) -> None:
         if old is not None and new is not None and _same(node_view(old), node_view(new)):
             return
         nodes = [node for node in (old, new) if node is not None]
@@ -230,7 +243,7 @@ class Workloads:
         concerned += {NodeByProviderId(cluster, node.spec.provider_id) for node in nodes if node.spec.provider_id}
         self._tell(cluster, concerned)
 
-    def _tell(self, cluster: Key, questions: Iterable[Question[Any]]) -> None:
+    def _tell(self, cluster: ClusterKey, questions: Iterable[Question[Any]]) -> None:
         """The answers to these have changed: whoever asked is told."""
         asked = self._asked.get(cluster, set())
         for question in questions:

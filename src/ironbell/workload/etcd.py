@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import Protocol, TypeAlias
 
 from ironbell.base.errors import IronbellError
-from ironbell.kube.decision import Key
+from ironbell.workload.clusterkey import ClusterKey
 
 
 class EtcdError(IronbellError):
@@ -91,5 +91,5 @@ class Etcd(Protocol):
         ...
 
 
-EtcdConnect: TypeAlias = Callable[[Key, str], AbstractAsyncContextManager[Etcd]]
+EtcdConnect: TypeAlias = Callable[[ClusterKey, str], AbstractAsyncContextManager[Etcd]]
 """Connects to the etcd member on a node, by the Cluster's key and the node's name; leaving the block closes it."""

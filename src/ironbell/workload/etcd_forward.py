@@ -26,9 +26,9 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.contract.cluster_secrets import Purpose, key_pair_of, secret_name
 from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
-from ironbell.kube.decision import Key
 from ironbell.kube.tls_sources import make_context
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdUnreachableError
 from ironbell.workload.etcd_client import EtcdClient, etcd_over
 from ironbell.workload.link import Forwards
@@ -56,10 +56,10 @@ class ForwardedEtcd:
         self._workloads = workloads
         self._api = api
         self._clock = clock
-        self._contexts: dict[Key, _Kept] = {}
+        self._contexts: dict[ClusterKey, _Kept] = {}
 
     @asynccontextmanager
-    async def connect(self, cluster: Key, node: str) -> AsyncIterator[EtcdClient]:
+    async def connect(self, cluster: ClusterKey, node: str) -> AsyncIterator[EtcdClient]:
         """The member on a node, which has answered once.
 
         Raises:
@@ -84,12 +84,13 @@ class ForwardedEtcd:
                 raise EtcdUnreachableError(f"pod {_NAMESPACE}/{pod}: {error.message}") from error
             yield client
 
-    async def _context(self, cluster: Key) -> ssl.SSLContext:
-        name = secret_name(cluster[1], Purpose.ETCD_CA)
+    async def _context(self, cluster: ClusterKey) -> ssl.SSLContext:
+        name = secret_name(cluster.name, Purpose.ETCD_CA)
         try:
-            secret = SECRET.decode(await self._api.get(SECRET.collection, cluster[0], name))
+            secret = SECRET.decode(await self._api.get(SECRET.collection, cluster.namespace, name))
         except NotFound:
-            raise EtcdUnreachableError(f"Secret {cluster[0]}/{name} with the authority of etcd is gone") from None
+            where = f"{cluster.namespace}/{name}"
+            raise EtcdUnreachableError(f"Secret {where} with the authority of etcd is gone") from None
         version, now = secret.metadata.resource_version, self._clock.now()
         kept = self._contexts.get(cluster)
         if kept is None or kept.version != version or kept.until < now:

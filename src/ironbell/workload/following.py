@@ -29,6 +29,7 @@ from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
 from ironbell.kube.tokens import ConnectionConfigError
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.link import ReadKubeconfig
 
 _HOST, _DATA = "InfrastructureReady", "BootstrapConfigReady"
@@ -62,7 +63,7 @@ def follow(workloads: Workloads, informers: Informers) -> None:
         if secret is None or found is None:
             workloads.forget(cluster)
             return
-        workloads.follow(cluster, secret.metadata.resource_version)
+        workloads.follow(ClusterKey.of(found), secret.metadata.resource_version)
         if found.status.initialization.control_plane_initialized or cluster in may_answer:
             workloads.nudge(cluster)
 

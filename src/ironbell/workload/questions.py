@@ -14,10 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 from ironbell.api.core.node import Node, NodeAddress, NodeCondition, NodeSystemInfo, Taint
-from ironbell.kube.decision import Key, Question
+from ironbell.kube.decision import Question
+from ironbell.workload.clusterkey import ClusterKey
 
+PUSHED_S: Final = 3600.0
+"""How old an answer may be that is pushed when it changes: both for a `Need` and for reading it."""
 _NO_INFO = NodeSystemInfo()
 
 
@@ -98,14 +102,14 @@ def node_view(node: Node) -> NodeView:
 class Connection(Question[ConnectionState]):
     """How the connection to a cluster stands."""
 
-    cluster: Key
+    cluster: ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
 class NodeByProviderId(Question[tuple[NodeView, ...]]):
     """The nodes with this provider ID, by name: one, if all is well."""
 
-    cluster: Key
+    cluster: ClusterKey
     provider_id: str
 
 
@@ -113,7 +117,7 @@ class NodeByProviderId(Question[tuple[NodeView, ...]]):
 class NodeByName(Question["NodeView | None"]):
     """The node of this name."""
 
-    cluster: Key
+    cluster: ClusterKey
     name: str
 
 
@@ -121,4 +125,4 @@ class NodeByName(Question["NodeView | None"]):
 class AllNodes(Question[tuple[NodeView, ...]]):
     """All nodes, by name. Comes back on every change of any node: for who needs them all only."""
 
-    cluster: Key
+    cluster: ClusterKey

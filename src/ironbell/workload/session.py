@@ -26,12 +26,12 @@ from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
 from ironbell.kube.backoff import Backoff
-from ironbell.kube.decision import Key
 from ironbell.kube.informer import Informer
 from ironbell.kube.reconciler import Index
 from ironbell.kube.store import Store
 from ironbell.kube.tokens import ConnectionConfigError
 from ironbell.workload import metrics
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.limits import BoundedApi, Bounds
 from ironbell.workload.link import Connect, Link, ReadKubeconfig
 from ironbell.workload.questions import ConnectionState
@@ -90,7 +90,7 @@ class Session:
 
     def __init__(
         self,
-        cluster: Key,
+        cluster: ClusterKey,
         *,
         connect: Connect,
         kubeconfig: ReadKubeconfig,
@@ -99,9 +99,9 @@ class Session:
         randomness: Randomness,
         turns: Turns,
         clusters: Callable[[], int],
-        state_changed: Callable[[Key], None],
-        nodes_changed: Callable[[Key], None],
-        node_changed: Callable[[Key, Node | None, Node | None], None],
+        state_changed: Callable[[ClusterKey], None],
+        nodes_changed: Callable[[ClusterKey], None],
+        node_changed: Callable[[ClusterKey, Node | None, Node | None], None],
     ) -> None:
         """
         Args:
@@ -196,7 +196,7 @@ class Session:
             self._failures += 1
         except Exception:
             # The boundary of a cluster: a defect stays with the one that met it.
-            log.exception("connection met a defect", namespace=self._cluster[0], name=self._cluster[1])
+            log.exception("connection met a defect", namespace=self._cluster.namespace, name=self._cluster.name)
             await self._drop()
             self._lost(Unavailable("the connection met a defect; see the log of the controllers"))
             self._failures += 1
@@ -246,7 +246,7 @@ class Session:
 
     async def _linked(self) -> Link:
         if self._kept is None:
-            self._kept = self._connect(self._cluster, await self._read_kubeconfig(self._cluster))
+            self._kept = self._connect(self._cluster.key, await self._read_kubeconfig(self._cluster.key))
         return self._kept
 
     async def _drop(self) -> None:
@@ -260,14 +260,14 @@ class Session:
         self._has_answered()
         now = self._clock.now()
         self.link = link
-        self.api = BoundedApi(link.api, self._settings.bounds, name="/".join(self._cluster), refused=self._refused)
+        self.api = BoundedApi(link.api, self._settings.bounds, name=str(self._cluster), refused=self._refused)
         restored, self._broke = now if self._broke else self.state.restored, False
         self.state = ConnectionState(connected=True, since=now, last_probe_success=now, restored=restored)
         informer = Informer(self.api, NODE, randomness=self._randomness)
         informer.store.declare(BY_PROVIDER_ID)
         informer.add_handler(lambda old, new: self._node_changed(self._cluster, old, new))
         metrics.connected.inc()
-        log.info("connected to cluster", namespace=self._cluster[0], name=self._cluster[1])
+        log.info("connected to cluster", namespace=self._cluster.namespace, name=self._cluster.name)
         self._state_changed(self._cluster)
         try:
             yield informer
@@ -338,7 +338,8 @@ class Session:
             restored=before.restored,
         )
         if before.connected or before.error != error.message:
-            log.info("no connection to cluster", namespace=self._cluster[0], name=self._cluster[1], cause=error.message)
+            where = {"namespace": self._cluster.namespace, "name": self._cluster.name}
+            log.info("no connection to cluster", **where, cause=error.message)
             self._state_changed(self._cluster)
 
     def _refused(self) -> None:

@@ -44,8 +44,9 @@ from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Emit, Key
 from ironbell.lab.sim.eviction import eviction
 from ironbell.workload.access import NotConnected
+from ironbell.workload.clusterkey import ClusterKey
 
-CLUSTER: Key = ("default", "c1")
+CLUSTER = ClusterKey("default", "c1", "u1")
 PODS = Collection("", "v1", "pods", namespaced=True)
 PLURALS = {
     "Namespace": ("", "v1", "namespaces"),

@@ -42,7 +42,7 @@ class Desk:
         return "on"
 
     def known(self, host: str = "h") -> Fact[str]:
-        fact = self.book.get(Power(host))
+        fact = self.book.get(Power(host), None)
         assert fact is not None
         return fact
 
@@ -178,7 +178,7 @@ async def test_an_answer_on_its_way_when_the_fact_is_outdated_does_not_count() -
     await asyncio.sleep(0.5)
     desk.book.outdate(Power("h"))
     await asyncio.sleep(0.6)
-    assert desk.book.get(Power("h")) is None
+    assert desk.book.get(Power("h"), None) is None
     await asyncio.sleep(1)
     assert desk.known().value == "new"
     assert desk.back == [A]
@@ -212,7 +212,7 @@ async def test_memory_of_unneeded_answers_is_bounded(monkeypatch: pytest.MonkeyP
         desk.book.declare(A, [need(str(number))])
         await asyncio.sleep(1)
     desk.book.declare(A, [])
-    assert sum(desk.book.get(Power(str(number))) is not None for number in range(30)) == 10
+    assert sum(desk.book.get(Power(str(number)), None) is not None for number in range(30)) == 10
     await desk.book.close()
 
 
@@ -221,7 +221,7 @@ async def test_closing_ends_questions_in_flight() -> None:
     desk.book.declare(A, [need()])
     await asyncio.sleep(0.1)
     await desk.book.close()
-    assert desk.book.get(Power("h")) is None
+    assert desk.book.get(Power("h"), None) is None
 
 
 def test_a_need_that_nothing_can_fulfil_is_refused() -> None:
@@ -329,4 +329,68 @@ async def test_the_most_impatient_key_says_when_it_is_asked_again() -> None:
     assert len(desk.asked) == 1
     await asyncio.sleep(10)
     assert len(desk.asked) == 2
+    await desk.book.close()
+
+
+async def test_an_answer_that_nobody_has_needed_for_long_is_not_read() -> None:
+    """It may be about what was there before: it is asked anew, at once, by whoever needs it."""
+    desk = Desk()
+    desk.book.declare(A, [need()])
+    await asyncio.sleep(1)
+    desk.book.declare(A, [])
+    await asyncio.sleep(30)
+    assert desk.book.get(Power("h"), 60.0) is not None
+    await asyncio.sleep(40)
+    assert desk.book.get(Power("h"), 60.0) is None
+    desk.book.declare(B, [need(max_age_s=3600.0)])
+    await asyncio.sleep(1)
+    assert (desk.asked, desk.back) == (["h", "h"], [A, B])
+    assert desk.book.get(Power("h"), 60.0) is not None
+    await desk.book.close()
+
+
+async def test_who_reads_younger_answers_than_are_needed_has_them_asked_once() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need(max_age_s=3600.0)])
+    await asyncio.sleep(100)
+    for _ in range(5):
+        assert desk.book.get(Power("h"), 60.0) is None
+    await asyncio.sleep(1)
+    assert desk.asked == ["h", "h"]
+    assert desk.book.get(Power("h"), 60.0) is not None
+    await desk.book.close()
+
+
+async def test_an_error_stays_when_the_answer_before_it_is_too_old() -> None:
+    answers = ["on"]
+
+    async def asker(_question: Power) -> str:
+        if answers:
+            return answers.pop()
+        raise IronbellError("no route to host", reason="Unreachable")
+
+    desk = Desk(asker)
+    desk.back = Again(desk, 10.0)
+    desk.book.declare(A, [need(max_age_s=10.0)])
+    await asyncio.sleep(100)
+    fact = desk.book.get(Power("h"), 10.0)
+    assert fact is not None
+    assert (fact.value, fact.at, fact.error and fact.error.reason) == (None, None, "Unreachable")
+    asked = len(desk.asked)
+    for _ in range(50):
+        desk.book.get(Power("h"), 10.0)
+    assert len(desk.asked) == asked, "reading does not take the pauses away"
+    desk.book.declare(A, [])
+    await asyncio.sleep(100)
+    assert desk.book.get(Power("h"), 10.0) is None, "an error gets old as well"
+    await desk.book.close()
+
+
+async def test_what_changed_while_nobody_needed_it_is_not_read() -> None:
+    desk = Desk()
+    desk.book.declare(A, [need(max_age_s=3600.0)])
+    await asyncio.sleep(1)
+    desk.book.declare(A, [])
+    desk.book.renew(Power("h"))
+    assert desk.book.get(Power("h"), 3600.0) is None
     await desk.book.close()

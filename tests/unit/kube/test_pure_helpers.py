@@ -127,7 +127,7 @@ def test_decisions_print_as_plain_data_without_secrets() -> None:
             Effect("power-on", PowerOn(("n", "s"), 1), intent="i"),
             Emit(SLOT, "n", "s", "u", reason="R", message="m"),
         ),
-        (Need(PowerState(("n", "s")), 60.0),),
+        (Need(PowerState(("n", "s"), ""), 60.0),),
         Waiting("W", "why"),
         5.0,
     )

@@ -332,7 +332,7 @@ async def test_answers_that_a_failing_effect_asked_for_do_not_take_its_pauses_aw
         return "off"
 
     def decide(slot: Slot) -> Decision:
-        question = PowerState(slot.key)
+        question = PowerState(slot.key, slot.metadata.uid)
         return do(
             Effect("power-on", PowerOn(slot.key, 1), outdates=(question,)), needs=[Need(question, max_age_s=3600)]
         )

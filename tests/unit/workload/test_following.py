@@ -19,7 +19,9 @@ from ironbell.kube.client import Client
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from
+from ironbell.workload.questions import ConnectionState
 from support.workloads import FakeCluster, FakeClusters
 
 ONE = ("n", "one")
@@ -36,6 +38,11 @@ class Management:
         self.workloads = Workloads(
             self.clusters, kubeconfigs_from(self.api), clock=LoopClock(), randomness=SeededRandomness(1)
         )
+
+    @property
+    def state(self) -> ConnectionState:
+        """Of the connection to the Cluster that has the name now."""
+        return self.workloads.state(self.workloads._current.get(ONE, ClusterKey(*ONE, "")))
 
     async def until(self, is_it: Callable[[], bool]) -> None:
         async with asyncio.timeout(600):
@@ -70,21 +77,21 @@ async def test_a_cluster_with_a_kubeconfig_is_connected_and_forgotten_with_eithe
     steps = [management.add_cluster, management.add_kubeconfig]
     for step in steps if cluster_first else reversed(steps):
         await step()
-    await management.until(lambda: management.workloads.state(ONE).healthy)
+    await management.until(lambda: management.state.healthy)
     if cluster_first:
         await management.client.delete(CLUSTER, *ONE)
     else:
         await management.client.delete(SECRET, "n", "one-kubeconfig")
-    await management.until(lambda: management.workloads.state(ONE).error == "the cluster has no kubeconfig yet")
+    await management.until(lambda: management.state.error == "the cluster has no kubeconfig yet")
 
 
 async def test_a_rotated_kubeconfig_is_taken_up(management: Management) -> None:
     await management.add_cluster()
     await management.add_kubeconfig(b"old")
-    await management.until(lambda: "not the right kubeconfig" in management.workloads.state(ONE).error)
+    await management.until(lambda: "not the right kubeconfig" in management.state.error)
     new = {"data": {"value": base64.b64encode(b"good").decode()}}
     await management.client.merge_patch(SECRET, "n", "one-kubeconfig", body=new)
-    await management.until(lambda: management.workloads.state(ONE).healthy)
+    await management.until(lambda: management.state.healthy)
 
 
 async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Management) -> None:
@@ -97,7 +104,7 @@ async def test_a_control_plane_that_comes_up_is_tried_at_once(management: Manage
     began_s = asyncio.get_running_loop().time()
     status = {"status": {"initialization": {"controlPlaneInitialized": True}}}
     await management.client.merge_patch(CLUSTER, "n", "one", body=status, subresource="status")
-    await management.until(lambda: management.workloads.state(ONE).healthy)
+    await management.until(lambda: management.state.healthy)
     assert asyncio.get_running_loop().time() - began_s < 0.1
 
 
@@ -144,7 +151,7 @@ async def test_a_step_toward_an_answer_is_tried_at_once(
     began_s = asyncio.get_running_loop().time()
     subresource = "status" if "status" in patch else ""
     await management.client.merge_patch(kind, "n", "one", body=patch, subresource=subresource)
-    await management.until(lambda: management.workloads.state(ONE).healthy)
+    await management.until(lambda: management.state.healthy)
     took_s = asyncio.get_running_loop().time() - began_s
     assert took_s < 0.5 if is_control_plane else took_s > 10
 
@@ -180,4 +187,4 @@ async def test_a_secret_without_a_kubeconfig_is_said(
 ) -> None:
     await management.add_cluster()
     await management.client.create(SECRET, {"metadata": {"namespace": "n", "name": "one-kubeconfig"}, "data": data})
-    await management.until(lambda: message in management.workloads.state(ONE).error)
+    await management.until(lambda: message in management.state.error)

@@ -15,18 +15,19 @@ from ironbell.kube.decision import Question
 from ironbell.kube.testing.clock import LoopClock
 from ironbell.workload.access import NotConnected, Workloads
 from ironbell.workload.askers import askers
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import AllNodes, Connection, NodeByName, NodeByProviderId
 from ironbell.workload.session import Settings, until_attempt_s, until_probe_s
 from support.workloads import FakeCluster, FakeClusters
 
-ONE, TWO = ("n", "one"), ("n", "two")
+ONE, TWO = ClusterKey("n", "one", "1"), ClusterKey("n", "two", "2")
 
 
 class Site:
     """Workloads over clusters in memory, and what they have told."""
 
     def __init__(self) -> None:
-        self.clusters = FakeClusters({ONE: FakeCluster(), TWO: FakeCluster()})
+        self.clusters = FakeClusters({ONE.key: FakeCluster(), TWO.key: FakeCluster()})
         self.workloads = Workloads(
             self.clusters, self.clusters.kubeconfig, clock=LoopClock(), randomness=SeededRandomness(1)
         )
@@ -36,7 +37,7 @@ class Site:
 
     @property
     def one(self) -> FakeCluster:
-        return self.clusters.clusters[ONE]
+        return self.clusters.clusters[ONE.key]
 
     def _tell(self, question: Question[Any]) -> None:
         self.told.append(question)
@@ -58,7 +59,7 @@ class Site:
                     pass
                 await self.news.wait()
 
-    async def connected(self, cluster: tuple[str, str] = ONE) -> None:
+    async def connected(self, cluster: ClusterKey = ONE) -> None:
         self.workloads.follow(cluster, "1")
         await self.until(Connection(cluster), lambda state: state.connected)
         await self.until(AllNodes(cluster), lambda _nodes: True)
@@ -187,7 +188,7 @@ async def test_who_is_not_known_any_more_connects_anew_at_once(site: Site, refus
     site.one.broken = refusal
     await site.until(Connection(ONE), lambda state: not state.connected)
     lost_s = now()
-    site.one.broken, site.one.kubeconfig, site.clusters.handed[ONE] = None, b"rotated", b"rotated"
+    site.one.broken, site.one.kubeconfig, site.clusters.handed[ONE.key] = None, b"rotated", b"rotated"
     site.workloads.follow(ONE, "2")
     await site.until(Connection(ONE), lambda state: state.healthy)
     assert now() == lost_s
@@ -195,7 +196,7 @@ async def test_who_is_not_known_any_more_connects_anew_at_once(site: Site, refus
 
 async def test_a_replaced_kubeconfig_is_used_at_once(site: Site) -> None:
     await site.connected()
-    site.one.kubeconfig = site.clusters.handed[ONE] = b"rotated"
+    site.one.kubeconfig = site.clusters.handed[ONE.key] = b"rotated"
     began_s, since = now(), site.workloads.state(ONE).since
     await asyncio.sleep(1)
     site.workloads.follow(ONE, "2")
@@ -204,10 +205,10 @@ async def test_a_replaced_kubeconfig_is_used_at_once(site: Site) -> None:
 
 
 async def test_a_kubeconfig_that_cannot_be_used_is_said_and_waited_out(site: Site) -> None:
-    site.clusters.handed[ONE] = b"bad"
+    site.clusters.handed[ONE.key] = b"bad"
     site.workloads.follow(ONE, "1")
     await site.until(Connection(ONE), lambda state: state.error == "one: not the right kubeconfig")
-    site.clusters.handed[ONE] = b"good"
+    site.clusters.handed[ONE.key] = b"good"
     site.workloads.follow(ONE, "2")
     await site.until(Connection(ONE), lambda state: state.healthy)
 
@@ -220,7 +221,7 @@ async def test_a_cluster_that_comes_up_later_is_tried_again_and_at_once_when_nud
     assert site.one.probes <= 300 / 15 + 6
     site.one.broken = None
     began_s = now()
-    site.workloads.nudge(ONE)
+    site.workloads.nudge(ONE.key)
     await site.until(Connection(ONE), lambda state: state.healthy)
     assert now() == began_s
 
@@ -228,13 +229,34 @@ async def test_a_cluster_that_comes_up_later_is_tried_again_and_at_once_when_nud
 async def test_a_forgotten_cluster_leaves_nothing(site: Site) -> None:
     await site.connected()
     await site.ask(NodeByName(ONE, "a"))
-    site.workloads.forget(ONE)
+    site.workloads.forget(ONE.key)
     with pytest.raises(NotConnected):
         await site.workloads.api(ONE)
     async with asyncio.timeout(5):
         while site.one.links:
             await asyncio.sleep(0)
-    site.workloads.forget(ONE)
+    site.workloads.forget(ONE.key)
+
+
+async def test_a_cluster_of_the_same_name_has_nothing_of_the_deleted_one(site: Site) -> None:
+    await site.one.add_node("a", "metal://1")
+    await site.connected()
+    assert (await site.ask(NodeByName(ONE, "a"))).name == "a"
+    successor = ClusterKey("n", "one", "another")
+    with pytest.raises(NotConnected):
+        await site.workloads.api(successor)
+    old, site.clusters.clusters[ONE.key] = site.one, FakeCluster()
+    site.told.clear()
+    site.workloads.follow(successor, "2")
+    assert {NodeByName(ONE, "a"), Connection(ONE)} <= set(site.told)
+    with pytest.raises(NotConnected):
+        await site.ask(NodeByName(ONE, "a"))
+    assert await site.until(NodeByName(successor, "a"), lambda node: node is None) is None
+    site.told.clear()
+    await old.add_node("b", "metal://1")
+    await asyncio.sleep(10)
+    assert not site.told
+    assert not old.links
 
 
 async def test_a_dead_cluster_does_not_slow_another(site: Site) -> None:
@@ -248,7 +270,7 @@ async def test_after_a_nudge_a_cluster_is_tried_often_again(site: Site) -> None:
     site.one.broken = Unavailable("not there yet")
     site.workloads.follow(ONE, "1")
     await asyncio.sleep(300)
-    site.workloads.nudge(ONE)
+    site.workloads.nudge(ONE.key)
     await asyncio.sleep(0)
     before = site.one.probes
     await asyncio.sleep(7)
@@ -265,11 +287,11 @@ async def test_a_cluster_that_cannot_be_there_yet_is_tried_seldom_and_at_each_st
     await asyncio.sleep(14)
     assert site.one.probes == 1
     for step in range(2, 5):
-        site.workloads.look(ONE)
+        site.workloads.look(ONE.key)
         await asyncio.sleep(7)
         assert site.one.probes == step
     site.one.broken = None
-    site.workloads.look(ONE)
+    site.workloads.look(ONE.key)
     began_s = now()
     await site.until(Connection(ONE), lambda state: state.healthy)
     assert now() == began_s
@@ -288,7 +310,7 @@ async def test_nudges_without_end_cost_two_attempts_a_second(site: Site) -> None
     site.one.broken = Unavailable("not there yet")
     site.workloads.follow(ONE, "1")
     for _nudge in range(1_000):
-        site.workloads.nudge(ONE)
+        site.workloads.nudge(ONE.key)
         await asyncio.sleep(0.01)
     assert site.one.probes <= 10 / 0.5 + 1
 
@@ -296,7 +318,7 @@ async def test_nudges_without_end_cost_two_attempts_a_second(site: Site) -> None
 async def test_a_nudge_costs_a_cluster_that_is_well_nothing(site: Site) -> None:
     await site.connected()
     before = site.one.probes
-    site.workloads.nudge(ONE)
+    site.workloads.nudge(ONE.key)
     await asyncio.sleep(0.1)
     assert site.one.probes == before
 
@@ -307,11 +329,11 @@ async def test_attempts_use_the_same_way_until_the_kubeconfig_is_another_or_refu
     await asyncio.sleep(300)
     assert (site.clusters.read, site.one.links) == (1, 1)
     site.one.broken = Unauthorized("who are you?")
-    site.workloads.nudge(ONE)
+    site.workloads.nudge(ONE.key)
     await site.until(Connection(ONE), lambda state: state.error == "who are you?")
     assert site.one.links == 0
     site.one.broken = Unavailable("not there yet")
-    site.workloads.nudge(ONE)
+    site.workloads.nudge(ONE.key)
     await site.until(Connection(ONE), lambda state: state.error == "not there yet")
     assert site.clusters.read == 2
     site.workloads.follow(ONE, "2")
@@ -322,15 +344,15 @@ async def test_attempts_use_the_same_way_until_the_kubeconfig_is_another_or_refu
 
 
 async def test_a_thousand_dead_clusters_cost_next_to_nothing_and_slow_nobody(site: Site) -> None:
-    dead = [("n", f"dead-{number}") for number in range(1_000)]
+    dead = [ClusterKey("n", f"dead-{number}", str(number)) for number in range(1_000)]
     for number, key in enumerate(dead):
         refuses = Unavailable("connection refused") if number % 2 else None
-        site.clusters.clusters[key] = FakeCluster(hangs=not refuses, broken=refuses)
+        site.clusters.clusters[key.key] = FakeCluster(hangs=not refuses, broken=refuses)
         site.workloads.follow(key, "1")
     await asyncio.sleep(45)
-    before = sum(site.clusters.clusters[key].probes for key in dead)
+    before = sum(site.clusters.clusters[key.key].probes for key in dead)
     await asyncio.sleep(60)
-    attempts = sum(site.clusters.clusters[key].probes for key in dead) - before
+    attempts = sum(site.clusters.clusters[key.key].probes for key in dead) - before
     # one each every 50 to 100 s, and 5 s more for those that hang
     assert 1_000 * 60 / 110 <= attempts <= 1_000 * 60 / 45
     assert site.clusters.read == 1_000
@@ -339,14 +361,14 @@ async def test_a_thousand_dead_clusters_cost_next_to_nothing_and_slow_nobody(sit
     assert now() - began_s <= 0.5
     assert site.workloads._turns.silent == 1_000, "those that answer make none wait longer"
     for key in dead:
-        site.workloads.forget(key)
+        site.workloads.forget(key.key)
     await asyncio.sleep(1)
     assert site.workloads._turns.silent == 0
 
 
 async def test_a_thousand_clusters_that_come_up_together_are_tried_a_few_at_a_time() -> None:
-    keys = [("n", f"up-{number}") for number in range(1_000)]
-    clusters = FakeClusters({key: FakeCluster(slow_s=0.1) for key in keys})
+    keys = [ClusterKey("n", f"up-{number}", str(number)) for number in range(1_000)]
+    clusters = FakeClusters({key.key: FakeCluster(slow_s=0.1) for key in keys})
     settings = Settings(probe_every_s=1e6)
     workloads = Workloads(
         clusters, clusters.kubeconfig, clock=LoopClock(), randomness=SeededRandomness(1), settings=settings

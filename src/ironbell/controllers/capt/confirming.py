@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import parse_rfc3339
@@ -15,6 +16,7 @@ from ironbell.contract.restored import Restored, confirmation
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.decision import MergePatch, Need, patch
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import NodeView
 
 ASK_AGAIN_S: Final = 60.0
@@ -22,11 +24,11 @@ ANNOTATION_MACHINE: Final = "cluster.x-k8s.io/machine"
 """On a Node: name of its Machine."""
 
 
-def question(machine: Machine | None) -> NodeNow | None:
+def question(machine: Machine | None, cluster: Cluster | None) -> NodeNow | None:
     """What is to be known; None for a Machine that had no Node yet."""
-    if machine is None or not machine.status.node_ref.name:
+    if machine is None or cluster is None or not machine.status.node_ref.name:
         return None
-    return NodeNow((machine.metadata.namespace, machine.spec.cluster_name), machine.status.node_ref.name)
+    return NodeNow(ClusterKey.of(cluster), machine.status.node_ref.name)
 
 
 def need(asked: NodeNow) -> Need[NodeView | None]:

@@ -17,21 +17,21 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.capt.node_identity import is_on, names_of, reports
 from ironbell.controllers.capt.provider_id import provider_id
-from ironbell.kube.decision import Fact, Key, Need, Question
+from ironbell.kube.decision import Fact, Need, Question
 from ironbell.kube.reconciler import Cache
-from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, NodeByName, NodeByProviderId, NodeView
 
 NodeQuestion: TypeAlias = NodeByProviderId | NodeByName
 NodeFact: TypeAlias = Fact[tuple[NodeView, ...]] | Fact[NodeView | None] | None
 
-PUSHED_S: Final = 3600.0
-"""How long an answer is good for: a new one is pushed when it changes."""
 CLOCKS_DIFFER: Final = timedelta(seconds=30)
 """By how much the clocks of management and cluster may differ without delaying anything."""
 NOTICED: Final = timedelta(minutes=5)
@@ -52,22 +52,26 @@ class Sight:
 
 
 def questions(
-    obj: TinkerbellMachine, machine: Machine | None, hardware: Hardware | None, workflow: Workflow | None
+    obj: TinkerbellMachine,
+    cluster: Cluster | None,
+    machine: Machine | None,
+    hardware: Hardware | None,
+    workflow: Workflow | None,
 ) -> list[NodeQuestion]:
     """What to ask the cluster while the installed system boots."""
-    if machine is None or hardware is None or workflow is None or obj.status.ready:
+    if cluster is None or machine is None or hardware is None or workflow is None or obj.status.ready:
         return []
     if workflow.status.state != WorkflowState.SUCCESS:
         return []
-    cluster: Key = (machine.metadata.namespace, machine.spec.cluster_name)
-    names = [NodeByName(cluster, name) for name in names_of(machine, hardware)]
-    return [NodeByProviderId(cluster, provider_id(hardware)), *names]
+    at = ClusterKey.of(cluster)
+    names = [NodeByName(at, name) for name in names_of(machine, hardware)]
+    return [NodeByProviderId(at, provider_id(hardware)), *names]
 
 
 def known(cache: Cache, question: NodeQuestion) -> NodeFact:
     """The last answer to one of these questions."""
     asked: Question[Any] = question
-    return cache.fact(asked)
+    return cache.fact(asked, PUSHED_S)
 
 
 def look(

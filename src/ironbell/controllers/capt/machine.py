@@ -309,7 +309,7 @@ def _restored(
     progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, found: Restored
 ) -> Decision:
     """Nothing is done to the server before it is known that the machine still has it."""
-    obj, asked = observed.obj, confirming.question(machine)
+    obj, asked = observed.obj, confirming.question(machine, observed.cluster)
     message = why_held(hardware) or ""
     if not obj.status.ready:
         return progress.waits("HardwareNotConfirmed", message)

@@ -25,6 +25,7 @@ from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Decision, Effect, Fact, Need, emit
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import NodeView
 
 GRACE_S: Final = 60.0
@@ -34,12 +35,13 @@ SELDOM_S: Final = 900.0
 """How often at least and at most a cluster is asked for one machine's Node: more and more seldom."""
 
 
-def questions(obj: TinkerbellMachine, machine: Machine | None, hardware: Hardware | None) -> list[NodeNow]:
+def questions(
+    obj: TinkerbellMachine, cluster: Cluster | None, machine: Machine | None, hardware: Hardware | None
+) -> list[NodeNow]:
     """The Nodes that may be the machine's: by what the server is called, and what the Machine is."""
-    if machine is None or hardware is None or not obj.status.ready or machine.status.node_ref.name:
+    if cluster is None or machine is None or hardware is None or not obj.status.ready or machine.status.node_ref.name:
         return []
-    cluster = (machine.metadata.namespace, machine.spec.cluster_name)
-    return [NodeNow(cluster, name) for name in names_of(machine, hardware)]
+    return [NodeNow(ClusterKey.of(cluster), name) for name in names_of(machine, hardware)]
 
 
 def identify(
@@ -58,7 +60,7 @@ def identify(
         return progress.goes_on(after_s=GRACE_S - waited_s)
     found = next(((asked, node) for asked, fact in facts if (node := _value(fact)) and _is_its(node, hardware)), None)
     again_s = min(max(waited_s / 2, ASK_AGAIN_S), SELDOM_S)
-    needs = tuple(Need(one, again_s) for one in questions(obj, machine, hardware))
+    needs = tuple(Need(one, again_s) for one in questions(obj, cluster, machine, hardware))
     if found is None:
         return replace(progress.goes_on(), needs=needs)
     asked, node = found

@@ -13,8 +13,9 @@ from ironbell.api.client import Api, Conflict, Invalid, NotFound, PatchType
 from ironbell.api.core import NODE
 from ironbell.kube.act import OutOfDate
 from ironbell.kube.client import Client
-from ironbell.kube.decision import Action, Key, Question
+from ironbell.kube.decision import Action, Question
 from ironbell.kube.reconciler import Askers, Performers
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import kubeconfigs_from
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect, Link
@@ -27,7 +28,7 @@ TELL_NODE: Final = "tell-node"
 class NodeNow(Question["NodeView | None"]):
     """A node as its cluster shows it now; None if there is none of that name."""
 
-    cluster: Key
+    cluster: ClusterKey
     name: str
 
 
@@ -35,7 +36,7 @@ class NodeNow(Question["NodeView | None"]):
 class TellNode:
     """Give a Node that has none its provider ID, if it is still the Node that was seen. Nobody can change one."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     uid: str
     provider_id: str
@@ -57,8 +58,8 @@ class Nodes:
         return {TELL_NODE: self._tell}
 
     @asynccontextmanager
-    async def _link(self, cluster: Key) -> AsyncIterator[Link]:
-        link = self.connect(cluster, await kubeconfigs_from(self.api)(cluster))
+    async def _link(self, cluster: ClusterKey) -> AsyncIterator[Link]:
+        link = self.connect(cluster.key, await kubeconfigs_from(self.api)(cluster.key))
         try:
             await link.probe()
             yield link

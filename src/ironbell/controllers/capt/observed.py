@@ -178,7 +178,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
     place = hardware.metadata.namespace if hardware is not None else obj.status.target_namespace or namespace
     wipe = wipe_name(obj)
     workflow = cache.get(WORKFLOW, place, obj.metadata.name)
-    new_nodes = installed_node.questions(obj, machine, hardware, workflow)
+    new_nodes = installed_node.questions(obj, cluster, machine, hardware, workflow)
     moves = hardware is not None and _keeps_failing(obj, workflow)
     looks = waits or moves
     return Observed(
@@ -207,8 +207,8 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         wipe_workflow=cache.get(WORKFLOW, place, wipe),
         power_off=cache.get(JOB, place, power_off_name(obj)),
         power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
-        node=_node(cache, machine, hardware),
-        namesakes=_namesakes(cache, obj, machine, hardware),
+        node=_node(cache, cluster, machine, hardware),
+        namesakes=_namesakes(cache, obj, cluster, machine, hardware),
         new_nodes=tuple((question, installed_node.known(cache, question)) for question in new_nodes),
     )
 
@@ -236,16 +236,22 @@ def silent_bmcs(cache: Cache) -> dict[Key, BmcMachine]:
     return {bmc.key: bmc for bmc in cache.indexed(SILENT, "silent")}
 
 
-def _node(cache: Cache, machine: Machine | None, hardware: Hardware | None) -> Fact[NodeView | None] | None:
-    asked = confirming.question(machine) if hardware is not None and restored(hardware) is not None else None
-    return cache.fact(asked) if asked is not None else None
+def _node(
+    cache: Cache, cluster: Cluster | None, machine: Machine | None, hardware: Hardware | None
+) -> Fact[NodeView | None] | None:
+    asked = confirming.question(machine, cluster) if hardware is not None and restored(hardware) is not None else None
+    return cache.fact(asked, confirming.ASK_AGAIN_S) if asked is not None else None
 
 
 def _namesakes(
-    cache: Cache, obj: TinkerbellMachine, machine: Machine | None, hardware: Hardware | None
+    cache: Cache,
+    obj: TinkerbellMachine,
+    cluster: Cluster | None,
+    machine: Machine | None,
+    hardware: Hardware | None,
 ) -> tuple[tuple[NodeNow, Fact[NodeView | None]], ...]:
-    asked = node_identity.questions(obj, machine, hardware)
-    return tuple((one, fact) for one in asked if (fact := cache.fact(one)) is not None)
+    asked = node_identity.questions(obj, cluster, machine, hardware)
+    return tuple((one, fact) for one in asked if (fact := cache.fact(one, node_identity.SELDOM_S)) is not None)
 
 
 def wipe_name(obj: TinkerbellMachine) -> str:

@@ -17,7 +17,7 @@ from ironbell.api.clusteripam.ipaddressclaim import IpAddressClaim
 from ironbell.contract.paused import has_paused_annotation
 from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS, PROTECT_ADDRESS
 from ironbell.controllers.ipam.observed import pool_key
-from ironbell.controllers.ipam.rivals import Missing
+from ironbell.controllers.ipam.rivals import missing
 from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, delete, do, wait
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.kube.reconciler import Cache, Index, Watch
@@ -60,11 +60,11 @@ class IpAddressReconciler:
             return None
         if cache.get(IP_ADDRESS_CLAIM, *key) is not None or has_paused_annotation(address):
             return None
-        return Observed(address, cache.fact(Missing(IP_ADDRESS_CLAIM.plural, key)))
+        return Observed(address, cache.fact(missing(IP_ADDRESS_CLAIM.plural, address), LOOK_AGAIN_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         address = observed.address
         if observed.is_orphan is None or not observed.is_orphan.value:
-            need = Need(Missing(IP_ADDRESS_CLAIM.plural, address.key), LOOK_AGAIN_S)
+            need = Need(missing(IP_ADDRESS_CLAIM.plural, address), LOOK_AGAIN_S)
             return wait("Verifying", "whether the claim is gone", needs=[need])
         return do(remove_finalizer(IP_ADDRESS, address, PROTECT_ADDRESS), delete(IP_ADDRESS, address))

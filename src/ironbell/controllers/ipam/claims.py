@@ -56,7 +56,7 @@ from ironbell.controllers.ipam.observed import (
     pool_of,
 )
 from ironbell.controllers.ipam.ranges import AddressError, number_of, ranges_of, text_of
-from ironbell.controllers.ipam.rivals import Missing, label_value, rivals_of
+from ironbell.controllers.ipam.rivals import label_value, missing, rivals_of
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import (
     DONE,
@@ -183,8 +183,8 @@ class IpAddressClaimReconciler:
             is_paused(claim, cluster_paused=cluster is not None and bool(cluster.spec.paused)),
             address,
             rivals=_rivals(cache, where, address),
-            asked=cache.fact(question) if address is not None and (question := rivals_of(where, address)) else None,
-            is_missing=cache.fact(Missing(IP_ADDRESS.plural, key)) if address is None else None,
+            asked=_asked(cache, where, address),
+            is_missing=cache.fact(missing(IP_ADDRESS.plural, claim), LOOK_AGAIN_S) if address is None else None,
             used=_used(cache, where) if looks else frozenset(),
             place=sum(1 for other in line(cache, where) if order(other) < order(claim)) if looks else 0,
         )
@@ -211,6 +211,11 @@ class IpAddressClaimReconciler:
             state = "being deleted" if is_deleting(pool) else "paused"
             return _waits(claim, "PoolNotReady", f"{reference.kind} {reference.name} is {state}", now)
         return _allocate(observed, pool, now)
+
+
+def _asked(cache: Cache, key: PoolKey, address: IpAddress | None) -> Fact[tuple[str, ...]] | None:
+    question = rivals_of(key, address) if address is not None else None
+    return None if question is None else cache.fact(question, ASK_AGAIN_S)
 
 
 def _rivals(cache: Cache, key: PoolKey, address: IpAddress | None) -> tuple[str, ...]:
@@ -314,7 +319,7 @@ def _yield(observed: Observed, address: IpAddress, rivals: Sequence[str]) -> Dec
 def _lost(observed: Observed, now: datetime) -> Decision:
     """The address that was told is not in the cache: if it is gone, the claim is given another."""
     claim, name = observed.claim, observed.claim.status.address_ref.name
-    question = Missing(IP_ADDRESS.plural, claim.key)
+    question = missing(IP_ADDRESS.plural, claim)
     if observed.is_missing is None or not observed.is_missing.value:
         return wait("Verifying", f"whether IPAddress {name} is gone", needs=[Need(question, LOOK_AGAIN_S)])
     message = f"IPAddress {name} was deleted; another address is given"

@@ -12,6 +12,7 @@ import msgspec
 from ironbell.api.client import Api, ListOptions, NotFound, Selector
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddress import IpAddress
+from ironbell.api.meta import Resource
 from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS
 from ironbell.controllers.ipam.observed import PoolKey, address_value, number_in
 from ironbell.kube.decision import Question
@@ -38,6 +39,13 @@ class Missing(Question[bool]):
 
     plural: str
     key: tuple[str, str]
+    asker: tuple[str, str]
+    """uid and resourceVersion of the object that asks: in another state, or for a successor, it is asked anew."""
+
+
+def missing(plural: str, asker: Resource) -> Missing:
+    """The question whether the object of this kind with the name of `asker` is gone."""
+    return Missing(plural, asker.key, (asker.metadata.uid, asker.metadata.resource_version))
 
 
 def label_value(pool: PoolKey, number: tuple[int, int]) -> str:

@@ -81,7 +81,8 @@ class InventoryReconciler:
         if machine is None or is_deleting(machine):
             return None
         target = target_of(machine.spec.connection, key[0], cache)
-        return InventoryObserved(hardware, machine, target, cache.fact(InventoryOf(target)))
+        inventory = cache.fact(InventoryOf(target, hardware.metadata.uid), INVENTORY_INTERVAL_S)
+        return InventoryObserved(hardware, machine, target, inventory)
 
     def decide(self, observed: InventoryObserved, now: datetime) -> Decision:
         hardware, machine, fact = observed.hardware, observed.machine, observed.inventory
@@ -99,7 +100,9 @@ class InventoryReconciler:
         age_s = _age_s(known, now)
         if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
             return do(requeue_after_s=INVENTORY_INTERVAL_S - age_s)
-        need = Need(InventoryOf(observed.target), INVENTORY_INTERVAL_S, timeout_s=INVENTORY_TIMEOUT_S)
+        need = Need(
+            InventoryOf(observed.target, hardware.metadata.uid), INVENTORY_INTERVAL_S, timeout_s=INVENTORY_TIMEOUT_S
+        )
         if fact is None:
             return wait("Asking", "the inventory is being asked", needs=[need])
         if fact.value is None:

@@ -20,7 +20,7 @@ from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, Machine
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
-from ironbell.base.clock import rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
@@ -61,7 +61,7 @@ class MachineObserved:
     target: Target
     power: Fact[PowerState] | None = None
     changed_at: datetime | None = None
-    """When a Task last changed the power, or may have."""
+    """When a Task last changed the power, or may have; not before the Machine itself was created."""
     accepted_at: datetime | None = None
     """When the BMC last accepted an operation of a Task."""
 
@@ -106,9 +106,10 @@ class MachineReconciler:
             return None
         target = target_of(machine.spec.connection, machine.metadata.namespace, cache)
         tasks = cache.indexed(TASKS_BY_MACHINE, "/".join(key))
-        changed_at = _latest(last_effect(task) for task in tasks)
+        changed_at = _latest([created(machine), *(last_effect(task) for task in tasks)])
         accepted_at = _latest(last_accepted(task) for task in tasks)
-        return MachineObserved(machine, target, cache.fact(PowerOf(target)), changed_at, accepted_at)
+        power = cache.fact(PowerOf(target), self._interval_s)
+        return MachineObserved(machine, target, power, changed_at, accepted_at)
 
     def decide(self, observed: MachineObserved, now: datetime) -> Decision:
         machine, power = observed.machine, observed.power
@@ -116,7 +117,7 @@ class MachineReconciler:
             return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
         question = PowerOf(observed.target)
         ask = Need(question, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
-        if power is None or (power.error is None and power.value is None):
+        if power is None or (power.error is None and power.value is None) or _is_from_before(power, machine):
             return wait("Asking", "the power state is being asked", needs=[ask])
         if power.error is not None:
             return self._unreachable(observed, power.error, power.error_at or now, now)
@@ -151,6 +152,18 @@ class MachineReconciler:
             return wait(trouble, error.message, *actions, requeue_after_s=left_s)
         again = Need(PowerOf(observed.target), min(UNREACHABLE_INTERVAL_S, self._interval_s), timeout_s=USE_TIMEOUT_S)
         return wait(trouble, error.message, *actions, needs=[again])
+
+
+def created(machine: Machine) -> datetime | None:
+    """When the object was created: what a BMC answered before that was answered to somebody else."""
+    since = machine.metadata.creation_timestamp
+    return parse_rfc3339(since) if since else None
+
+
+def _is_from_before(power: Fact[PowerState], machine: Machine) -> bool:
+    """Whether it is the error of an attempt for a deleted Machine of the same name."""
+    since = created(machine)
+    return power.error_at is not None and since is not None and power.error_at < since
 
 
 def contactable(machine: Machine) -> MachineCondition | None:

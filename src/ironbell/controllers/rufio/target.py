@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class PowerOf(Question[PowerState]):
-    """The power state of the machine behind a BMC."""
+    """The power state of the machine behind a BMC. Who asks accepts no answer from before its own object existed."""
 
     target: Target
 
@@ -50,6 +50,8 @@ class InventoryOf(Question[Inventory]):
     """The parts of the machine behind a BMC."""
 
     target: Target
+    uid: str
+    """Of the Hardware that they are asked for."""
 
 
 def target_of(connection: Connection, namespace: str, cache: Cache) -> Target:

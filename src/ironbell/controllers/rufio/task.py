@@ -53,9 +53,9 @@ class TaskReconciler:
         if connection is None or taskstatus.is_finished(task):
             return TaskObserved(task)
         target = target_of(connection, task.metadata.namespace, cache)
-        return TaskObserved(
-            task, target, attempt.known(attempt.read(task), target.secrets), cache.fact(PowerOf(target))
-        )
+        # how fresh the power state has to be differs from step to step; an error counts for as long as the Task runs
+        power = cache.fact(PowerOf(target), taskstatus.LIMIT_S)
+        return TaskObserved(task, target, attempt.known(attempt.read(task), target.secrets), power)
 
     def decide(self, observed: TaskObserved, now: datetime) -> Decision:
         task = observed.task

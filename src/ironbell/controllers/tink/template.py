@@ -54,7 +54,7 @@ class TemplateReconciler:
         template = cache.get(TEMPLATE, *key)
         if template is None or is_deleting(template):
             return None
-        return TemplateObserved(template, cache.fact(Parsed(template.spec.data)))
+        return TemplateObserved(template, cache.fact(Parsed(template.spec.data), None))
 
     def decide(self, observed: TemplateObserved, now: datetime) -> Decision:
         template, parsed = observed.template, observed.parsed

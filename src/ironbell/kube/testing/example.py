@@ -152,6 +152,7 @@ class PowerState(Question[str]):
     """Whether the thing in a Slot is `on` or `off`."""
 
     slot: Key
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class SlotReconciler:
 
     def observe(self, cache: Cache, key: Key) -> SlotState | None:
         slot = cache.get(SLOT, *key)
-        return None if slot is None else SlotState(slot, cache.fact(PowerState(key)))
+        return None if slot is None else SlotState(slot, cache.fact(PowerState(key, slot.metadata.uid), 60.0))
 
     def decide(self, observed: SlotState, now: datetime) -> Decision:
         slot = observed.slot
@@ -187,7 +188,7 @@ class SlotReconciler:
         if slot.status.started is None:
             return self._start(slot, now)
         # An attempt has begun and its outcome was not stored: whether it happened can only be asked.
-        need = Need(PowerState(slot.key), 60.0, parse_rfc3339(slot.status.started))
+        need = Need(PowerState(slot.key, slot.metadata.uid), 60.0, parse_rfc3339(slot.status.started))
         if observed.power is None or not observed.power.fresh(now, need.max_age_s, need.newer_than):
             return wait("OutcomeUnknown", f"attempt {slot.status.attempt} may have happened", needs=[need])
         if observed.power.value == "on":
@@ -201,7 +202,11 @@ class SlotReconciler:
         return do(
             status_change(SLOT, slot, slot.status, new, intent=intent),
             Effect(
-                "power-on", PowerOn(slot.key, attempt), intent=intent, timeout_s=5.0, outdates=(PowerState(slot.key),)
+                "power-on",
+                PowerOn(slot.key, attempt),
+                intent=intent,
+                timeout_s=5.0,
+                outdates=(PowerState(slot.key, slot.metadata.uid),),
             ),
             emit(SLOT, slot, reason="PoweredOn", message=f"powered on by attempt {attempt}"),
         )

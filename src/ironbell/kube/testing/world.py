@@ -164,8 +164,9 @@ class World:
     def indexed(self, index: Index[R], value: str) -> Sequence[R]:
         return [obj for obj in self.list(index.kind) if value in index.keys(obj)]
 
-    def fact(self, question: Question[V]) -> Fact[V] | None:
-        return self.facts.get(question)
+    def fact(self, question: Question[V], max_age_s: float | None) -> Fact[V] | None:
+        known = self.facts.get(question)
+        return None if known is None else known.within(self.now(), max_age_s)
 
     def dynamic(self, kind: Kind[Unstructured], namespace: str, name: str) -> Unstructured | Unsynced | None:
         return self.unsynced.get(kind.collection) or self.get(kind, namespace, name)

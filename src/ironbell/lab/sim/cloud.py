@@ -22,6 +22,7 @@ from ironbell.lab.sim.cluster import Endpoint, SimCluster
 from ironbell.lab.sim.host import Host, HostFault, HostPlan, HostState, ReadSecret
 from ironbell.lab.sim.podlife import collect_pods
 from ironbell.lab.sim.questions import HostQuestion
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdUnreachableError
 
 log = structlog.get_logger()
@@ -204,9 +205,9 @@ class Cloud:
             return
         self._spawn(host.plan.cluster, host.revive)
 
-    def etcd_connect(self, cluster: Key, node: str) -> EtcdAccess:
+    def etcd_connect(self, cluster: ClusterKey, node: str) -> EtcdAccess:
         """An `EtcdConnect`: through the API server, as a port-forward is."""
-        return EtcdAccess(self, cluster, node)
+        return EtcdAccess(self, cluster.key, node)
 
     def _spawn(self, cluster: Key, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Something that goes on in a cluster as long as that is there."""

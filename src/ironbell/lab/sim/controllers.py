@@ -41,8 +41,8 @@ def controllers(
         return cloud.state(question.uid)
 
     async def place(question: PlaceQuestion) -> Place:
-        endpoint = await expose(question.cluster)
-        return Place(endpoint, cloud.cluster(question.cluster).down)
+        endpoint = await expose(question.cluster.key)
+        return Place(endpoint, cloud.cluster(question.cluster.key).down)
 
     return [
         Controller(

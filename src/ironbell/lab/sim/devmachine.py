@@ -29,6 +29,7 @@ from ironbell.lab.sim.host import HostFault, HostPlan, HostState
 from ironbell.lab.sim.kinds import DEV_MACHINE, Address, DevMachine, DevMachineStatus, Initialization, Stage
 from ironbell.lab.sim.questions import HostQuestion
 from ironbell.lab.sim.timing import Timing, duration_s
+from ironbell.workload.questions import PUSHED_S
 
 FINALIZER: Final = "devmachine.infrastructure.cluster.x-k8s.io"
 FAULT: Final = "simulation.ironbell.dev/fault"
@@ -92,7 +93,7 @@ class DevMachineReconciler:
         machine = cache.get(MACHINE, key[0], owner.name) if owner is not None else None
         name = machine.spec.cluster_name if machine is not None else obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
         cluster = cache.get(CLUSTER, key[0], name)
-        return Observed(obj, machine, cluster, cache.fact(HostQuestion(obj.metadata.uid)))
+        return Observed(obj, machine, cluster, cache.fact(HostQuestion(obj.metadata.uid), PUSHED_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         obj, machine, cluster = observed.obj, observed.machine, observed.cluster
@@ -109,7 +110,7 @@ class DevMachineReconciler:
         if waiting is not None:
             stage = _stage("VMProvisioned", False, *waiting)
             return wait(*waiting, _status(observed, machine, [stage, pause], now))
-        needs = [Need(HostQuestion(obj.metadata.uid), max_age_s=3600)]
+        needs = [Need(HostQuestion(obj.metadata.uid), max_age_s=PUSHED_S)]
         if not finalizers.has_finalizer(obj, FINALIZER):
             return do(finalizers.add_finalizer(DEV_MACHINE, obj, FINALIZER), needs=needs)
         if observed.host is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ironbell.kube.decision import Key, Question
+from ironbell.kube.decision import Question
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.host import HostState
+from ironbell.workload.clusterkey import ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +30,4 @@ class Place:
 class PlaceQuestion(Question[Place]):
     """Where the API of a cluster is."""
 
-    cluster: Key
+    cluster: ClusterKey

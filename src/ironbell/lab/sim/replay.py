@@ -40,6 +40,7 @@ from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.troubled_etcd import TroubledEtcdAccess
 from ironbell.lab.sim.virtualtime import VirtualClock
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.following import follow, kubeconfigs_from
 
 LOOK_S = 60.0
@@ -67,7 +68,7 @@ class Surroundings:
     randomness: Randomness
     trouble: Trouble
 
-    def etcd_connect(self, cluster: Key, node: str) -> TroubledEtcdAccess:
+    def etcd_connect(self, cluster: ClusterKey, node: str) -> TroubledEtcdAccess:
         """An `EtcdConnect`, with its trouble."""
         return TroubledEtcdAccess(self.cloud.etcd_connect(cluster, node), self.trouble)
 

@@ -39,6 +39,7 @@ from ironbell.kube.testing import MemoryApi
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World, drive
 from ironbell.workload.access import NotConnected
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.kinds import UnknownKindError, locate, plural_of
 from ironbell.workload.questions import Connection, ConnectionState
 
@@ -62,7 +63,7 @@ def apply_(world: World, arguments: ApplyArguments) -> list[Action]:
     remotes: Remotes = world.outside
     bindings = msgspec.json.decode(arguments.bindings, type=list[ResourceSetBinding])
     for pending in arguments.pending:
-        remotes.applied.append((arguments.cluster[1], pending.set_name, pending.name))
+        remotes.applied.append((arguments.cluster.name, pending.set_name, pending.name))
         body = world.api.objects[CONFIG_MAP.collection]["default", pending.name]
         outcome = ResourceBinding(
             name=pending.name,
@@ -74,7 +75,7 @@ def apply_(world: World, arguments: ApplyArguments) -> list[Action]:
         bindings = with_outcome(bindings, pending.set_name, outcome)
     change = {"spec": {"bindings": msgspec.to_builtins(bindings)}}
     version = arguments.binding_version
-    return [MergePatch(CLUSTER_RESOURCE_SET_BINDING, *arguments.cluster, change, resource_version=version)]
+    return [MergePatch(CLUSTER_RESOURCE_SET_BINDING, *arguments.cluster.key, change, resource_version=version)]
 
 
 def hash_(world: World, question: ContentHash) -> str:
@@ -266,14 +267,14 @@ async def applied(remote: MemoryApi | None, strategy: str, kind: str, text: str)
     metadata = {"name": "cni", "namespace": "default"}
     await Client(home).create(where, {"metadata": metadata, "data": {"all": data}, "type": SET_TYPE})
 
-    async def api_of(cluster: tuple[str, str]) -> Api:
+    async def api_of(cluster: ClusterKey) -> Api:
         if remote is None:
             raise NotConnected(cluster)
         return remote
 
     applier = Applier(Reader(home), api_of, ManualClock())
     pending = (Pending("cni", strategy, kind, "cni"),)
-    return list(await applier(ApplyArguments(("default", "c0"), "uid", "5", encoded([]), pending)))
+    return list(await applier(ApplyArguments(ClusterKey("default", "c0", "uid"), "5", encoded([]), pending)))
 
 
 def outcome(actions: list[Action]) -> dict[str, Any]:

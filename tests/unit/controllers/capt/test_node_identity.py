@@ -15,6 +15,7 @@ from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.node_identity import GRACE_S
 from ironbell.controllers.capt.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.kube.testing import World
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import NodeView
 from support.captscene import MACHINES, Engine, add_machine, give, hardware, scene
 
@@ -57,7 +58,7 @@ def installed(**node: Any) -> tuple[World, Cluster]:
 def test_the_node_of_the_servers_name_and_address_is_told_its_provider_id(name: str) -> None:
     world, cluster = installed(name=name)
     world.settle(MACHINES, horizon_s=GRACE_S + 5)
-    assert cluster.told == [TellNode(("default", "prod"), name, "n", "tinkerbell://default/s0")]
+    assert cluster.told == [TellNode(ClusterKey("default", "prod", "uid-1"), name, "n", "tinkerbell://default/s0")]
 
 
 def test_a_host_name_with_a_domain_is_found_with_and_without_it() -> None:

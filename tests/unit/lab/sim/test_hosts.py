@@ -24,6 +24,7 @@ from ironbell.lab.sim.host import HostFault
 from ironbell.lab.sim.links import Links
 from ironbell.lab.sim.timing import Timing
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
 from support.simulation import CLUSTER, SimSite, admin_kubeconfig
 
@@ -197,7 +198,7 @@ async def test_a_quorum_that_is_lost_takes_the_api_along(site: SimSite) -> None:
     await site.cloud.release("cp0")
     assert not site.cluster.answers
     with pytest.raises(EtcdUnreachableError):
-        async with site.cloud.etcd_connect(CLUSTER, "cp1"):
+        async with site.cloud.etcd_connect(ClusterKey(*CLUSTER, "u"), "cp1"):
             pass
     site.cluster.etcd.start("cp0")
     site.cluster.changed()
@@ -209,7 +210,7 @@ async def test_members_and_leaders_of_etcd(site: SimSite) -> None:
     await site.token()
     await site.up("cp1", Role.CONTROL_PLANE)
     await site.up("cp2", Role.CONTROL_PLANE)
-    async with site.cloud.etcd_connect(CLUSTER, "cp0") as etcd:
+    async with site.cloud.etcd_connect(ClusterKey(*CLUSTER, "u"), "cp0") as etcd:
         members = {member.name: member.id for member in await etcd.members()}
         assert set(members) == {"cp0", "cp1", "cp2"}
         await etcd.move_leader(members["cp1"])
@@ -284,12 +285,12 @@ async def test_watches_end_when_the_api_goes_down(site: SimSite) -> None:
 
     links, randomness = Links(site.cloud, site.clock), SeededRandomness(1)
     async with Workloads(links, kubeconfig, clock=site.clock, randomness=randomness) as workloads:
-        workloads.follow(CLUSTER, "1")
+        workloads.follow(ClusterKey(*CLUSTER, "u"), "1")
         await asyncio.sleep(1)
-        assert workloads.state(CLUSTER).healthy
+        assert workloads.state(ClusterKey(*CLUSTER, "u")).healthy
         site.cluster.set_down(True)
         await asyncio.sleep(100)
-        assert not workloads.state(CLUSTER).connected
+        assert not workloads.state(ClusterKey(*CLUSTER, "u")).connected
         site.cluster.set_down(False)
         await asyncio.sleep(60)
-        assert workloads.state(CLUSTER).healthy
+        assert workloads.state(ClusterKey(*CLUSTER, "u")).healthy

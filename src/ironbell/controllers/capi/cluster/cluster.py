@@ -57,12 +57,11 @@ from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Key, Need, Waiting, do
 from ironbell.kube.finalizers import add_finalizer, is_deleting
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
-from ironbell.workload.questions import Connection
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection
 
 ROLL_UP_S: Final = 1.0
 """How long changes of sets and Machines are gathered before they are counted."""
-CONNECTION_S: Final = 3600.0
-"""Changes of the connection are pushed; this is for what might have been missed."""
 
 
 class ClusterReconciler:
@@ -144,7 +143,7 @@ def _normal(observed: Observed, reached: Progress, now: datetime) -> Decision:
 
 
 def _connection(observed: Observed) -> Need[Any]:
-    return Need(Connection(observed.cluster.key), CONNECTION_S)
+    return Need(Connection(ClusterKey.of(observed.cluster)), PUSHED_S)
 
 
 def _kubeconfig(observed: Observed, reached: Progress) -> Effect | None:

@@ -26,7 +26,8 @@ from ironbell.kube.changes import is_acted_on
 from ironbell.kube.decision import AnyKind, Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Unsynced
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 
 
 def _template_keys(definition: KindDefinition) -> list[str]:
@@ -128,7 +129,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         found_infrastructure,
         found_plane,
         endpoint.owner(cache, cluster, found_infrastructure, found_plane),
-        cache.fact(Connection(key)),
+        cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S),
         _gates(cache, cluster),
         has_kubeconfig=alone and cache.get(SECRET_METADATA, namespace, kubeconfig) is not None,
         has_authority=alone and cache.get(SECRET_METADATA, namespace, authority) is not None,

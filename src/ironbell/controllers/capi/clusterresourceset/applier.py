@@ -28,9 +28,10 @@ from ironbell.controllers.capi.clusterresourceset.documents import documents, ha
 from ironbell.controllers.capi.clusterresourceset.sources import RECONCILE, ContentHash
 from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
 from ironbell.kube.decision import Action, Emit, Fields, Key, MergePatch
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.kinds import is_own, locate
 
-ApiOf: TypeAlias = Callable[[Key], Awaitable[Api]]
+ApiOf: TypeAlias = Callable[[ClusterKey], Awaitable[Api]]
 
 APPLY: Final = "apply-resources"
 TIMEOUT_S: Final = 300.0
@@ -54,8 +55,7 @@ class Pending:
 class ApplyArguments:
     """What is to be applied in which cluster, and the binding that remembers it."""
 
-    cluster: Key
-    cluster_uid: str
+    cluster: ClusterKey
     binding_version: str
     bindings: bytes
     """What the binding remembers now, encoded."""
@@ -142,7 +142,7 @@ class Applier:
         actions: list[Action] = [
             MergePatch(
                 CLUSTER_RESOURCE_SET_BINDING,
-                *arguments.cluster,
+                *arguments.cluster.key,
                 {"spec": {"bindings": to_builtin(bindings)}},
                 resource_version=arguments.binding_version,
             )
@@ -152,8 +152,8 @@ class Applier:
             message = f"could not be applied: {'; '.join(failed[:_TOLD])}{more}"
             event = Emit(
                 CLUSTER,
-                *arguments.cluster,
-                arguments.cluster_uid,
+                *arguments.cluster.key,
+                arguments.cluster.uid,
                 reason="ResourcesNotApplied",
                 message=message,
                 type="Warning",
@@ -161,10 +161,10 @@ class Applier:
             actions.append(event)
         return actions
 
-    async def _apply(self, remote: Remote, cluster: Key, pending: Pending) -> tuple[str, list[str]]:
+    async def _apply(self, remote: Remote, cluster: ClusterKey, pending: Pending) -> tuple[str, list[str]]:
         about = f"{pending.kind} {pending.name}"
         try:
-            content = await self._reader.content(pending.kind, (cluster[0], pending.name))
+            content = await self._reader.content(pending.kind, (cluster.namespace, pending.name))
         except IronbellError as error:
             return "", [f"{about}: {error.message if not isinstance(error, NotFound) else 'not found'}"]
         return content.hash, [f"{about}: {fault}" for fault in await remote.apply(content.objects, pending.strategy)]

@@ -45,11 +45,11 @@ from ironbell.kube.changes import is_specified_anew
 from ironbell.kube.decision import AnyKind, Decision, Effect, Fact, Key, Need, create, delete, do, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 
 AGAIN: Final = timedelta(seconds=15)
 """After this time what failed is tried again: a kind may have been defined in the meantime."""
-PUSHED_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,14 @@ class ResourceApplyingReconciler:
         if not sets:
             return None
         sources = tuple(source for one in sets for source in sources_of(cache, one))
-        return Observed(key, cluster, binding, sets, sources, cache.fact(Connection(key)))
+        return Observed(key, cluster, binding, sets, sources, cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster, binding = observed.cluster, observed.binding
         if cluster is None or is_deleting(cluster):
             gone = binding is not None and not is_deleting(binding)
             return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and gone else None)
-        needs = _needs(observed)
+        needs = _needs(observed, cluster)
         state = observed.connection.value if observed.connection is not None else None
         if not cluster.status.initialization.control_plane_initialized or state is None or not state.connected:
             return wait("ClusterNotReachable", "the cluster has no reachable API server yet", needs=needs)
@@ -130,9 +130,10 @@ class ResourceApplyingReconciler:
         return _applied(observed, cluster, binding, needs, now)
 
 
-def _needs(observed: Observed) -> list[Need[Any]]:
+def _needs(observed: Observed, cluster: Cluster) -> list[Need[Any]]:
     asked = {source.question for source in observed.sources if source.question is not None}
-    return [Need(Connection(observed.key), PUSHED_S), *(Need(one, 24 * PUSHED_S) for one in sorted(asked, key=repr))]
+    connection = Need(Connection(ClusterKey.of(cluster)), PUSHED_S)
+    return [connection, *(Need(one, 24 * PUSHED_S) for one in sorted(asked, key=repr))]
 
 
 def _new_binding(observed: Observed) -> dict[str, Any]:
@@ -166,8 +167,7 @@ def _applied(
     again_s = min(later).total_seconds() + 0.1 if later else None
     if pending:
         arguments = ApplyArguments(
-            cluster.key,
-            cluster.metadata.uid,
+            ClusterKey.of(cluster),
             binding.metadata.resource_version,
             encoded(binding.spec.bindings),
             tuple(pending),

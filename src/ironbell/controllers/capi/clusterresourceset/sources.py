@@ -111,6 +111,7 @@ def _source(cache: Cache, one: ClusterResourceSet, reference: ResourceRef) -> So
     obj: Resource | None = cache.get(source.kind, one.metadata.namespace, reference.name)
     source = Source(one.metadata.name, one.spec.strategy, reference, obj)
     question = source.question
-    fact = cache.fact(question) if question is not None else None
+    # what one version of an object holds never changes
+    fact = cache.fact(question, None) if question is not None else None
     known = fact.value if fact is not None and fact.value is not None else ""
     return Source(one.metadata.name, one.spec.strategy, reference, obj, known)

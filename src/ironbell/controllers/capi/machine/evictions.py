@@ -19,7 +19,7 @@ from ironbell.api.client import Api, ApiError, Forbidden, NotFound, TooManyReque
 from ironbell.base.clock import Clock
 from ironbell.controllers.capi.machine.drain.pods import EVICTION_BUDGET_S, NOT_REACHED, TERMINATING_NAMESPACE, Outcome
 from ironbell.controllers.capi.machine.workload_objects import POD
-from ironbell.kube.decision import Key
+from ironbell.workload.clusterkey import ClusterKey
 
 NODES_REMEMBERED: Final = 4096
 _FORGET_AFTER: Final = timedelta(minutes=10)
@@ -38,13 +38,13 @@ class Ledger:
     """What became of the latest evictions, by node. A hint for when to try again; losing it costs a request or two."""
 
     def __init__(self) -> None:
-        self._nodes: OrderedDict[tuple[Key, str], dict[str, Outcome]] = OrderedDict()
+        self._nodes: OrderedDict[tuple[ClusterKey, str], dict[str, Outcome]] = OrderedDict()
 
-    def outcomes(self, cluster: Key, node: str) -> tuple[Outcome, ...]:
+    def outcomes(self, cluster: ClusterKey, node: str) -> tuple[Outcome, ...]:
         """The outcomes on a node."""
         return tuple(self._nodes.get((cluster, node), {}).values())
 
-    def note(self, cluster: Key, node: str, outcomes: Iterable[Outcome]) -> None:
+    def note(self, cluster: ClusterKey, node: str, outcomes: Iterable[Outcome]) -> None:
         """Remember outcomes, each in place of what was known of its pod."""
         known = self._nodes.setdefault((cluster, node), {})
         self._nodes.move_to_end((cluster, node))
@@ -56,7 +56,7 @@ class Ledger:
         while len(self._nodes) > NODES_REMEMBERED:
             self._nodes.popitem(last=False)
 
-    def forget(self, cluster: Key, node: str) -> None:
+    def forget(self, cluster: ClusterKey, node: str) -> None:
         """The node is gone."""
         self._nodes.pop((cluster, node), None)
 

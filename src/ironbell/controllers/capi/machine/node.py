@@ -24,14 +24,13 @@ from ironbell.controllers.capi.machine import node_conditions
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason
 from ironbell.controllers.capi.machine.node_metadata import Synced, managed_annotations, managed_labels, node_patch
-from ironbell.controllers.capi.machine.observed import Observed, node_names
+from ironbell.controllers.capi.machine.observed import Observed, cluster_at, node_names
 from ironbell.controllers.capi.machine.performers import PATCH_NODE, NodePatch
-from ironbell.kube.decision import Effect, Key, Need
+from ironbell.kube.decision import Effect, Need
 from ironbell.workload.access import NotConnected
-from ironbell.workload.questions import Connection, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, NodeByName, NodeByProviderId, NodeView
 
-PUSHED_S: Final = 3600.0
-"""Good for: answers are pushed when they change."""
 _INFO_FIELDS: Final = frozenset(NodeSystemInfo.__struct_encode_fields__)
 
 
@@ -57,9 +56,9 @@ class NodeState:
     problem: str = ""
 
 
-def cluster_of(observed: Observed) -> Key:
+def cluster_of(observed: Observed) -> ClusterKey:
     """Key of the Machine's Cluster."""
-    return (observed.machine.metadata.namespace, observed.machine.spec.cluster_name)
+    return cluster_at(observed.machine, observed.cluster)
 
 
 def state(observed: Observed) -> NodeState:
@@ -105,7 +104,7 @@ def reconcile(draft: Draft, observed: Observed, cluster: Cluster, synced: Synced
     return known
 
 
-def _missing(draft: Draft, at: Key) -> None:
+def _missing(draft: Draft, at: ClusterKey) -> None:
     if draft.is_deleting:
         return
     if draft.status.node_ref.name:

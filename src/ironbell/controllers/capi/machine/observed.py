@@ -22,13 +22,14 @@ from ironbell.contract.owners import group_of
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
-from ironbell.controllers.capi.machine.questions import Evicted, NodesNow, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn
 from ironbell.kube.changes import is_acted_on
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 R = TypeVar("R", bound=Resource)
 
@@ -97,13 +98,13 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     if machine is None:
         return None
     namespace, spec = machine.metadata.namespace, machine.spec
-    cluster_at = (namespace, spec.cluster_name)
     infrastructure = look_up(cache, spec.infrastructure_ref, namespace)
     machine_set = _owning_set(cache, machine)
     provider_id = spec.provider_id
     if not provider_id and infrastructure.is_found:
         provider_id = InfrastructureMachine.of(infrastructure).provider_id
-    cluster = cache.get(CLUSTER, *cluster_at)
+    cluster = cache.get(CLUSTER, namespace, spec.cluster_name)
+    at = cluster_at(machine, cluster)
     return Observed(
         machine,
         cluster,
@@ -112,11 +113,16 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         machine_set,
         _deployment(cache, machine_set),
         provider_id,
-        cache.fact(Connection(cluster_at)),
-        cache.fact(NodeByProviderId(cluster_at, provider_id)) if provider_id else None,
-        tuple(_namesakes(cache, machine)),
+        cache.fact(Connection(at), PUSHED_S),
+        cache.fact(NodeByProviderId(at, provider_id), PUSHED_S) if provider_id else None,
+        tuple(_namesakes(cache, machine, at)),
         _deletion(cache, machine, cluster, provider_id) if is_deleting(machine) else Deletion(),
     )
+
+
+def cluster_at(machine: Machine, cluster: Cluster | None) -> ClusterKey:
+    """Where the Machine's Node is."""
+    return ClusterKey.named(machine.metadata.namespace, machine.spec.cluster_name, cluster)
 
 
 def node_names(machine: Machine) -> list[str]:
@@ -130,11 +136,10 @@ def asks_for_namesakes(machine: Machine) -> bool:
     return bool(machine.spec.provider_id) and not machine.status.node_ref.name and not is_deleting(machine)
 
 
-def _namesakes(cache: Cache, machine: Machine) -> list[NodeView]:
+def _namesakes(cache: Cache, machine: Machine, at: ClusterKey) -> list[NodeView]:
     if not asks_for_namesakes(machine):
         return []
-    cluster = (machine.metadata.namespace, machine.spec.cluster_name)
-    facts = [cache.fact(NodeByName(cluster, name)) for name in node_names(machine)]
+    facts = [cache.fact(NodeByName(at, name), PUSHED_S) for name in node_names(machine)]
     return [fact.value for fact in facts if fact is not None and fact.value is not None]
 
 
@@ -152,17 +157,17 @@ def _deployment(cache: Cache, machine_set: MachineSet | None) -> MachineDeployme
 
 def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_id: str) -> Deletion:
     namespace, node = machine.metadata.namespace, machine.status.node_ref.name
-    at = (namespace, machine.spec.cluster_name)
+    at = cluster_at(machine, cluster)
     reference = cluster.spec.control_plane_ref if cluster is not None else None
     return Deletion(
         look_up(cache, reference, namespace) if reference is not None and reference.name else None,
         len(cache.indexed(CONTROL_PLANE, cluster_key(machine))),
         tuple(cache.indexed(RULES, namespace)),
-        cache.fact(NodeByName(at, node)) if node else None,
-        cache.fact(PodsOn(at, node)) if node else None,
-        cache.fact(Evicted(at, node)) if node else None,
-        cache.fact(VolumesOn(at, node)) if node else None,
-        cache.fact(NodesNow(at, provider_id)) if provider_id else None,
+        cache.fact(NodeByName(at, node), PUSHED_S) if node else None,
+        cache.fact(PodsOn(at, node), LOOK_EVERY_S) if node else None,
+        cache.fact(Evicted(at, node), PUSHED_S) if node else None,
+        cache.fact(VolumesOn(at, node), LOOK_EVERY_S) if node else None,
+        cache.fact(NodesNow(at, provider_id), PUSHED_S) if provider_id else None,
     )
 
 

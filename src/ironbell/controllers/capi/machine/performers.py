@@ -24,6 +24,7 @@ from ironbell.controllers.capi.machine.questions import ApiOf
 from ironbell.kube.act import OutOfDate
 from ironbell.kube.decision import Action, Emit, Key
 from ironbell.kube.reconciler import Performers
+from ironbell.workload.clusterkey import ClusterKey
 
 PATCH_NODE: Final = "patch-node"
 CORDON: Final = "cordon-node"
@@ -40,7 +41,7 @@ _DELETE_EVERY_S: Final = 2.0
 class NodePatch:
     """A merge patch for a Node, with its uid and resourceVersion as precondition."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     body: bytes
 
@@ -49,7 +50,7 @@ class NodePatch:
 class CordonArguments:
     """Which Node is to take no more pods."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
 
 
@@ -57,7 +58,7 @@ class CordonArguments:
 class EvictArguments:
     """Which pods are to leave their node."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     pods: tuple[PodToEvict, ...]
     grace_s: int | None = None
@@ -68,7 +69,7 @@ class EvictArguments:
 class DeleteNodeArguments:
     """Which Node is to be deleted, and for whom."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     machine: Key
     machine_uid: str

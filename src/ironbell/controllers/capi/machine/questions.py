@@ -31,11 +31,14 @@ from ironbell.controllers.capi.machine.workload_objects import (
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key, Question
 from ironbell.kube.reconciler import Askers
+from ironbell.workload.clusterkey import ClusterKey
 
+LOOK_EVERY_S: Final = 10.0
+"""How old may be what is known of a node's pods and volumes."""
 _FINISHED: Final = ("Succeeded", "Failed")
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
-ApiOf = Callable[[Key], Coroutine[Any, Any, Api]]
+ApiOf = Callable[[ClusterKey], Coroutine[Any, Any, Api]]
 """The API of a workload cluster; raises `NotConnected`."""
 
 
@@ -43,7 +46,7 @@ ApiOf = Callable[[Key], Coroutine[Any, Any, Api]]
 class PodsOn(Question[PodsOfNode]):
     """The pods of a node."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
 
 
@@ -51,7 +54,7 @@ class PodsOn(Question[PodsOfNode]):
 class VolumesOn(Question[VolumesOfNode]):
     """What is attached to a node."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
 
 
@@ -59,7 +62,7 @@ class VolumesOn(Question[VolumesOfNode]):
 class Evicted(Question[tuple[Outcome, ...]]):
     """What became of the latest evictions on a node; known to this process alone, evicting again does no harm."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
 
 
@@ -68,7 +71,7 @@ class NodesNow(Question[tuple[str, ...]]):
     """Names of the nodes with this provider ID, read from the cluster itself: what is remembered of its nodes may be
     from before."""
 
-    cluster: Key
+    cluster: ClusterKey
     provider_id: str
 
 

@@ -25,7 +25,8 @@ from ironbell.controllers.capi.indexes import MACHINES_OF_CLUSTER, cluster_key
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
-from ironbell.workload.questions import AllNodes, Connection, ConnectionState, NodeByName, NodeView
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, AllNodes, Connection, ConnectionState, NodeByName, NodeView
 
 SPACING_S: Final = 2.0
 """So far apart are two looks at all Machines of a check, however many of them change."""
@@ -76,14 +77,15 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         for machine in cache.indexed(MACHINES_OF_CLUSTER, cluster_key(namespace, name))
         if selector.matches(machine.metadata.labels) and not _is_left_alone(machine)
     )
-    nodes = cache.fact(AllNodes((namespace, name)))
-    missing = {asked: cache.fact(asked) for asked in _missing((namespace, name), machines, nodes)}
-    connection = cache.fact(Connection((namespace, name)))
+    at = ClusterKey.named(namespace, name, cluster)
+    nodes = cache.fact(AllNodes(at), PUSHED_S)
+    missing = {asked: cache.fact(asked, PUSHED_S) for asked in _missing(at, machines, nodes)}
+    connection = cache.fact(Connection(at), PUSHED_S)
     return Observed(check, cluster, machines, nodes, connection, missing, _remediation(cache, check, machines))
 
 
 def _missing(
-    cluster: Key, machines: Sequence[Machine], nodes: Fact[tuple[NodeView, ...]] | None
+    cluster: ClusterKey, machines: Sequence[Machine], nodes: Fact[tuple[NodeView, ...]] | None
 ) -> Sequence[NodeByName]:
     if nodes is None or nodes.value is None:
         return ()

@@ -17,9 +17,8 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.controllers.capi.machinehealthcheck.checks import Target
 from ironbell.controllers.capi.machinehealthcheck.observed import Observed
 from ironbell.kube.decision import Need
-from ironbell.workload.questions import AllNodes, Connection, NodeView
-
-PUSHED_S: Final = 3600.0
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, AllNodes, Connection, NodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ UNASKED: Final = Sight(is_asked=False)
 def see(observed: Observed) -> Sight:
     """What the answers of a cluster say."""
     check, nodes = observed.check, observed.nodes
-    cluster = check.metadata.namespace, check.spec.cluster_name
+    cluster = ClusterKey.named(check.metadata.namespace, check.spec.cluster_name, observed.cluster)
     needs: list[Need[Any]] = [Need(AllNodes(cluster), PUSHED_S), Need(Connection(cluster), PUSHED_S)]
     connection = observed.connection.value if observed.connection is not None else None
     if nodes is not None and nodes.error is not None:

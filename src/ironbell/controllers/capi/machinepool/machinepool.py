@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from ironbell.api.cluster import CLUSTER, MACHINE_POOL
 from ironbell.api.cluster.cluster import Cluster
@@ -43,9 +43,8 @@ from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
-from ironbell.workload.questions import AllNodes, NodeView
-
-PUSHED_S: Final = 3600.0
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, AllNodes, NodeView
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +92,13 @@ class MachinePoolReconciler:
             return None
         template, name = pool.spec.template.spec, pool.spec.cluster_name
         config = template.bootstrap.config_ref
+        cluster = cache.get(CLUSTER, key[0], name)
         return Observed(
             pool,
-            cache.get(CLUSTER, key[0], name),
+            cluster,
             look_up(cache, template.infrastructure_ref, key[0]),
             look_up(cache, config, key[0]) if config.name else None,
-            cache.fact(AllNodes((key[0], name))),
+            cache.fact(AllNodes(ClusterKey.named(key[0], name, cluster)), PUSHED_S),
         )
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
@@ -126,7 +126,7 @@ class MachinePoolReconciler:
         )
         if is_deleting(pool):
             return _deleting(observed, change)
-        needs = [Need(AllNodes((pool.metadata.namespace, pool.spec.cluster_name)), PUSHED_S)]
+        needs = [Need(AllNodes(ClusterKey.named(pool.metadata.namespace, pool.spec.cluster_name, cluster)), PUSHED_S)]
         return do(change, *_attached(observed, members), needs=needs, waiting=_waiting(observed))
 
 

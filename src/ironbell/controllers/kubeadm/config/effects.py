@@ -12,7 +12,7 @@ from typing import Final
 from ironbell.contract.cluster_secrets import Purpose
 from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts
 from ironbell.controllers.kubeadm.config.userdata import Role
-from ironbell.kube.decision import Key
+from ironbell.workload.clusterkey import ClusterKey
 
 MAKE_CERTIFICATES: Final = "make-certificates"
 DISCOVER: Final = "decide-discovery"
@@ -28,19 +28,6 @@ class ConfigKey:
     namespace: str
     name: str
     uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterKey:
-    """A Cluster, and not a later one of the same name."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    @property
-    def key(self) -> Key:
-        return (self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class KeepToken:
     """Have the workload cluster accept the spec's token for its time to live."""
 
     config: ConfigKey
-    cluster: Key
+    cluster: ClusterKey
     is_new: bool = False
     """The cluster does not know it yet, as far as is known: there is nothing to read first."""
 

@@ -32,13 +32,11 @@ from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_o
 from ironbell.controllers.kubeadm.config.status import Saying
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Decision, Effect, Need, delete, do, wait
-from ironbell.workload.questions import Connection
+from ironbell.workload.questions import PUSHED_S, Connection
 
 RENDER_TIMEOUT_S: Final = 60.0
 CERTIFICATES_TIMEOUT_S: Final = 120.0
 """Several RSA keys of 4096 bits on a busy machine."""
-CONNECTION_AGE_S: Final = 3600.0
-"""Pushed when it changes."""
 
 
 def made(scene: Scene, now: datetime) -> Decision:
@@ -84,7 +82,7 @@ def _joining(scene: Scene, now: datetime) -> Decision:
         return do(Effect(DISCOVER, Discover(scene.observed.config_key, scene.cluster_key, scene.endpoint, role)))
     if by_file:
         return do(render(scene, role))
-    need = Need(Connection(scene.cluster.key), CONNECTION_AGE_S)
+    need = Need(Connection(scene.cluster_key), PUSHED_S)
     connection = scene.observed.connection
     if connection is None or connection.value is None or not connection.value.connected:
         error = connection.value.error if connection is not None and connection.value is not None else ""
@@ -100,7 +98,7 @@ def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
     question = token_question(scene.observed.config, scene.cluster)
     return Effect(
         KEEP_TOKEN,
-        KeepToken(scene.observed.config_key, scene.cluster.key, is_new=is_new),
+        KeepToken(scene.observed.config_key, scene.cluster_key, is_new=is_new),
         timeout_s=KEEP_TOKEN_TIMEOUT_S,
         outdates=(question,) if question is not None else (),
     )

@@ -24,17 +24,18 @@ from ironbell.contract.external import look_up
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.kubeadm.config import files, owner
 from ironbell.controllers.kubeadm.config.certificates import places
-from ironbell.controllers.kubeadm.config.effects import ClusterKey, ConfigKey
+from ironbell.controllers.kubeadm.config.effects import ConfigKey
 from ironbell.controllers.kubeadm.config.kubeadm import ClusterFacts, Spec
 from ironbell.controllers.kubeadm.config.lock import Lock, holder_of, lock_name
 from ironbell.controllers.kubeadm.config.owner import ConfigOwner
-from ironbell.controllers.kubeadm.config.tokens import TokenError, TokenOf, TokenState, token_id
+from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenError, TokenOf, TokenState, token_id
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
-from ironbell.workload.questions import Connection, ConnectionState
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 
 CONTROL_PLANE_INITIALIZED: Final = "ControlPlaneInitialized"
 
@@ -110,7 +111,7 @@ class Scene:
 
     @property
     def cluster_key(self) -> ClusterKey:
-        return ClusterKey(*self.cluster.key, self.cluster.metadata.uid)
+        return ClusterKey.of(self.cluster)
 
     @property
     def endpoint(self) -> str:
@@ -118,7 +119,7 @@ class Scene:
         return endpoint_of(self.cluster)
 
 
-def observe(cache: Cache, key: Key) -> Observed | None:
+def observe(cache: Cache, key: Key, lifetime: Lifetime) -> Observed | None:
     """Read the caches; None when there is nothing to decide."""
     config = cache.get(KUBEADM_CONFIG, *key)
     if config is None or is_deleting(config):
@@ -129,7 +130,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         return Observed(config, found, cluster)
     data_secret = cache.get(SECRET_METADATA, *key)
     observed = Observed(config, found, cluster, data_secret)
-    connection = cache.fact(Connection(cluster.key))
+    connection = cache.fact(Connection(ClusterKey.of(cluster)), PUSHED_S)
     if observed.created:
         return Observed(
             config,
@@ -138,7 +139,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
             data_secret,
             lock=_lock(cache, found, cluster),
             connection=connection,
-            token=_token(cache, config, cluster),
+            token=_token(cache, config, cluster, lifetime),
             failure="" if found.has_nodes else _failure(cache, found, key[0]),
         )
     spec: Spec = plain(config).get("spec", {})
@@ -224,15 +225,15 @@ def _lock(cache: Cache, owner: ConfigOwner, cluster: Cluster) -> Lock | None:
     return Lock(config_map, holder, cache.get(MACHINE, namespace, holder) is not None)
 
 
-def _token(cache: Cache, config: KubeadmConfig, cluster: Cluster) -> Fact[TokenState] | None:
+def _token(cache: Cache, config: KubeadmConfig, cluster: Cluster, lifetime: Lifetime) -> Fact[TokenState] | None:
     question = token_question(config, cluster)
-    return None if question is None else cache.fact(question)
+    return None if question is None else cache.fact(question, lifetime.look_every_s)
 
 
 def token_question(config: KubeadmConfig, cluster: Cluster) -> TokenOf | None:
     """The question how the spec's token stands; None where the spec has none that can be asked for."""
     try:
-        return TokenOf(cluster.key, token_id(config.spec.join_configuration.discovery.bootstrap_token.token))
+        return TokenOf(ClusterKey.of(cluster), token_id(config.spec.join_configuration.discovery.bootstrap_token.token))
     except TokenError:
         return None
 

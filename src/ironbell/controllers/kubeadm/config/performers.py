@@ -31,7 +31,6 @@ from ironbell.controllers.kubeadm.config.effects import (
     KEEP_TOKEN,
     MAKE_CERTIFICATES,
     RENDER,
-    ClusterKey,
     Discover,
     KeepToken,
     MakeCertificates,
@@ -40,8 +39,9 @@ from ironbell.controllers.kubeadm.config.effects import (
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf, TokenState
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.act import OutOfDate
-from ironbell.kube.decision import Action, Create, Fields, Key, create, patch
+from ironbell.kube.decision import Action, Create, Fields, create, patch
 from ironbell.kube.reconciler import Askers, Performers
+from ironbell.workload.clusterkey import ClusterKey
 
 Offload: TypeAlias = Callable[..., Awaitable[Any]]
 """Runs what takes long elsewhere than on the event loop: `SpareProcessors.run`."""
@@ -53,7 +53,7 @@ class Outside:
 
     api: Api
     """The management cluster's, under the controller's identity."""
-    workload: Callable[[Key], Awaitable[Api]]
+    workload: Callable[[ClusterKey], Awaitable[Api]]
     """A workload cluster's; raises `NotConnected`."""
     clock: Clock
     randomness: Randomness

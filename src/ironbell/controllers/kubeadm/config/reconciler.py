@@ -36,7 +36,7 @@ class KubeadmConfigReconciler:
         self._lifetime = lifetime or Lifetime()
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
-        return observe(cache, key)
+        return observe(cache, key, self._lifetime)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         config = observed.config

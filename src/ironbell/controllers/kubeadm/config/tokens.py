@@ -20,7 +20,8 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
 from ironbell.contract.cluster_secrets import encoded
-from ironbell.kube.decision import Fields, Key, Question
+from ironbell.kube.decision import Fields, Question
+from ironbell.workload.clusterkey import ClusterKey
 
 TOKEN_TTL: Final = timedelta(minutes=15)
 NAMESPACE: Final = "kube-system"
@@ -53,7 +54,7 @@ class TokenState:
 class TokenOf(Question[TokenState]):
     """How a token stands, by its public part."""
 
-    cluster: Key
+    cluster: ClusterKey
     token_id: str
 
 

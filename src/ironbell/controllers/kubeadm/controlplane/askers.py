@@ -49,6 +49,7 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Askers
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Etcd, EtcdConnect, EtcdError, EtcdUnreachableError, MemberStatus
 from ironbell.workload.link import Forwards
 from ironbell.workload.peer_certificate import PeerCertificateError, peer_certificate
@@ -72,10 +73,10 @@ class EtcdAccess:
 
     def __init__(self, connect: EtcdConnect) -> None:
         self._connect = connect
-        self._answered: dict[Key, str] = {}
+        self._answered: dict[ClusterKey, str] = {}
 
     @asynccontextmanager
-    async def first_of(self, cluster: Key, nodes: Sequence[str]) -> AsyncIterator[tuple[Etcd, MemberStatus]]:
+    async def first_of(self, cluster: ClusterKey, nodes: Sequence[str]) -> AsyncIterator[tuple[Etcd, MemberStatus]]:
         """A connection to the member on one of these nodes, the one that answered last before the others.
 
         Raises:
@@ -176,7 +177,7 @@ class Inspector:
         Raises:
             KubeconfigError: it cannot be said.
         """
-        content = await read_kubeconfig(self._api, question.cluster)
+        content = await read_kubeconfig(self._api, question.cluster.key)
         return None if content is None else client_certificate_ends(content)
 
 

@@ -23,13 +23,14 @@ from ironbell.contract.owners import controller_of, is_same_owner, owner_referen
 from ironbell.contract.pki import KeyAlgorithm, algorithm_of
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.observed import Observed, kubeconfig_question
+from ironbell.controllers.kubeadm.controlplane.questions import LOOK_S
 from ironbell.kube.decision import Action, Effect, Key, MergePatch, Need
+from ironbell.workload.clusterkey import ClusterKey
 
 MAKE_CERTIFICATES: Final = "kubeadm-make-certificates"
 MAKE_KUBECONFIG: Final = "kubeadm-make-kubeconfig"
 ROTATE_KUBECONFIG: Final = "kubeadm-rotate-kubeconfig"
 _EFFECT_S: Final = 120.0
-_LOOK_S: Final = 24 * 3600.0
 _ALWAYS: Final = (Purpose.CLUSTER_CA, Purpose.SERVICE_ACCOUNT, Purpose.FRONT_PROXY_CA)
 
 
@@ -99,10 +100,10 @@ def kubeconfig(observed: Observed, server: str, now: datetime) -> tuple[tuple[Ac
         return (Effect(MAKE_KUBECONFIG, arguments, timeout_s=_EFFECT_S),), []
     if (adopted := adopt(kcp, secret)) is not None:
         return (adopted,), []
-    question = kubeconfig_question(cluster.key, secrets)
+    question = kubeconfig_question(ClusterKey.of(cluster), secrets)
     if question is None or not _is_ours(kcp, secret):
         return (), []
-    needed: list[Need[Any]] = [Need(question, _LOOK_S)]
+    needed: list[Need[Any]] = [Need(question, LOOK_S)]
     fact = observed.facts.kubeconfig_end
     ends = fact.value if fact is not None and fact.error is None else None
     if ends is not None and ends - now < ROTATE_BEFORE:

@@ -15,6 +15,7 @@ from ironbell.controllers.kubeadm.controlplane.addons import CoreDnsChange
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
 from ironbell.controllers.kubeadm.controlplane.questions import Addons, EtcdCluster, KubeadmConfigMap
 from ironbell.kube.decision import Effect, Key
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Member
 
 MOVE_LEADER: Final = "kubeadm-move-etcd-leader"
@@ -30,7 +31,7 @@ _API_S: Final = 60.0
 class LeaderArguments:
     """Let another member lead, if the one on this node does."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     candidates: tuple[str, ...]
 
@@ -39,7 +40,7 @@ class LeaderArguments:
 class MemberArguments:
     """Take this member out, by way of one of these nodes."""
 
-    cluster: Key
+    cluster: ClusterKey
     member_id: int
     nodes: tuple[str, ...]
     released: Key | None = None
@@ -50,7 +51,7 @@ class MemberArguments:
 class UpgradeArguments:
     """Bring `kubeadm-config` and kubeadm's roles in step with the version to be."""
 
-    cluster: Key
+    cluster: ClusterKey
     configuration: bytes
     """`clusterConfiguration` as JSON."""
     version: tuple[int, int, int]
@@ -66,7 +67,7 @@ class UpgradeArguments:
 class KubeProxyArguments:
     """Give kube-proxy this image."""
 
-    cluster: Key
+    cluster: ClusterKey
     image: str
 
 
@@ -74,7 +75,7 @@ class KubeProxyArguments:
 class CoreDnsArguments:
     """Give CoreDNS another image, and tell kubeadm."""
 
-    cluster: Key
+    cluster: ClusterKey
     change: CoreDnsChange
     configuration: bytes
     version: tuple[int, int, int]
@@ -82,14 +83,14 @@ class CoreDnsArguments:
 
 def move_leader(plane: ControlPlane, node: str, candidates: Sequence[str]) -> Effect:
     """Move etcd's leader away from a node."""
-    arguments = LeaderArguments(plane.cluster.key, node, tuple(candidates))
+    arguments = LeaderArguments(ClusterKey.of(plane.cluster), node, tuple(candidates))
     return Effect(MOVE_LEADER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
 
 
 def remove_member(plane: ControlPlane, member: Member, released: Key | None = None) -> Effect:
     """Take a member out of etcd, and let the host of this Machine go."""
     nodes = tuple(sorted(node for node in plane.inside.nodes if node != member.name))
-    arguments = MemberArguments(plane.cluster.key, member.id, nodes, released)
+    arguments = MemberArguments(ClusterKey.of(plane.cluster), member.id, nodes, released)
     return Effect(REMOVE_MEMBER, arguments, timeout_s=_ETCD_S, outdates=_etcd_questions(plane))
 
 
@@ -97,19 +98,19 @@ def _etcd_questions(plane: ControlPlane) -> tuple[EtcdCluster, ...]:
     return () if plane.etcd_question is None else (plane.etcd_question,)
 
 
-def prepare_upgrade(cluster: Key, configuration: Mapping[str, Any], version: tuple[int, int, int]) -> Effect:
+def prepare_upgrade(cluster: ClusterKey, configuration: Mapping[str, Any], version: tuple[int, int, int]) -> Effect:
     """Before Machines of another version or configuration join."""
     arguments = UpgradeArguments(cluster, msgspec.json.encode(configuration, order="sorted"), version)
     return Effect(PREPARE_UPGRADE, arguments, timeout_s=_API_S, outdates=(KubeadmConfigMap(cluster),))
 
 
-def set_kube_proxy(cluster: Key, image: str) -> Effect:
+def set_kube_proxy(cluster: ClusterKey, image: str) -> Effect:
     """Give kube-proxy another image."""
     return Effect(SET_KUBE_PROXY, KubeProxyArguments(cluster, image), timeout_s=_API_S, outdates=(Addons(cluster),))
 
 
 def set_coredns(
-    cluster: Key, change: CoreDnsChange, configuration: Mapping[str, Any], version: tuple[int, int, int]
+    cluster: ClusterKey, change: CoreDnsChange, configuration: Mapping[str, Any], version: tuple[int, int, int]
 ) -> Effect:
     """Give CoreDNS another image."""
     arguments = CoreDnsArguments(cluster, change, msgspec.json.encode(configuration, order="sorted"), version)

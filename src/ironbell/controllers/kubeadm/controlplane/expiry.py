@@ -19,7 +19,8 @@ from ironbell.api.cluster.names import ANNOTATION_CERTIFICATES_EXPIRY
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.kubeadm.controlplane.model import created, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.questions import ServingCertificate
-from ironbell.kube.decision import Action, Fact, Key, Need, patch
+from ironbell.kube.decision import Action, Fact, Need, patch
+from ironbell.workload.clusterkey import ClusterKey
 
 PORT: Final = 6443
 ASK_S: Final = 300.0
@@ -27,7 +28,7 @@ _TIMEOUT_S: Final = 15.0
 
 
 def questions(
-    cluster: Key, machines: Sequence[Machine], configs: Mapping[str, KubeadmConfig]
+    cluster: ClusterKey, machines: Sequence[Machine], configs: Mapping[str, KubeadmConfig]
 ) -> dict[str, ServingCertificate]:
     """What is not known yet, by the name of the Machine."""
     return {

@@ -19,14 +19,13 @@ from ironbell.base.clock import rfc3339
 from ironbell.controllers.kubeadm.controlplane.model import Inside, moment
 from ironbell.controllers.kubeadm.controlplane.names import ConditionType
 from ironbell.controllers.kubeadm.controlplane.observed import Asked, Facts, Observed
+from ironbell.controllers.kubeadm.controlplane.questions import CALM_S
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Need
 from ironbell.workload.access import NotConnected
 from ironbell.workload.etcd import EtcdUnreachableError
-from ironbell.workload.questions import NodeView
+from ironbell.workload.questions import PUSHED_S, NodeView
 
-PUSHED_S: Final = 3600.0
-CALM_S: Final = 300.0
 BUSY_S: Final = 10.0
 ACT_ON_S: Final = 20.0
 """Answers no older than this are good enough to add or take away Machines by."""

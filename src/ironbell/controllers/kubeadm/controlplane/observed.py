@@ -29,6 +29,10 @@ from ironbell.controllers.kubeadm.controlplane import expiry
 from ironbell.controllers.kubeadm.controlplane.model import condition, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import HEALTH_CHECK_SUCCEEDED, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.questions import (
+    CALM_S,
+    LOOK_S,
+    ROLLOUT_S,
+    STEADY_S,
     Addons,
     AddonsView,
     Components,
@@ -43,7 +47,8 @@ from ironbell.kube.changes import is_acted_on, is_specified_anew
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.failures import Failure
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
+from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 LABEL_CLUSTER: Final = "cluster.x-k8s.io/cluster-name"
 LABEL_CONTROL_PLANE: Final = "cluster.x-k8s.io/control-plane"
@@ -233,8 +238,8 @@ def observe(cache: Cache, key: Key) -> Observed | None:
     workers = [m.metadata.name for m in cache.indexed(MACHINES_BY_CLUSTER, place) if m.key not in mine] if goes else []
     pools = [pool.metadata.name for pool in cache.indexed(POOLS_BY_CLUSTER, place)] if goes else []
     configs = _configs(cache, machines)
-    asked = _asked(cache, cluster.key, machines, kcp)
-    asked = replace(asked, serving=expiry.questions(cluster.key, machines, configs))
+    asked = _asked(cache, ClusterKey.of(cluster), machines, kcp)
+    asked = replace(asked, serving=expiry.questions(ClusterKey.of(cluster), machines, configs))
     secrets = _secrets(cache, cluster.key)
     return Observed(
         kcp,
@@ -251,7 +256,7 @@ def observe(cache: Cache, key: Key) -> Observed | None:
         template=external.look_up(cache, kcp.spec.machine_template.spec.infrastructure_ref, key[0]),
         secrets=secrets,
         asked=asked,
-        facts=_facts(cache, asked, kubeconfig_question(cluster.key, secrets)),
+        facts=_facts(cache, asked, kubeconfig_question(ClusterKey.of(cluster), secrets)),
         failure=cache.failure(key),
     )
 
@@ -261,13 +266,13 @@ def is_controlled_by(obj: Resource, owner: Resource) -> bool:
     return any(ref.controller and ref.uid == owner.metadata.uid for ref in obj.metadata.owner_references)
 
 
-def kubeconfig_question(cluster: Key, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
+def kubeconfig_question(cluster: ClusterKey, secrets: Mapping[Purpose, SecretMetadata]) -> KubeconfigEnd | None:
     """The question when the kubeconfig ends; None if there is none."""
     secret = secrets.get(Purpose.KUBECONFIG)
     return None if secret is None else KubeconfigEnd(cluster, secret.metadata.resource_version)
 
 
-def _asked(cache: Cache, cluster: Key, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
+def _asked(cache: Cache, cluster: ClusterKey, machines: Sequence[Machine], kcp: KubeadmControlPlane) -> Asked:
     managed = not kcp.spec.kubeadm_config_spec.cluster_configuration.etcd.external.endpoints
     with_node = [machine for machine in machines if has_node(machine)]
     nodes = tuple(sorted(machine.status.node_ref.name for machine in with_node))
@@ -282,7 +287,7 @@ def _asked(cache: Cache, cluster: Key, machines: Sequence[Machine], kcp: Kubeadm
             for machine in machines
             if is_deleting(machine) and not has_node(machine) and machine.spec.provider_id
         },
-        {name: NodeByName(cluster, name) for name in _strangers(cache.fact(etcd), nodes)} if managed else {},
+        {name: NodeByName(cluster, name) for name in _strangers(cache.fact(etcd, CALM_S), nodes)} if managed else {},
         Components(cluster, lasting, managed),
         etcd,
         KubeadmConfigMap(cluster),
@@ -297,16 +302,16 @@ def _strangers(etcd: Fact[EtcdView] | None, nodes: Sequence[str]) -> list[str]:
 
 def _facts(cache: Cache, asked: Asked, kubeconfig: KubeconfigEnd | None) -> Facts:
     return Facts(
-        connection=cache.fact(asked.connection),
-        nodes={name: cache.fact(question) for name, question in asked.nodes.items()},
-        unnamed={name: cache.fact(question) for name, question in asked.unnamed.items()},
-        strangers={name: cache.fact(question) for name, question in asked.strangers.items()},
-        components=cache.fact(asked.components),
-        etcd=cache.fact(asked.etcd),
-        kubeadm_config=cache.fact(asked.kubeadm_config),
-        addons=cache.fact(asked.addons),
-        serving={name: cache.fact(question) for name, question in asked.serving.items()},
-        kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig),
+        connection=cache.fact(asked.connection, PUSHED_S),
+        nodes={name: cache.fact(question, PUSHED_S) for name, question in asked.nodes.items()},
+        unnamed={name: cache.fact(question, PUSHED_S) for name, question in asked.unnamed.items()},
+        strangers={name: cache.fact(question, PUSHED_S) for name, question in asked.strangers.items()},
+        components=cache.fact(asked.components, CALM_S),
+        etcd=cache.fact(asked.etcd, CALM_S),
+        kubeadm_config=cache.fact(asked.kubeadm_config, ROLLOUT_S),
+        addons=cache.fact(asked.addons, STEADY_S),
+        serving={name: cache.fact(question, expiry.ASK_S) for name, question in asked.serving.items()},
+        kubeconfig_end=None if kubeconfig is None else cache.fact(kubeconfig, LOOK_S),
     )
 
 

@@ -11,9 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from ironbell.kube.decision import Key, Question
+from ironbell.kube.decision import Question
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Alarm, Member
+
+CALM_S: Final = 300.0
+"""How old may be what is known of pods and etcd while all is well. Before something is done, more is asked."""
+ROLLOUT_S: Final = 60.0
+"""The same of `kubeadm-config`."""
+STEADY_S: Final = 600.0
+"""The same of kube-proxy and CoreDNS."""
+LOOK_S: Final = 24 * 3600.0
+"""The same of the end of a kubeconfig."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,7 @@ class ComponentsView:
 class Components(Question[ComponentsView]):
     """The control plane's pods on these nodes, and which nodes carry its label."""
 
-    cluster: Key
+    cluster: ClusterKey
     nodes: tuple[str, ...]
     etcd: bool
 
@@ -94,7 +105,7 @@ class EtcdCluster(Question[EtcdView]):
     Fails with `EtcdUnreachableError` when none of them can be connected to, else with `EtcdError`.
     """
 
-    cluster: Key
+    cluster: ClusterKey
     nodes: tuple[str, ...]
 
 
@@ -102,7 +113,7 @@ class EtcdCluster(Question[EtcdView]):
 class KubeadmConfigMap(Question["str | None"]):
     """`ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if there is no such ConfigMap."""
 
-    cluster: Key
+    cluster: ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +129,14 @@ class AddonsView:
 class Addons(Question[AddonsView]):
     """Images of kube-proxy and CoreDNS, and the Corefile."""
 
-    cluster: Key
+    cluster: ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate(Question[datetime]):
     """When the certificate ends that the API server on a node shows."""
 
-    cluster: Key
+    cluster: ClusterKey
     node: str
     port: int
 
@@ -137,5 +148,5 @@ class KubeconfigEnd(Question["datetime | None"]):
     `version` is the Secret's resourceVersion: another content is another question.
     """
 
-    cluster: Key
+    cluster: ClusterKey
     version: str

@@ -9,7 +9,7 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
 from ironbell.base.errors import IronbellError
@@ -20,11 +20,10 @@ from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
 from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_SKIP_COREDNS, ANNOTATION_SKIP_KUBE_PROXY
 from ironbell.controllers.kubeadm.controlplane.observed import Asked, Observed
+from ironbell.controllers.kubeadm.controlplane.questions import ROLLOUT_S, STEADY_S
 from ironbell.controllers.kubeadm.controlplane.steps import Step
 from ironbell.kube.decision import Fields, Need, Waiting
-
-_ROLLOUT_S: Final = 60.0
-_STEADY_S: Final = 600.0
+from ironbell.workload.clusterkey import ClusterKey
 
 
 def needs(kcp: KubeadmControlPlane, asked: Asked, *, initialized: bool, rolls: bool, busy: bool) -> list[Need[Any]]:
@@ -32,8 +31,8 @@ def needs(kcp: KubeadmControlPlane, asked: Asked, *, initialized: bool, rolls: b
     if not initialized:
         return []
     if rolls:
-        return [Need(asked.kubeadm_config, _ROLLOUT_S)]
-    return [] if busy or _skips_all(kcp) else [Need(asked.addons, _STEADY_S)]
+        return [Need(asked.kubeadm_config, ROLLOUT_S)]
+    return [] if busy or _skips_all(kcp) else [Need(asked.addons, STEADY_S)]
 
 
 def before_rollout(observed: Observed, config_spec: Fields, version: tuple[int, int, int]) -> Step | None:
@@ -50,13 +49,13 @@ def before_rollout(observed: Observed, config_spec: Fields, version: tuple[int, 
         return Step(waiting=Waiting(error.reason, error.message))
     if document == fact.value:
         return None
-    effect = prepare_upgrade(cluster.key, configuration, version)
+    effect = prepare_upgrade(ClusterKey.of(cluster), configuration, version)
     return Step((effect,), Waiting("InProgress", "kubeadm-config of the workload cluster is being updated"))
 
 
 def steady(observed: Observed, plane: ControlPlane, config_spec: Fields, version: tuple[int, int, int]) -> Step:
     """What is to be done once all Machines are what they should be."""
-    fact, kcp, cluster = observed.facts.addons, observed.kcp, plane.cluster.key
+    fact, kcp, cluster = observed.facts.addons, observed.kcp, ClusterKey.of(plane.cluster)
     view = fact.value if fact is not None and fact.error is None else None
     if view is None or plane.outdated or not plane.machines:
         return Step(done=True)

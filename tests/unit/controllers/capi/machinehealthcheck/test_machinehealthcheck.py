@@ -22,6 +22,7 @@ from ironbell.kube.decision import Fields
 from ironbell.kube.testing import World
 from ironbell.kube.testing.crash import crash_check
 from ironbell.workload.access import NotConnected
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import AllNodes, Connection, ConnectionState, NodeByName, NodeView
 from support.machines import NODE_FINE
 
@@ -46,13 +47,13 @@ class Nodes:
 
 def all_nodes(world: World, _question: AllNodes) -> tuple[NodeView, ...]:
     if not world.outside.connected:
-        raise NotConnected(("ns", "c"), last_error="timed out")
+        raise NotConnected(ClusterKey("ns", "c", "u"), last_error="timed out")
     return tuple(view for name, view in world.outside.views.items() if name not in world.outside.unseen)
 
 
 def node_by_name(world: World, question: NodeByName) -> NodeView | None:
     if not world.outside.connected or question.name in world.outside.unanswered:
-        raise NotConnected(("ns", "c"), last_error="timed out")
+        raise NotConnected(ClusterKey("ns", "c", "u"), last_error="timed out")
     return cast("NodeView | None", world.outside.views.get(question.name))
 
 

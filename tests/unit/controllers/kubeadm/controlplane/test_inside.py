@@ -63,10 +63,11 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
 from ironbell.kube.decision import Create, Key, MergePatch
 from ironbell.kube.testing import MemoryApi
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import Alarm, EtcdError, EtcdUnreachableError, Member, MemberStatus
 
 V = TypeVar("V")
-CLUSTER = ("default", "c1")
+CLUSTER = ClusterKey("default", "c1", "u1")
 OWNER = OwnerReference("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "c1", "1", controller=True)
 BINDINGS = Collection("rbac.authorization.k8s.io", "v1", "clusterrolebindings", False)
 EC = KeyAlgorithm.ECDSA_P256
@@ -195,7 +196,7 @@ class Setting:
         return msgspec.json.decode(run(self.inside.get(where, KUBE_SYSTEM if where.namespaced else "", name)))
 
     def put_secret(self, body: dict[str, Any]) -> None:
-        run(self.management.create(SECRET.collection, CLUSTER[0], msgspec.json.encode(body)))
+        run(self.management.create(SECRET.collection, CLUSTER.namespace, msgspec.json.encode(body)))
 
     def put_configuration(self, text: str = CONFIGURATION) -> None:
         self.put(CONFIG_MAPS, "kubeadm-config", data={"ClusterConfiguration": text})
@@ -220,7 +221,7 @@ def _created(actions: Any) -> dict[str, Any]:
 def test_missing_authorities_are_made_and_only_they() -> None:
     setting = Setting()
     purposes = (Purpose.CLUSTER_CA, Purpose.SERVICE_ACCOUNT)
-    made = _created(run(setting.operator.make_certificates(MakeCertificates(CLUSTER, OWNER, purposes, EC, 100))))
+    made = _created(run(setting.operator.make_certificates(MakeCertificates(CLUSTER.key, OWNER, purposes, EC, 100))))
     assert set(made) == {"c1-ca", "c1-sa"}
     authority = key_pair_of(SECRET.decode(msgspec.json.encode(made["c1-ca"])))
     certificate, _key = pki.usable(authority)
@@ -230,9 +231,9 @@ def test_missing_authorities_are_made_and_only_they() -> None:
 
 def _with_kubeconfig() -> tuple[Setting, MakeKubeconfig]:
     setting = Setting()
-    arguments = MakeKubeconfig(CLUSTER, OWNER, "https://10.0.0.1:6443", EC)
+    arguments = MakeKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
     authority = pki.make_authority(EC, setting.clock.now())
-    setting.put_secret(key_pair_secret(CLUSTER, Purpose.CLUSTER_CA, authority, OWNER))
+    setting.put_secret(key_pair_secret(CLUSTER.key, Purpose.CLUSTER_CA, authority, OWNER))
     (body,) = _created(run(setting.operator.make_kubeconfig(arguments))).values()
     setting.put_secret(body)
     return setting, arguments
@@ -249,7 +250,7 @@ def test_a_rotated_kubeconfig_lives_longer_and_points_where_it_did() -> None:
     setting, arguments = _with_kubeconfig()
     before = run(setting.inspector.kubeconfig_end(KubeconfigEnd(CLUSTER, "1")))
     setting.clock.advance(200 * 86400)
-    moved = MakeKubeconfig(CLUSTER, OWNER, "https://elsewhere:6443", EC)
+    moved = MakeKubeconfig(CLUSTER.key, OWNER, "https://elsewhere:6443", EC)
     (action,) = run(setting.operator.rotate_kubeconfig(moved))
     assert isinstance(action, MergePatch)
     assert action.resource_version
@@ -266,14 +267,14 @@ def test_a_rotated_kubeconfig_lives_longer_and_points_where_it_did() -> None:
 
 
 def test_a_kubeconfig_that_is_gone_is_not_rotated() -> None:
-    arguments = MakeKubeconfig(CLUSTER, OWNER, "https://10.0.0.1:6443", EC)
+    arguments = MakeKubeconfig(CLUSTER.key, OWNER, "https://10.0.0.1:6443", EC)
     assert run(Setting().operator.rotate_kubeconfig(arguments)) == []
 
 
 def test_a_kubeconfig_of_the_user_is_read_and_what_is_no_kubeconfig_is_an_error() -> None:
     setting = Setting()
     assert run(setting.inspector.kubeconfig_end(KubeconfigEnd(CLUSTER, "1"))) is None
-    body = kubeconfig_secret(CLUSTER, b"", OWNER)
+    body = kubeconfig_secret(CLUSTER.key, b"", OWNER)
     setting.put_secret({**body, "data": encoded({VALUE: b"[]"})})
     with pytest.raises(Exception, match="kubeconfig"):
         run(setting.inspector.kubeconfig_end(KubeconfigEnd(CLUSTER, "1")))

@@ -23,7 +23,7 @@ from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, Po
 from ironbell.controllers.capi.machine.drain.treatment import DrainError, Treatment, rules_for_machine, treatments
 from ironbell.controllers.capi.machine.evictions import PodToEvict
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of
+from ironbell.controllers.capi.machine.node import cluster_of
 from ironbell.controllers.capi.machine.node_conditions import is_unreachable
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.controllers.capi.machine.performers import (
@@ -33,14 +33,12 @@ from ironbell.controllers.capi.machine.performers import (
     CordonArguments,
     EvictArguments,
 )
-from ironbell.controllers.capi.machine.questions import Evicted, PodsOn
+from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, PodsOn
 from ironbell.kube.decision import Effect, Fact, Need
-from ironbell.workload.questions import NodeByName, NodeView
+from ironbell.workload.questions import PUSHED_S, NodeByName, NodeView
 
 RETRY: Final = timedelta(seconds=20)
 """Between two evictions of the same pod."""
-LOOK_EVERY_S: Final = 10.0
-"""How old what is known of a node's pods may get."""
 _UNREACHABLE_GRACE_S: Final = 1
 
 

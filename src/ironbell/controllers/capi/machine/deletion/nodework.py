@@ -17,11 +17,12 @@ from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import State
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import Legacy
-from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of, state
+from ironbell.controllers.capi.machine.node import cluster_of, state
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.controllers.capi.machine.questions import NodesNow
 from ironbell.kube.decision import Need
 from ironbell.kube.finalizers import is_deleting
+from ironbell.workload.questions import PUSHED_S
 
 
 class NodeWork(Enum):

@@ -10,19 +10,19 @@ from typing import Final
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.base.errors import IronbellError
 from ironbell.contract.conditions.legacy import INFO, legacy_true
-from ironbell.controllers.capi.machine.deletion.draining import LOOK_EVERY_S, treated
+from ironbell.controllers.capi.machine.deletion.draining import treated
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.drain.pods import PodsOfNode
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, DrainError
 from ironbell.controllers.capi.machine.drain.volumes import attached, message
 from ironbell.controllers.capi.machine.names import Legacy, LegacyReason, Reason
-from ironbell.controllers.capi.machine.node import PUSHED_S, cluster_of
+from ironbell.controllers.capi.machine.node import cluster_of
 from ironbell.controllers.capi.machine.node_conditions import is_unreachable
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.controllers.capi.machine.questions import PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, PodsOn, VolumesOn
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Need
-from ironbell.workload.questions import NodeByName
+from ironbell.workload.questions import PUSHED_S, NodeByName
 
 _STAGE: Final = Reason.WAITING_FOR_VOLUME_DETACH
 
