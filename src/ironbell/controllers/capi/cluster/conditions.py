@@ -22,6 +22,7 @@ from ironbell.contract.infrastructure import InfrastructureCluster
 from ironbell.contract.paused import paused_condition
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
+from ironbell.controllers.capi.cluster.references import is_unfounded
 from ironbell.controllers.capi.machines import unhealthy_message
 from ironbell.controllers.capi.rollup import available, machines_ready, machines_up_to_date, remediating, under_way
 from ironbell.kube.conditions import find_condition
@@ -191,9 +192,10 @@ def _initialized(observed: Observed) -> Condition | None:
     """Whether the control plane takes requests; once True it stays."""
     cluster, external, name = observed.cluster, observed.control_plane, "ControlPlaneInitialized"
     before = find_condition(cluster.status.conditions, name)
-    if before is not None and before.status == "True":
+    wrong = is_unfounded(observed)
+    if before is not None and before.status == "True" and not wrong:
         return None
-    once = bool(cluster.status.initialization.control_plane_initialized)
+    once = bool(cluster.status.initialization.control_plane_initialized) and not wrong
     if external is None and observed.has_topology:
         message = "" if is_deleting(cluster) else "Waiting for cluster topology to be reconciled"
         return Condition(type=name, status="Unknown", reason="DoesNotExist", message=message)

@@ -49,11 +49,25 @@ def progress(observed: Observed) -> Progress:
         cluster.spec.control_plane_endpoint,
         tuple(cluster.status.failure_domains),
         bool(before.infrastructure_provisioned),
-        bool(before.control_plane_initialized),
+        bool(before.control_plane_initialized) and not is_unfounded(observed),
     )
     if observed.endpoint_owner is not None:
         return known
     return _with_control_plane(observed, _with_infrastructure(observed, known))
+
+
+def is_unfounded(observed: Observed) -> bool:
+    """Whether the cluster is stored as initialized and cannot be: its control plane reports that it is not, no Machine
+    of it ever became a Node, and the cluster has never answered. What was stored once stays otherwise."""
+    external, state = observed.control_plane, observed.connection.value if observed.connection is not None else None
+    if not observed.cluster.status.initialization.control_plane_initialized or state is None:
+        return False
+    if external is None or not external.is_found or external.is_deleting:
+        return False
+    said = ControlPlane.of(external)
+    if said.initialized or said.externally_managed or state.connected or state.last_probe_success is not None:
+        return False
+    return not any(machine.status.node_ref.name for machine in observed.descendants.control_plane_machines)
 
 
 def claimed(observed: Observed) -> Iterator[Action | None]:

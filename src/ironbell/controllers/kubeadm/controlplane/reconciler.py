@@ -32,6 +32,12 @@ from ironbell.controllers.kubeadm.controlplane.assess import Assessed, assess, m
 from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
 from ironbell.controllers.kubeadm.controlplane.creating import Slot, failed, settle, slot
 from ironbell.controllers.kubeadm.controlplane.desired import machine_sync, part_sync
+from ironbell.controllers.kubeadm.controlplane.initialization import (
+    has_kubeadm_config,
+    is_unfounded,
+    not_initialized,
+    repaired,
+)
 from ironbell.controllers.kubeadm.controlplane.look import Look, Sight, look, needs
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true
@@ -196,6 +202,9 @@ def _deleting(observed: Observed, cluster: Cluster, version: Version, now: datet
 
 
 def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version, now: datetime) -> Decision:
+    stored, unfounded = observed.kcp, is_unfounded(observed)
+    if unfounded:
+        observed = replace(observed, kcp=not_initialized(stored))
     plane = _plane(observed, cluster, _core(version), now)
     prepared = _prepare(observed, cluster, plane, now)
     plane = _with_certificates(plane, prepared.certificates, now)
@@ -210,7 +219,7 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
         template_missing=template is not None and template.state is State.MISSING,
         certificates=prepared.certificates,
         certificates_failed=_were_being_made(observed.kcp),
-        has_kubeadm_config=_has_kubeadm_config(observed),
+        has_kubeadm_config=has_kubeadm_config(observed),
         initializes=step.initializes,
         failed=failed(observed.failure) if step.preflight.passed else None,
     )
@@ -223,7 +232,8 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
     touched = {action.name for action in next_actions if isinstance(action, MergePatch | Delete)}
     return Decision(
         actions=(
-            *_optional(status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status)),
+            *_optional(status_change(KUBEADM_CONTROL_PLANE, kcp, stored.status, status)),
+            *((repaired(kcp),) if unfounded else ()),
             *(patch for patch in written if patch.name in touched),
             *next_actions,
             # Machines have many writers: that one of them was quicker must not hold up what comes before
@@ -331,11 +341,6 @@ def _were_being_made(kcp: KubeadmControlPlane) -> bool:
     """Whether the last pass said that it makes certificates: one that says so again has not made them."""
     said = find_condition(kcp.status.conditions, ConditionType.CERTIFICATES_AVAILABLE)
     return said is not None and said.status == "Unknown"
-
-
-def _has_kubeadm_config(observed: Observed) -> bool:
-    fact = observed.facts.kubeadm_config
-    return fact is not None and fact.value is not None
 
 
 def _template_owner(observed: Observed, cluster: Cluster) -> Iterable[Action]:
