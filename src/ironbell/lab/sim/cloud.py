@@ -165,7 +165,7 @@ class Cloud:
         await host.stop()
         self.hosts.pop(uid, None)
         if host.state.node:
-            self._spawn(host.plan.cluster, host.silence)
+            self._silence(host)
         self._tell(uid)
 
     def named(self, key: Key) -> Host | None:
@@ -180,7 +180,7 @@ class Cloud:
         host.die()
         await host.stop()
         if host.state.node:
-            self._spawn(host.plan.cluster, host.silence)
+            self._silence(host)
 
     async def forget(self, uid: str) -> None:
         """A host's disk is erased; the last host of a cluster takes that with it. Cancellation point."""
@@ -208,6 +208,16 @@ class Cloud:
     def etcd_connect(self, cluster: ClusterKey, node: str) -> EtcdAccess:
         """An `EtcdConnect`: through the API server, as a port-forward is."""
         return EtcdAccess(self, cluster.key, node)
+
+    def _silence(self, host: Host) -> None:
+        """Nothing is heard of a host's node any more; if the machine is a node of that name again by the time that
+        counts, that is another lifetime, and concerns this one no more."""
+
+        def has_successor() -> bool:
+            others = (other for other in self.hosts.values() if other is not host)
+            return any(it.plan.cluster == host.plan.cluster and it.state.node == host.state.node for it in others)
+
+        self._spawn(host.plan.cluster, partial(host.silence, has_successor))
 
     def _spawn(self, cluster: Key, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Something that goes on in a cluster as long as that is there."""

@@ -226,12 +226,13 @@ class Host:
             self.cluster.run_api_server(self.state.node)
         await self.report("True")
 
-    async def silence(self) -> None:
-        """The kubelet is not heard any more: after a while its node is called unknown. Cancellation point."""
+    async def silence(self, has_successor: Callable[[], bool]) -> None:
+        """The kubelet is not heard any more: after a while its node is called unknown, unless a later lifetime of the
+        machine has become the node of that name since. Cancellation point."""
         self._silences += 1
         this = self._silences
         await asyncio.sleep(MONITOR_GRACE_S)
-        await self.report("Unknown", lambda: this == self._silences)
+        await self.report("Unknown", lambda: this == self._silences and not has_successor())
 
     async def report(self, ready: str, still: Callable[[], bool] = lambda: True) -> None:
         """The node's conditions become these, if it is there and it is still so once its API answers. Cancellation

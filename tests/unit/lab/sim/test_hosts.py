@@ -294,3 +294,18 @@ async def test_watches_end_when_the_api_goes_down(site: SimSite) -> None:
         site.cluster.set_down(False)
         await asyncio.sleep(60)
         assert workloads.state(ClusterKey(*CLUSTER, "u")).healthy
+
+
+async def test_a_server_that_is_claimed_again_at_once_stays_ready(site: SimSite) -> None:
+    """Its node has the same name: the silence of its former lifetime says nothing about the new one."""
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await site.up("w0", Role.WORKER)
+    await site.cloud.release("w0")
+    await asyncio.sleep(20)
+    await site.up("w0", Role.WORKER)
+    await asyncio.sleep(120)
+    assert (await site.node("w0")).condition("Ready").status == "True"
+    await site.cloud.release("w0")
+    await asyncio.sleep(120)
+    assert (await site.node("w0")).condition("Ready").status == "Unknown"
