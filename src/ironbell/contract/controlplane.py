@@ -47,6 +47,11 @@ class ControlPlane:
         return flag_at(self.body, *self.initialized_field.split(".")) or False
 
     @property
+    def denies_initialized(self) -> bool:
+        """Whether the control plane object reports false, and not only nothing: it takes back what it reported."""
+        return flag_at(self.body, *self.initialized_field.split(".")) is False
+
+    @property
     def ready(self) -> bool:
         """`status.ready` (v1beta1 contract)."""
         return flag_at(self.body, "status", "ready") or False

@@ -57,15 +57,20 @@ def progress(observed: Observed) -> Progress:
 
 
 def is_unfounded(observed: Observed) -> bool:
-    """Whether the cluster is stored as initialized and cannot be: its control plane reports that it is not, no Machine
-    of it ever became a Node, and the cluster has never answered. What was stored once stays otherwise."""
+    """Whether the cluster is stored as initialized and cannot be: its control plane takes that back, no Machine of it
+    ever became a Node, and the cluster has never answered. What was stored once stays otherwise."""
     external, state = observed.control_plane, observed.connection.value if observed.connection is not None else None
     if not observed.cluster.status.initialization.control_plane_initialized or state is None:
         return False
     if external is None or not external.is_found or external.is_deleting:
         return False
     said = ControlPlane.of(external)
-    if said.initialized or said.externally_managed or state.connected or state.last_probe_success is not None:
+    if (
+        not said.denies_initialized
+        or said.externally_managed
+        or state.connected
+        or state.last_probe_success is not None
+    ):
         return False
     return not any(machine.status.node_ref.name for machine in observed.descendants.control_plane_machines)
 
