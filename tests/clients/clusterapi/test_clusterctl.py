@@ -18,7 +18,12 @@ from support.real import CLUSTERCTL, cluster_api_sources, component
 WITHIN_S = 60
 DEPLOYMENT, CONTROL_PLANE = f"{CORE}/machinedeployments/one-md-0", f"{CONTROL_PLANES}/one-control-plane"
 PROVIDERS = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/providers"
-NEWER = "v1.14.9"
+TINKERBELL = """\
+apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3
+kind: Metadata
+releaseSeries:
+- {major: 0, minor: 7, contract: v1beta2}
+"""
 Clusterctl = Callable[..., str]
 
 
@@ -28,6 +33,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         made.apply(cluster_documents(control_planes=1, workers=2, vm="0s"))
         made.runs(3)
         yield made
+
+
+def newer(version: str) -> str:
+    """A later release of the same series."""
+    return f"{version.rpartition('.')[0]}.9"
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +51,10 @@ def releases(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
     providers = []
     for listed in site.items(PROVIDERS):
         label = listed["metadata"]["name"]
-        for version in (listed["version"], NEWER):
+        for version in (listed["version"], newer(listed["version"])):
             release = folder / label / version
             release.mkdir(parents=True)
-            (release / "metadata.yaml").write_text(metadata)
+            (release / "metadata.yaml").write_text(TINKERBELL if "tinkerbell" in label else metadata)
             (release / "components.yaml").touch()
         url = str(folder / label / "latest" / "components.yaml")
         providers.append({"name": listed["providerName"], "type": listed["type"], "url": url})
@@ -123,7 +133,7 @@ def test_the_plan_of_an_upgrade_knows_what_runs(site: Site, clusterctl: Clusterc
     assert {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm"} <= {one["metadata"]["name"] for one in listed}
     for one in listed:
         meta = one["metadata"]
-        assert [meta["name"], meta["namespace"], one["type"], one["version"], NEWER] in lines
+        assert [meta["name"], meta["namespace"], one["type"], one["version"], newer(one["version"])] in lines
 
 
 def is_paused(site: Site, path: str) -> bool:
