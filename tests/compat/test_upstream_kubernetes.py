@@ -46,6 +46,7 @@ VALUES = {
     "CTLPLANE_KUBEADM_EXTRA_CONFIG": "",
     "WORKERS_KUBEADM_EXTRA_CONFIG": "",
 }
+KINDLESS = "an expected object of a test of KKP's, without kind and apiVersion"
 # The file, and what is wrong with it.
 FAULTY = {
     "bmo/config_samples_metal3.io_v1alpha1_baremetalhost.yaml": "a placeholder that the kind has no field for",
@@ -61,7 +62,13 @@ FAULTY = {
     "capt/clusterctl-template.yaml": "a configuration of clusterctl, no Kubernetes object",
     "cluster-api/clusterclass-quick-start.yaml": "kinds of the development provider, without definitions",
     "kkp/baremetal-tinkerbell-machinedeployment.yaml": "a kind of KKP, whose definition is in another file of KKP's",
+    "kkp/deployment-baremetal-1.36.0-machine-controller-webhook.yaml": KINDLESS,
+    "kkp/deployment-baremetal-1.36.0-machine-controller.yaml": KINDLESS,
+    "kkp/deployment-baremetal-1.36.0-operating-system-manager-webhook.yaml": KINDLESS,
+    "kkp/deployment-baremetal-1.36.0-operating-system-manager.yaml": KINDLESS,
     "kkp/machine-controller.yaml": "kinds of cert-manager",
+    "kkp/service-baremetal-1.36.0-machine-controller-webhook.yaml": KINDLESS,
+    "kkp/service-baremetal-1.36.0-operating-system-manager-webhook.yaml": KINDLESS,
     "tinkerbell/cmd_agent_example_file_template.yaml": "a file for the agent, no Kubernetes object",
     "tinkerbell/pkg_backend_file_testdata_example.yaml": "a list of objects for a file backend",
 }
