@@ -43,7 +43,9 @@ Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong.
 where nothing could be rendered, and with 2 where the text is no valid workflow, which is printed all the same.
 
 Commands that talk to an API (`cluster`, `get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
-`~/.kube/config`.
+`~/.kube/config`. `--kubeconfig` and `--context` may be before or after the command, as in `ironbell --context plant get
+hardware`.
+`source <(ironbell completion bash)` completes commands and options in the shell.
 """
 KINDS_HEAD = """\
 # Kinds

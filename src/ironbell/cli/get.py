@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from ironbell.api.kind import Kind
-from ironbell.cli.session import api_options, connected, kind_named, namespace_options, run
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import connected, kind_named, namespace_options, run
 from ironbell.cli.terminal import one_line
 
 Answer = dict[str, Any]

@@ -19,7 +19,8 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import SystemClock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
-from ironbell.cli.session import api_options, connected, namespace_options, run
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.restored import Restored, confirmation, restored
 from ironbell.kube.client import Client
@@ -36,7 +37,8 @@ class NotConfirmedError(IronbellError):
 
 
 @click.group()
-def hardware() -> None:
+@api_options
+def hardware(**_where: Any) -> None:
     """Servers after a restore."""
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ironbell.cli.session import api_options, connected
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import connected
 from ironbell.cli.session import run as run_coroutine
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError
-from ironbell.cli.session import UnknownKindError, api_options, connected, named, run
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import UnknownKindError, connected, named, run
 from ironbell.cli.terminal import printable
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
 from ironbell.kube.http import HttpApi

@@ -5,11 +5,15 @@ Whatever fails is printed as one line, without a traceback; see `problems`.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from ironbell.cli.api_options import api_options
 from ironbell.cli.problems import report
 
 # name -> (module, attribute, one line of help): listing the commands imports none of them
@@ -35,6 +39,7 @@ COMMANDS = {
     "hardware": ("ironbell.cli.hardware", "hardware", "Confirm what a restore says of servers."),
     "pool": ("ironbell.cli.pool", "pool", "Confirm what a restore says of pools of addresses."),
     "storage": ("ironbell.cli.storage", "storage", "The database of a site."),
+    "completion": ("ironbell.cli.completion", "completion", "Print a script that completes commands in a shell."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }
 
@@ -53,13 +58,58 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word not in COMMANDS and not word.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(word, COMMANDS, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {word!r}.{meant}", ctx)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _check_options(ctx, command)
+        return name, command, rest
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's, without an import of every command."""
+        found = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [item for item in found if str(item.value).startswith(incomplete)] + options
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, _, help_line) in COMMANDS.items()])
 
 
+def _check_options(context: click.Context, command: click.Command) -> None:
+    """Check that the command honours the options that were given before it.
+
+    Raises:
+        click.UsageError: it does not talk to an API.
+    """
+    for parameter in command.params:
+        if parameter.name == "kubeconfig":
+            return
+    for name in ("kubeconfig", "context"):
+        if context.params.get(name):
+            raise click.UsageError(f"`ironbell {command.name}` talks to no API, so --{name} has no effect.", context)
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from ironbell.cli.version import version_line
+
+        click.echo(version_line())
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-def cli() -> None:
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+@api_options
+def cli(**_where: Any) -> None:
     """Ironbell: bare metal to Kubernetes."""
 
 

@@ -9,14 +9,16 @@ from typing import Any
 import click
 
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
-from ironbell.cli.session import api_options, connected, namespace_options, run
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.restored import RESTORED, restored
 from ironbell.kube.client import Client
 from ironbell.kube.decision import AnyKind
 
 
 @click.group()
-def pool() -> None:
+@api_options
+def pool(**_where: Any) -> None:
     """Pools of addresses after a restore."""
 
 

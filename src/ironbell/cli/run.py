@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from ironbell.cli.session import SECONDS, api_options
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import SECONDS
 
 
 def _list_components() -> str:

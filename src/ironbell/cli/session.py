@@ -54,18 +54,6 @@ class UnknownKindError(IronbellError):
     retry = Retry.NEVER
 
 
-def api_options(command: F) -> F:
-    """Options of every command that talks to an API."""
-    command = click.option("--context", default="", help="Context of the kubeconfig.  [default: its current one]")(
-        command
-    )
-    return click.option(
-        "--kubeconfig",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="How to reach the API.  [default: $KUBECONFIG, else ~/.kube/config]",
-    )(command)
-
-
 def namespace_options(command: F) -> F:
     """`-n` and `-A`."""
     command = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")(command)

@@ -18,12 +18,17 @@ def ironbell_version() -> str:
         return "0.0.0"
 
 
+def version_line() -> str:
+    """One line: the versions of Ironbell and Python, and the machine."""
+    return f"ironbell {ironbell_version()} (Python {platform.python_version()}, {platform.machine()})"
+
+
 @click.command()
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
 def version(output: str) -> None:
     """Print the version."""
-    facts = {"version": ironbell_version(), "python": platform.python_version(), "machine": platform.machine()}
     if output == "json":
+        facts = {"version": ironbell_version(), "python": platform.python_version(), "machine": platform.machine()}
         click.echo(msgspec.json.encode(facts).decode())
     else:
-        click.echo(f"ironbell {facts['version']} (Python {facts['python']}, {facts['machine']})")
+        click.echo(version_line())

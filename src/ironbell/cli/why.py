@@ -19,10 +19,11 @@ from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.api_options import api_options
 from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
 from ironbell.cli.servers import of_machine
-from ironbell.cli.session import api_options, connected, named, run
+from ironbell.cli.session import connected, named, run
 from ironbell.cli.terminal import printable
 from ironbell.kube.http import HttpApi
 from ironbell.operations.why.model import Why

@@ -105,12 +105,28 @@ def _is_valid(words: list[str]) -> bool:
     command: click.Command = cli
     context = click.Context(cli, info_name="ironbell")
     while isinstance(command, click.Group):
+        words = _after_options(command, words)
         found = command.get_command(context, words[0]) if words else None
         if found is None:
             return False
         command, words = found, words[1:]
-    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = _options(command)
     return all(word.partition("=")[0] in known for word in words if word.startswith("-") and word != "-")
+
+
+def _after_options(command: click.Command, words: list[str]) -> list[str]:
+    """The words from the subcommand on: a group's own options may stand before it."""
+    options = _options(command)
+    while words and words[0].partition("=")[0] in options:
+        name, equals, _ = words[0].partition("=")
+        words = words[1 if equals or getattr(options[name], "is_flag", False) else 2 :]
+    return words
+
+
+def _options(command: click.Command) -> dict[str, click.Parameter]:
+    return {
+        option: parameter for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
 
 
 def test_example_template_renders_to_a_workflow_that_refers_to_what_there_is() -> None:

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from ironbell.base.wording import counted
+from ironbell.cli.api_options import api_options
 from ironbell.cli.inputs import read_text
-from ironbell.cli.session import SECONDS, api_options, connected, run
+from ironbell.cli.session import SECONDS, connected, run
 from ironbell.cli.terminal import one_line
 
 _NAMESPACE = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
@@ -37,7 +38,8 @@ def _values(context: click.Context, parameter: click.Parameter, pairs: tuple[str
 
 
 @click.group()
-def cluster() -> None:
+@api_options
+def cluster(**_where: Any) -> None:
     """Kubernetes clusters on machines, by Cluster API."""
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ironbell.cli.session import SECONDS, api_options, kubeconfig_paths, run
+from ironbell.cli.api_options import api_options
+from ironbell.cli.session import SECONDS, kubeconfig_paths, run
 from ironbell.cli.terminal import printable
 
 if TYPE_CHECKING:
