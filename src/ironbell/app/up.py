@@ -83,15 +83,25 @@ class Site:
         with locked(folder):
             await asyncio.to_thread(self._prepare)
             self._fatal = asyncio.get_running_loop().create_future()
-            async with _tasks() as start:
-                start(Child(self._core(), self._reported).run(), CORE)
-                if self.options.lab:
-                    start(Child(self._lab_process(), self._reported).run(), LAB)
-                if self.options.simulate:
-                    start(self._simulate(), SIMULATION)
-                if self.options.serves_machines:
-                    start(self._serve_machines(), WIRE)
-                raise UpError(await self._fatal)
+            async with _tasks() as start_first:
+                start_first(Child(self._core(), self._reported).run(), CORE)
+                await self._run_around_core()
+
+    async def _run_around_core(self) -> None:
+        """Run the other processes, which end before core does: an API that goes away under them would fill the log.
+
+        Raises:
+            UpError: a process cannot start at all.
+        """
+        assert self._fatal is not None  # noqa: S101
+        async with _tasks() as start:
+            if self.options.lab:
+                start(Child(self._lab_process(), self._reported).run(), LAB)
+            if self.options.simulate:
+                start(self._simulate(), SIMULATION)
+            if self.options.serves_machines:
+                start(self._serve_machines(), WIRE)
+            raise UpError(await self._fatal)
 
     async def _serve_machines(self) -> None:
         """Run `wire`, anew whenever the lab has a new network."""

@@ -267,3 +267,14 @@ def until(ask, timeout_s: float = 20):  # type: ignore[no-untyped-def]
             return answer
         select.select([], [], [], 0.05)
     raise AssertionError("not in time")
+
+
+def test_a_stop_is_quiet(tmp_path: Path) -> None:
+    """What uses the API ends before it, so that nothing reports that the API is gone."""
+    with up(tmp_path / "a", "--simulate", "2", "--http-port", "0", "--grpc-port", "0") as (process, _):
+        log = tmp_path / "a.log"
+        before = len(log.read_text().splitlines())
+        process.terminate()
+        assert process.wait(timeout=10) == 0
+    said = log.read_text().splitlines()[before:]
+    assert [line for line in said if '"level":"info"' not in line] == []
