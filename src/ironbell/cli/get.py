@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from ironbell.api.kind import Kind
 from ironbell.cli.api_options import api_options
 from ironbell.cli.session import connected, kind_named, namespace_options, run
 from ironbell.cli.terminal import one_line
+from ironbell.cli.watching import TABLE, Rows, follow
 
 Answer = dict[str, Any]
 TABLES = ("table", "wide")
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 @click.command()
@@ -25,16 +26,24 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 @click.option(
     "--output", "-o", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table", help="Form."
 )
+@click.option("--watch", "-w", is_flag=True, help="Go on, and print each row again when it changes; Ctrl-C ends it.")
 @namespace_options
 @api_options
-def get(kind: str, names: tuple[str, ...], selector: str, output: str, **where: Any) -> None:
+def get(kind: str, names: tuple[str, ...], selector: str, output: str, *, watch: bool, **where: Any) -> None:
     """Show objects of a KIND: hardware, workflows, templates, machines, jobs, tasks, events, ...
 
     KIND may also be KIND/NAME, or several kinds with commas.
     """
     words, _, name = kind.partition("/")
     kinds = [kind_named(word) for word in words.split(",")]
-    found = run(_answers(kinds, (name, *names) if name else names, selector=selector, output=output, **where))
+    names = (name, *names) if name else names
+    if watch:
+        if len(kinds) > 1 or len(names) > 1 or output not in TABLES:
+            raise click.UsageError("--watch shows a table of one kind, of all objects or of one")
+        with contextlib.suppress(KeyboardInterrupt):
+            run(_watched(kinds[0], "".join(names), selector=selector, wide=output == "wide", **where))
+        return
+    found = run(_answers(kinds, names, selector=selector, output=output, **where))
     with_namespace = where["all_namespaces"]
     if output in TABLES:
         tables = [
@@ -68,6 +77,26 @@ async def _answers(
             bodies = [await api.raw("GET", path, query=dict(query), accept=accept) for path in paths]
             found.append([msgspec.json.decode(body) for body in bodies])
     return found
+
+
+async def _watched(
+    kind: Kind[Any],
+    name: str,
+    *,
+    selector: str,
+    wide: bool,
+    namespace: str,
+    all_namespaces: bool,
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    """Print rows as they change, until interrupted."""
+    query = {"labelSelector": selector} if selector else {}
+    query |= {"fieldSelector": f"metadata.name={name}"} if name else {}
+    path = kind.collection.path("" if all_namespaces or not kind.namespaced else namespace)
+    rows = Rows(wide=wide, with_namespace=all_namespaces and kind.namespaced)
+    async with connected(kubeconfig, context) as api:
+        await follow(api, path, query, rows, click.echo)
 
 
 def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) -> str:

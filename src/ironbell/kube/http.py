@@ -186,10 +186,13 @@ class HttpApi:
         """Any other request, such as discovery or a server-side table; the path begins with a slash."""
         return await self._call(method, path, query=query, body=body, accept=accept)
 
-    async def stream(self, path: str, *, query: dict[str, str] | None = None) -> AsyncIterator[bytes]:
-        """The answer to a GET in the pieces in which it comes, for as long as it lasts."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-        async with self._request("GET", path, query=query, timeout=timeout) as response:
+    async def stream(
+        self, path: str, *, query: dict[str, str] | None = None, accept: str = _JSON, silence_s: float | None = None
+    ) -> AsyncIterator[bytes]:
+        """The answer to a GET in the pieces in which it comes, for as long as it lasts; `silence_s` ends one from which
+        nothing comes."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=silence_s)
+        async with self._request("GET", path, query=query, accept=accept, timeout=timeout) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
 

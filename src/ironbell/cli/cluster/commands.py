@@ -12,7 +12,7 @@ import click
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
 from ironbell.cli.inputs import read_text
-from ironbell.cli.session import SECONDS, connected, run
+from ironbell.cli.session import SECONDS, connected, namespace_options, run
 from ironbell.cli.terminal import one_line
 
 _NAMESPACE = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
@@ -102,6 +102,32 @@ async def _create(
         if wait:
             await operations.wait_settled(api, namespace, name, what=f"Cluster {namespace}/{name}", timeout_s=timeout)
             click.echo(f"Cluster {namespace}/{name} is available", err=True)
+
+
+@cluster.command("list")
+@click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form of the answer.")
+@namespace_options
+@api_options
+def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **where: Any) -> None:
+    """List clusters: how many Machines are ready and wanted, the version, and whether each is available."""
+    import msgspec
+
+    from ironbell.base.clock import SystemClock
+    from ironbell.cli.cluster import listing
+
+    found = run(_listed("" if all_namespaces else namespace, **where))
+    if output == "json":
+        plain = [one.plain() for one in found]
+        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        return
+    click.echo(listing.text(found, SystemClock().now(), with_namespace=all_namespaces), nl=False)
+
+
+async def _listed(namespace: str, *, kubeconfig: Path | None, context: str) -> Any:
+    from ironbell.cli.cluster.listing import summaries
+
+    async with connected(kubeconfig, context) as api:
+        return await summaries(api, namespace)
 
 
 @cluster.command()

@@ -1,0 +1,102 @@
+"""`ironbell cluster list`: one row for each Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.base.clock import parse_rfc3339
+from ironbell.base.wording import human_duration
+from ironbell.cli.cluster.snapshot import object_name
+from ironbell.cli.cluster.status import Standing, standing, version
+from ironbell.cli.get import aligned
+from ironbell.cli.terminal import one_line
+from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
+
+HEADS = ("NAME", "CONTROL PLANE", "WORKERS", "VERSION", "AVAILABLE", "REASON", "AGE")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A Cluster, and the Kubernetes version that it is to have."""
+
+    cluster: Object
+    version: str = ""
+
+    @property
+    def standing(self) -> Standing:
+        """The condition that sums it up."""
+        return standing(self.cluster)
+
+    def share(self, part: str) -> tuple[int, int]:
+        """How many Machines of `controlPlane` or `workers` are ready, and how many are to be."""
+        status = self.cluster.get("status", {}).get(part) or {}
+        return status.get("readyReplicas") or 0, status.get("desiredReplicas") or 0
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        meta, state = self.cluster["metadata"], self.standing
+        parts = {
+            part: dict(zip(("readyReplicas", "desiredReplicas"), self.share(part), strict=True))
+            for part in ("controlPlane", "workers")
+        }
+        return {
+            "namespace": meta.get("namespace", ""),
+            "name": meta["name"],
+            "version": self.version,
+            **parts,
+            "condition": state.type,
+            "status": state.status,
+            "reason": state.reason,
+            "message": state.message,
+            "creationTimestamp": meta.get("creationTimestamp", ""),
+        }
+
+
+async def summaries(api: HttpApi, namespace: str) -> list[Summary]:
+    """The Clusters of a namespace, or of all with an empty one, by namespace and name; one list for each kind."""
+    discovered = Discovered(api)
+    clusters = await discovered.labelled(CLUSTER.collection, namespace, "")
+    planes: dict[tuple[str, str, str, str], Object] = {}
+    for group, kind in sorted({_plane_key(cluster)[:2] for cluster in clusters if _plane_key(cluster)[3]}):
+        try:
+            where = await discovered.collection(group, kind)
+        except NoSuchKindError:
+            continue  # its provider is not installed: the version is not known
+        for plane in await discovered.labelled(where, namespace, ""):
+            planes[group, kind, plane["metadata"].get("namespace", ""), object_name(plane)] = plane
+    found = [Summary(one, version(one) or version(planes.get(_plane_key(one), {}))) for one in clusters]
+    return sorted(found, key=lambda one: (one.cluster["metadata"].get("namespace", ""), object_name(one.cluster)))
+
+
+def _plane_key(cluster: Object) -> tuple[str, str, str, str]:
+    reference = cluster.get("spec", {}).get("controlPlaneRef") or {}
+    names = [str(reference.get(name, "")) for name in ("apiGroup", "kind", "name")]
+    return names[0], names[1], cluster["metadata"].get("namespace", ""), names[2]
+
+
+def text(found: Sequence[Summary], now: datetime, *, with_namespace: bool) -> str:
+    """The table, or that there is none."""
+    if not found:
+        return "There are no clusters here; `ironbell cluster create --help` shows how to create one.\n"
+    heads = (["NAMESPACE"] if with_namespace else []) + list(HEADS)
+    return aligned([heads, *(_cells(one, now, with_namespace=with_namespace) for one in found)])
+
+
+def _cells(one: Summary, now: datetime, *, with_namespace: bool) -> list[str]:
+    meta, state = one.cluster["metadata"], one.standing
+    created = meta.get("creationTimestamp", "")
+    named = "" if state.type in ("", "Available", "Ready") else f"{state.type}: "
+    return [
+        *([meta.get("namespace", "")] if with_namespace else []),
+        meta["name"],
+        *("{}/{}".format(*one.share(part)) for part in ("controlPlane", "workers")),
+        one_line(one.version),
+        f"{named}{state.status}" if state.type else "",
+        one_line(state.reason),
+        human_duration((now - parse_rfc3339(created)).total_seconds()) if created else "",
+    ]
