@@ -14,16 +14,24 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 # a checkout that was copied or moved needs its environment anew: paths of the old place are in it
 SETUP_STAMP := $(VENV)/.ironbell-setup-$(firstword $(shell echo '$(CURDIR)' | cksum))
 
+# what somebody who asked for the set-up alone types next
+NEXT_STEPS = 'Ironbell is set up. What to type next:' \
+	'  export PATH="$(CURDIR)/$(BIN):$$PATH"' \
+	'  ironbell --help    \# the commands' \
+	'  make demo          \# a cluster of virtual servers, from power-off to Ready nodes'
+
 .PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv with the package, its console script and the test tools
+	@:
 
 $(SETUP_STAMP): constraints.txt pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV)
 	@touch $@
+	@$(if $(filter setup,$(MAKECMDGOALS)),printf '%s\n' $(NEXT_STEPS))
 
 packages: ## Install the Debian packages that machines, images and peers need (root or sudo)
 	@tools/packages.sh

@@ -1,0 +1,72 @@
+"""The README's blocks that need no server, pasted into two shells: as they stand, but with ports that are free here."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.readme import ROOT, blocks
+
+READY_S = 60.0
+STOP_S = 20.0
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Of a user with an empty home folder; where the checkout has no .venv, the program is this interpreter's."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {"HOME": str(tmp_path), "PATH": path}
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def second_terminal(environment: dict[str, str], tmp_path: Path) -> Iterator[list[str]]:
+    """What is pasted into the second terminal while the first runs what is pasted there."""
+    found = blocks(ROOT / "README.md")
+    number = next(number for number, block in enumerate(found) if any("--simulate" in line for line in block))
+    first = [line for line in found[number] if not line.startswith("make ")]
+    assert first[-1].startswith("ironbell up ")
+    first[-1] = f"exec {first[-1]} --http-port {_free_port()} --grpc-port 0"
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", "\n".join(first)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        assert process.stdout is not None
+        readable, _, _ = select.select([process.stdout], [], [], READY_S)
+        assert readable, (tmp_path / "log").read_text()
+        assert process.stdout.readline() == f"ready {tmp_path}/try/kubeconfig\n"
+        yield found[number + 1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=STOP_S)
+
+
+def test_a_cluster_without_a_server(second_terminal: list[str], environment: dict[str, str]) -> None:
+    more = [
+        "ironbell cluster list",
+        "timeout --preserve-status --signal INT 5 ironbell get hardware -w; echo status $?",
+    ]
+    script = "\n".join(["set -e", *second_terminal, *more])
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Cluster default/one is available" in done.stderr
+    assert "Cluster default/one" in done.stdout
+    assert "one    1/1             2/2       v1.34.2   True" in done.stdout
+    assert done.stdout.count("sim-0012") == 2
+    assert done.stdout.endswith("status 0\n")
+    assert "Traceback" not in done.stderr
