@@ -55,8 +55,16 @@ def second_terminal(environment: dict[str, str], tmp_path: Path) -> Iterator[lis
 
 
 def test_a_cluster_without_a_server(second_terminal: list[str], environment: dict[str, str]) -> None:
+    upgrade = "ironbell cluster upgrade one --kubernetes-version v1.35.0 --no-wait"
     more = [
         "ironbell cluster list",
+        "ironbell cluster kubeconfig one --wait | head -c 11",
+        upgrade,
+        f"{upgrade} 2>&1 | tail -n 1",
+        "ironbell cluster describe one --wait | head -n 1",
+        upgrade,
+        "ironbell cluster describe one --wait | head -n 1",
+        "ironbell cluster list --wait",
         "timeout --preserve-status --signal INT 5 ironbell get hardware -w; echo status $?",
     ]
     script = "\n".join(["set -e", *second_terminal, *more])
@@ -67,6 +75,9 @@ def test_a_cluster_without_a_server(second_terminal: list[str], environment: dic
     assert "Cluster default/one is available" in done.stderr
     assert "Cluster default/one" in done.stdout
     assert "one    1/1             2/2       v1.34.2   True" in done.stdout
+    assert "apiVersion:" in done.stdout
+    assert "The workers are next. Run this again once the control plane has v1.35.0." in done.stdout
+    assert "one    1/1             2/2       v1.35.0   True" in done.stdout
     assert done.stdout.count("sim-0012") == 2
     assert done.stdout.endswith("status 0\n")
     assert "Traceback" not in done.stderr

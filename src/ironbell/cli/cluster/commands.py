@@ -22,8 +22,8 @@ _TIMEOUT = click.option("--timeout", type=SECONDS, default="30m", show_default=T
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _wait(*, default: bool) -> Callable[[F], F]:
-    return click.option("--wait/--no-wait", default=default, show_default=True, help="Wait until it is done.")
+def _wait(*, default: bool, until: str = "it is done") -> Callable[[F], F]:
+    return click.option("--wait/--no-wait", default=default, show_default=True, help=f"Wait until {until}.")
 
 
 def _values(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
@@ -106,16 +106,18 @@ async def _create(
 
 @cluster.command("list")
 @click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form of the answer.")
+@_wait(default=False, until="all of them are available")
+@_TIMEOUT
 @namespace_options
 @api_options
-def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **where: Any) -> None:
+def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **options: Any) -> None:
     """List clusters: how many Machines are ready and wanted, the version, and whether each is available."""
     import msgspec
 
     from ironbell.base.clock import SystemClock
     from ironbell.cli.cluster import listing
 
-    found = run(_listed("" if all_namespaces else namespace, **where))
+    found = run(_listed("" if all_namespaces else namespace, **options))
     if output == "json":
         plain = [one.plain() for one in found]
         click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
@@ -123,10 +125,12 @@ def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **where:
     click.echo(listing.text(found, SystemClock().now(), with_namespace=all_namespaces), nl=False)
 
 
-async def _listed(namespace: str, *, kubeconfig: Path | None, context: str) -> Any:
-    from ironbell.cli.cluster.listing import summaries
+async def _listed(namespace: str, *, wait: bool, timeout: float, kubeconfig: Path | None, context: str) -> Any:
+    from ironbell.cli.cluster.listing import summaries, wait_available
 
     async with connected(kubeconfig, context) as api:
+        if wait:
+            await wait_available(api, namespace, timeout_s=timeout)
         return await summaries(api, namespace)
 
 
@@ -134,9 +138,11 @@ async def _listed(namespace: str, *, kubeconfig: Path | None, context: str) -> A
 @click.argument("name")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
 @click.option("--grouping/--no-grouping", default=True, show_default=True, help="Machines in one state as one line.")
+@_wait(default=False, until="all of it is as its manifest says")
+@_TIMEOUT
 @_NAMESPACE
 @api_options
-def describe(name: str, output: str, grouping: bool, **where: Any) -> None:
+def describe(name: str, output: str, grouping: bool, **options: Any) -> None:
     """Show the cluster NAME as a tree: what is there, and which object blocks it."""
     import msgspec
 
@@ -145,7 +151,7 @@ def describe(name: str, output: str, grouping: bool, **where: Any) -> None:
     from ironbell.cli.terminal import printable
     from ironbell.operations.why.text import first_line
 
-    snapshot, cause = run(_described(name, **where))
+    snapshot, cause = run(_described(name, **options))
     root, now = tree.tree(snapshot, grouping=grouping), SystemClock().now()
     if output == "json":
         plain = root.plain() if cause.is_good else {**root.plain(), "why": cause.plain()}
@@ -156,28 +162,38 @@ def describe(name: str, output: str, grouping: bool, **where: Any) -> None:
     click.echo(tree.text(root, now), nl=False)
 
 
-async def _described(name: str, *, namespace: str, kubeconfig: Path | None, context: str) -> Any:
-    from ironbell.cli.cluster.operations import cause
+async def _described(
+    name: str, *, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
+) -> Any:
+    from ironbell.cli.cluster.operations import cause, wait_settled
     from ironbell.cli.cluster.snapshot import read
 
     async with connected(kubeconfig, context) as api:
+        if wait:
+            await wait_settled(api, namespace, name, what=f"Cluster {namespace}/{name}", timeout_s=timeout)
         snapshot = await read(api, namespace, name, with_parts=True)
         return snapshot, await cause(api, snapshot)
 
 
 @cluster.command()
 @click.argument("name")
+@_wait(default=False, until="the cluster has one")
+@_TIMEOUT
 @_NAMESPACE
 @api_options
-def kubeconfig(name: str, **where: Any) -> None:
+def kubeconfig(name: str, **options: Any) -> None:
     """Print the kubeconfig of the cluster NAME. It is a secret: it gives all rights in that cluster."""
-    click.echo(run(_kubeconfig(name, **where)), nl=False)
+    click.echo(run(_kubeconfig(name, **options)), nl=False)
 
 
-async def _kubeconfig(name: str, *, namespace: str, kubeconfig: Path | None, context: str) -> bytes:
-    from ironbell.cli.cluster.secret import cluster_kubeconfig
+async def _kubeconfig(
+    name: str, *, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
+) -> bytes:
+    from ironbell.cli.cluster.secret import cluster_kubeconfig, wait_kubeconfig
 
     async with connected(kubeconfig, context) as api:
+        if wait:
+            await wait_kubeconfig(api, namespace, name, timeout_s=timeout)
         return await cluster_kubeconfig(api, namespace, name)
 
 
@@ -222,19 +238,21 @@ async def _scale(
 @cluster.command()
 @click.argument("name")
 @click.option("--kubernetes-version", required=True, help="Version to upgrade to, such as v1.34.2.")
+@_wait(default=True)
 @_TIMEOUT
 @_NAMESPACE
 @api_options
 def upgrade(name: str, kubernetes_version: str, **options: Any) -> None:
     """Upgrade the cluster NAME: the control plane, then the workers; waits for both.
 
-    Where it was interrupted, the same command goes on.
+    Where it was interrupted, the same command goes on. With --no-wait it does the next step only: the workers, once the
+    control plane is done.
     """
     run(_upgrade(name, kubernetes_version, **options))
 
 
 async def _upgrade(
-    name: str, target: str, *, namespace: str, timeout: float, kubeconfig: Path | None, context: str
+    name: str, target: str, *, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
 ) -> None:
     from ironbell.cli.cluster import changes, operations
     from ironbell.cli.cluster.snapshot import read
@@ -243,12 +261,25 @@ async def _upgrade(
         found = await read(api, namespace, name)
         changes.check_upgrade(found, target)
         await operations.change(api, changes.control_plane_upgrade(found, target))
+        if not wait:
+            await _upgrade_workers_if_due(api, await read(api, namespace, name), target)
+            return
         if not found.has_topology:
             what = "the upgrade of the control plane"
             found = await operations.wait_control_plane(api, namespace, name, what=what, timeout_s=timeout)
             await operations.change(api, changes.worker_upgrade(found, target))
         await operations.wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout)
         click.echo(f"Cluster {namespace}/{name} has {target}", err=True)
+
+
+async def _upgrade_workers_if_due(api: Any, found: Any, target: str) -> None:
+    from ironbell.cli.cluster import changes, operations
+
+    due = changes.worker_upgrade(found, target)
+    if due and not operations.is_control_plane_done(found):
+        click.echo(f"The workers are next. Run this again once the control plane has {target}.", err=True)
+        return
+    await operations.change(api, due)
 
 
 @cluster.command()

@@ -11,7 +11,8 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.snapshot import object_name
-from ironbell.cli.cluster.status import Standing, standing, version
+from ironbell.cli.cluster.status import Standing, standing, title, version
+from ironbell.cli.cluster.waiting import until
 from ironbell.cli.get import aligned
 from ironbell.cli.terminal import one_line
 from ironbell.kube.http import HttpApi
@@ -71,6 +72,22 @@ async def summaries(api: HttpApi, namespace: str) -> list[Summary]:
             planes[group, kind, plane["metadata"].get("namespace", ""), object_name(plane)] = plane
     found = [Summary(one, version(one) or version(planes.get(_plane_key(one), {}))) for one in clusters]
     return sorted(found, key=lambda one: (one.cluster["metadata"].get("namespace", ""), object_name(one.cluster)))
+
+
+async def wait_available(api: HttpApi, namespace: str, *, timeout_s: float) -> None:
+    """Wait until all Clusters of a namespace, or of all with an empty one, are available.
+
+    Raises:
+        StillWaitingError: the time was up first.
+    """
+
+    async def look() -> tuple[bool, str]:
+        clusters = await Discovered(api).labelled(CLUSTER.collection, namespace, "")
+        waiting = [one for one in clusters if not standing(one).is_good]
+        titles = [title({"kind": CLUSTER.kind, **one}) for one in waiting]
+        return not waiting, f"not available yet: {', '.join(titles)}" if titles else ""
+
+    await until(look, what="waiting for clusters", timeout_s=timeout_s)
 
 
 def _plane_key(cluster: Object) -> tuple[str, str, str, str]:

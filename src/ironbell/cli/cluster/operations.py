@@ -123,12 +123,17 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
         nonlocal last
         last = await read(api, namespace, name)
         _check_hope(last, what)
-        plane = last.control_plane
-        done = plane is not None and is_settled(plane) and not of_other_version(last, plane)
+        done = is_control_plane_done(last)
         return done, progress(last, "" if done else await _cause(api, last))
 
     await until(look, what=what, timeout_s=timeout_s)
     return last
+
+
+def is_control_plane_done(snapshot: Snapshot) -> bool:
+    """Whether the control plane is as its spec says, with all its Machines in its version."""
+    plane = snapshot.control_plane
+    return plane is not None and is_settled(plane) and not of_other_version(snapshot, plane)
 
 
 async def cause(api: HttpApi, snapshot: Snapshot) -> Why:

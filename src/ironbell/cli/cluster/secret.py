@@ -10,6 +10,7 @@ from ironbell.api.client import NotFound
 from ironbell.api.core import SECRET
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.cluster.snapshot import get_cluster
+from ironbell.cli.cluster.waiting import until
 from ironbell.contract.cluster_secrets import VALUE, Purpose, secret_name
 from ironbell.kube.http import HttpApi
 
@@ -40,3 +41,21 @@ async def cluster_kubeconfig(api: HttpApi, namespace: str, name: str) -> bytes:
         ) from None
     except (KeyError, ValueError):
         raise NoKubeconfigYetError(f"Secret {namespace}/{secret} has no kubeconfig at data.{VALUE}") from None
+
+
+async def wait_kubeconfig(api: HttpApi, namespace: str, name: str, *, timeout_s: float) -> None:
+    """Wait until a Cluster has a kubeconfig.
+
+    Raises:
+        NoClusterError: there is no such Cluster.
+        StillWaitingError: the time was up first.
+    """
+
+    async def look() -> tuple[bool, str]:
+        try:
+            await cluster_kubeconfig(api, namespace, name)
+        except NoKubeconfigYetError as error:
+            return False, error.message
+        return True, ""
+
+    await until(look, what=f"the kubeconfig of Cluster {namespace}/{name}", timeout_s=timeout_s)
