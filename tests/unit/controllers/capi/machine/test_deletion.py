@@ -25,6 +25,7 @@ from support.machines import (
     HOST,
     NAMESPACE,
     NODE_FINE,
+    PROVIDER_ID,
     Scene,
     node,
     reference,
@@ -429,6 +430,25 @@ def test_a_node_that_came_since_the_last_look_is_drained() -> None:
 def test_a_node_that_joins_while_its_host_goes_is_deleted() -> None:
     found = without_node()
     found.world.change(HOST, found.world.require(HOST, NAMESPACE, "h1"), FINALIZER)
+    found.delete(wait_s=1)
+    found.world.settle(found.reconciler)
+    assert stage(found) == "WaitingForInfrastructureDeletion"
+    found.there.nodes["m1"] = node()
+    released(found.world, HOST, "h1")
+    found.world.settle(found.reconciler, horizon_s=5)
+    assert not found.exists
+    assert found.there.log == ["delete m1"]
+
+
+def test_a_node_that_joins_while_its_host_goes_that_was_never_ready_is_deleted() -> None:
+    """The host's provider ID, by which the Node is known, goes with the host."""
+    found = scene()
+    found.add_host(spec={"providerID": PROVIDER_ID})
+    found.world.change(HOST, found.world.require(HOST, NAMESPACE, "h1"), FINALIZER)
+    found.add_config()
+    found.data_is_there()
+    found.settle()
+    assert not found.machine.spec.provider_id
     found.delete(wait_s=1)
     found.world.settle(found.reconciler)
     assert stage(found) == "WaitingForInfrastructureDeletion"

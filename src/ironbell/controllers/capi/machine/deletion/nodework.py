@@ -81,6 +81,8 @@ def _look_once_more(draft: Draft, observed: Observed) -> bool:
     deletion, or from a cluster whose Nodes are not being watched for a moment."""
     if not observed.provider_id:
         return True
+    # A host that was never ready takes its provider ID with it, by which a Node that joins until then is found.
+    draft.spec = replace(draft.spec, provider_id=observed.provider_id)
     known, since = state(observed).node, draft.metadata.deletion_timestamp
     if known is not None:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=known.name))
