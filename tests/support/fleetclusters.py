@@ -22,6 +22,7 @@ def cluster(
     workers: int = 0,
     spread: bool = True,
     told: bool = True,
+    version: str = VERSION,
 ) -> list[Document]:
     """All objects of a cluster whose API is at an address of the loopback network; `spread` over racks, its kubelets
     `told` which machine they run on."""
@@ -47,7 +48,7 @@ def cluster(
             name,
             {
                 "replicas": control_planes,
-                "version": VERSION,
+                "version": version,
                 "machineTemplate": {"spec": {"infrastructureRef": infrastructure}},
                 "kubeadmConfigSpec": {
                     "clusterConfiguration": {"encryptionAlgorithm": "ECDSA-P256"},
@@ -67,13 +68,15 @@ def cluster(
             },
         ),
     ]
-    return [*found, *_workers(name, workers, infrastructure, registration)] if workers else found
+    if not workers:
+        return found
+    return [*found, *_workers(name, workers, version, infrastructure, registration)]
 
 
-def _workers(name: str, count: int, infrastructure: Document, registration: Document) -> list[Document]:
+def _workers(name: str, count: int, version: str, infrastructure: Document, registration: Document) -> list[Document]:
     template = {
         "clusterName": name,
-        "version": VERSION,
+        "version": version,
         "bootstrap": {"configRef": {"apiGroup": _BOOTSTRAP, "kind": "KubeadmConfigTemplate", "name": name}},
         "infrastructureRef": infrastructure,
     }
