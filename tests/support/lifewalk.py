@@ -1,9 +1,9 @@
-"""Random walks over what people do with clusters on few servers, and the oracle that judges them, on virtual time.
+"""Random walks over what people do with clusters on few servers, on virtual time.
 
 Up to three names are created, scaled, upgraded, deleted and used again, Machines are deleted, and controllers are
 killed or stand still meanwhile. After each step everything must become as it was asked for, or wait for a true reason,
-and still be so a minute later. `troubles` says what is not, from what was asked for and what is there: Nodes as their
-clusters hold them, servers as they stand in the rack. No condition counts but as the reason why a Machine waits.
+and still be so a minute later. `lifeoracle` judges what is there: Nodes as their clusters hold them, servers as they
+stand in the rack.
 
 As a program: `PYTHONHASHSEED=0 python -m support.lifewalk SEEDS [STEPS]`, where SEEDS is such as `7` or `3,10-12`;
 the same seed is the same walk.
@@ -17,8 +17,7 @@ import os
 import random
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import repeat
@@ -48,6 +47,7 @@ from support.fleetclusters import cluster as documents
 from support.fleetreplay import FleetSite, endpoint_host, fleet_site
 from support.fleetseeds import seeds_of
 from support.fleetwatch import Watch
+from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, may_wait, troubles
 
 STEPS = 6
 NAMES = ("red", "green", "blue")
@@ -65,170 +65,6 @@ _KINDS = (
     SECRET,
 )
 """Of which a deleted cluster leaves nothing. Templates stay, as they do with upstream."""
-
-_OF_MACHINES = ("TinkerbellMachine", "KubeadmConfig", "Template", "Workflow", "Job", "Task")
-"""Kinds whose objects are of one Machine, and bear its name as a part of theirs."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A cluster as its manifests have it."""
-
-    control_planes: int
-    workers: int
-    version: str
-
-    @property
-    def whole(self) -> int:
-        return self.control_planes + self.workers
-
-    def of(self, control_plane: bool) -> int:
-        return self.control_planes if control_plane else self.workers
-
-
-@dataclass(frozen=True)
-class SeenMachine:
-    """A Machine, and what it and its TinkerbellMachine say of themselves."""
-
-    name: str
-    cluster: str
-    control_plane: bool
-    version: str
-    says: str = ""
-    going: bool = False
-    """Whether it is being deleted."""
-
-
-@dataclass(frozen=True)
-class SeenNode:
-    """A Node in its own cluster."""
-
-    server: str
-    cluster: str
-    control_plane: bool
-    version: str
-    ready: bool = True
-
-
-@dataclass(frozen=True)
-class SeenServer:
-    """A server; `used` is why it is not blank and off."""
-
-    name: str
-    owner: str = ""
-    used: str = ""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What is there."""
-
-    machines: Sequence[SeenMachine] = ()
-    nodes: Sequence[SeenNode] = ()
-    servers: Sequence[SeenServer] = ()
-    objects: Sequence[str] = ()
-    """`Kind NAME` of everything that clusters consist of."""
-
-
-def troubles(asked: Mapping[str, Asked], seen: Seen) -> list[str]:
-    """What is not as it was asked for, and has no true reason."""
-    return [
-        *_left(asked, seen),
-        *_idle(seen),
-        *(_short(asked, seen) if _may_wait(asked, seen) else _exact(asked, seen)),
-    ]
-
-
-def _left(asked: Mapping[str, Asked], seen: Seen) -> Iterator[str]:
-    """Objects of clusters that nobody asked for, or of Machines that are gone."""
-    machines = {one.name for one in seen.machines}
-    for one in seen.objects:
-        kind, _, name = one.partition(" ")
-        orphan = kind in _OF_MACHINES and not any(machine in name for machine in machines)
-        if orphan or not asked.keys() & set(name.split("-")):
-            yield f"{one} was left behind"
-
-
-def _idle(seen: Seen) -> Iterator[str]:
-    """Servers that are not free and wiped although nobody has them, or that are kept for who is gone or goes."""
-    machines = {one.name for one in seen.machines}
-    for server in seen.servers:
-        if not server.owner and server.used:
-            yield f"{server.name} is nobody's, but {server.used}"
-        if server.owner and server.owner not in machines:
-            yield f"{server.name} belongs to {server.owner}, which does not exist"
-    yield from (f"{one.name} is still being deleted: {one.says}" for one in seen.machines if one.going)
-
-
-def _may_wait(asked: Mapping[str, Asked], seen: Seen) -> bool:
-    """Whether servers are lacking: none is free, and more are needed than there are. Whoever rolls needs one more."""
-    rolls = any(one.cluster in asked and one.version != asked[one.cluster].version for one in seen.nodes)
-    needed = sum(one.whole for one in asked.values()) + rolls
-    return needed > len(seen.servers) and all(one.owner for one in seen.servers)
-
-
-def _exact(asked: Mapping[str, Asked], seen: Seen) -> Iterator[str]:
-    """What is not exactly as asked for, where there are enough servers."""
-    machines = Counter((one.cluster, one.control_plane) for one in seen.machines)
-    nodes = Counter((one.cluster, one.control_plane, one.version, one.ready) for one in seen.nodes)
-    wanted = {(name, role): one.of(role) for name, one in asked.items() for role in (True, False) if one.of(role)}
-    wanted_nodes = {(*of, asked[of[0]].version, True): count for of, count in wanted.items()}
-    if machines != wanted:
-        yield f"Machines are {_told(machines)}, not {_told(wanted)}"
-    if nodes != wanted_nodes:
-        yield f"Nodes are {_told(nodes)}, not {_told(wanted_nodes)}"
-    if machines != wanted or nodes != wanted_nodes:
-        serving = _serving(seen)
-        yield from (f"{one.name}: {one.says}" for one in seen.machines if one.name not in serving)
-
-
-def _short(asked: Mapping[str, Asked], seen: Seen) -> Iterator[str]:
-    """Where servers are lacking: each that exists must serve, and only who gets none may wait, and must say so."""
-    serving = _serving(seen)
-    for server in seen.servers:
-        if server.owner not in serving:
-            yield f"{server.name} belongs to {server.owner}, which is no Ready Node, while others wait for servers"
-    if len(seen.nodes) != len(serving):
-        yield f"there are {len(seen.nodes)} Nodes, of which {len(serving)} are Ready on servers of their clusters"
-    for name, one in asked.items():
-        yield from _numbers(name, one, seen)
-    lacking = f"all {len(seen.servers)} Hardware are claimed"
-    headless = {name for name in asked if not any(one.cluster == name and one.control_plane for one in seen.nodes)}
-    for machine in seen.machines:
-        if machine.name in serving or lacking in machine.says:
-            continue
-        if machine.cluster in headless and not machine.control_plane and "control plane" in machine.says:
-            continue
-        yield f"{machine.name} does not say that servers are lacking: {machine.says}"
-
-
-def _serving(seen: Seen) -> set[str]:
-    """The Machines whose servers are Ready Nodes of their clusters."""
-    owners = {one.name: one.owner for one in seen.servers}
-    clusters = {one.name: one.cluster for one in seen.machines}
-    ready = {owners.get(one.server, ""): one.cluster for one in seen.nodes if one.ready}
-    return {owner for owner, cluster_ in ready.items() if clusters.get(owner) == cluster_}
-
-
-def _numbers(name: str, asked: Asked, seen: Seen) -> Iterator[str]:
-    """How many Machines a cluster has that cannot have all its servers. A control plane makes one after another, and
-    workers follow a control plane that is as asked for; who rolls has one more."""
-    machines = [one for one in seen.machines if one.cluster == name]
-    old_head = any(one.version != asked.version for one in machines if one.control_plane)
-    for role, title in ((True, "control plane"), (False, "worker")):
-        mine = [one for one in machines if one.control_plane is role]
-        up = sum(1 for one in seen.nodes if (one.cluster, one.control_plane) == (name, role))
-        rolls = any(one.version != asked.version for one in mine)
-        least = min(asked.of(role), up + 1) if role else up if old_head else asked.workers
-        if not least <= len(mine) <= asked.of(role) + rolls:
-            counts = f"{len(mine)} {title} Machines, of which {up} are Nodes"
-            yield f"{name} has {counts}, and {asked.of(role)} are asked for"
-
-
-def _told(counts: Mapping[tuple[Any, ...], int]) -> str:
-    words = {True: "control plane", False: "worker"}
-    found = [f"{n} {of[0]} {words[of[1]]}{' '.join(['', *map(str, of[2:])])}" for of, n in sorted(counts.items())]
-    return ", ".join(found) or "none"
 
 
 async def look(site: ReplaySite, fleet: FleetSite) -> Seen:
@@ -353,7 +189,7 @@ class Walk:
             await asyncio.sleep(QUIET_S)
             await judge()
         self._watch.check()
-        self._tell("servers are lacking" if _may_wait(self.asked, seen) else "as asked")
+        self._tell("servers are lacking" if may_wait(self.asked, seen) else "as asked")
 
     async def _change(self) -> None:
         """One thing that somebody does, or that happens."""

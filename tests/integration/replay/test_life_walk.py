@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from support.fleetseeds import HASH_SEED
-from support.lifewalk import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles, walks
+from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles
+from support.lifewalk import walks
 
 SEEDS = range(30)
 NEW, OLD = "v1.34.3", "v1.34.2"
