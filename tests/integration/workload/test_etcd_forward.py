@@ -25,6 +25,7 @@ from ironbell.kube.connection import Connection
 from ironbell.kube.http import HttpApi
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.workload.access import Workloads
+from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError
 from ironbell.workload.etcd_client import EtcdClient
 from ironbell.workload.etcd_forward import ForwardedEtcd
@@ -32,7 +33,7 @@ from ironbell.workload.kubeconfigs import HttpLink
 from support.gobuild import CannotBuild
 from support.real import component
 
-CLUSTER = ("default", "c")
+CLUSTER = ClusterKey("default", "c", "uid-of-c")
 NAMES = ("n1", "n2", "n3")
 NOW = datetime.now(UTC)
 P256 = pki.KeyAlgorithm.ECDSA_P256
