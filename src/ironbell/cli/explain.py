@@ -15,8 +15,8 @@ import msgspec
 from ironbell.base.clock import parse_rfc3339
 from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.cli.cluster.status import one_line
-from ironbell.cli.pivot.names import ANNOTATION_PAUSED_BY
 from ironbell.cli.terminal import printable
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
@@ -178,7 +178,7 @@ def _annotations(obj: Object) -> list[str]:
     for name, label in _TOLD:
         if name in found:
             lines.append(f"{label}: {found[name]}")
-    if ANNOTATION_PAUSED_BY in found:
+    if ANNOTATION_PIVOT_PAUSED in found:
         lines.append("paused for a pivot that is under way: `ironbell pivot` goes on with it, --abort takes it back")
     if "ironbell.dev/installed-system-up" in found:
         lines.append(f"installed system reported that it is up at {found['ironbell.dev/installed-system-up']}")

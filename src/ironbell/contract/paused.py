@@ -10,6 +10,8 @@ from typing import Final
 from ironbell.api.cluster.names import ANNOTATION_MANAGED_BY, ANNOTATION_PAUSED
 from ironbell.api.meta import Condition, Resource
 
+ANNOTATION_PIVOT_PAUSED: Final = "ironbell.dev/pivot-paused"
+"""On an object that a pivot has paused, and on its copy: which pivot. What was paused before does not have it."""
 PAUSED: Final = "Paused"
 NOT_PAUSED: Final = "NotPaused"
 

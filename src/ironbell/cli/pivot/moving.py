@@ -27,9 +27,10 @@ from ironbell.cli.pivot.items import (
     moved_kinds,
 )
 from ironbell.cli.pivot.journal import Course, Journal, Phase, course
-from ironbell.cli.pivot.names import ANNOTATION_KEPT, ANNOTATION_PAUSED_BY, ANNOTATION_SOURCE, LABEL_COPY
+from ironbell.cli.pivot.names import ANNOTATION_KEPT, ANNOTATION_SOURCE, LABEL_COPY
 from ironbell.cli.pivot.site import ChangedError, Site, SiteError
 from ironbell.cli.pivot.survey import Survey
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 
 Tell = Callable[[str], None]
 
@@ -205,7 +206,7 @@ class Pivot:
         for site in (self.target, self.source):
             await self._set_phase(site, Phase.COMMITTED)
         items = list(found.items)
-        mine = {item.uid for item in items if item.annotations.get(ANNOTATION_PAUSED_BY) == journal.id}
+        mine = {item.uid for item in items if item.annotations.get(ANNOTATION_PIVOT_PAUSED) == journal.id}
         return replace(
             outcome,
             objects=len(items),
@@ -314,7 +315,7 @@ class Pivot:
             if not copies:
                 return outcome
             self.tell(f"setting {len(copies)} objects free on the target")
-            holders = [copy for copy in copies if ANNOTATION_PAUSED_BY in copy.annotations]
+            holders = [copy for copy in copies if ANNOTATION_PIVOT_PAUSED in copy.annotations]
             clusters = [copy for copy in holders if copy.kind.name == CLUSTER]
             others = [copy for copy in copies if copy not in holders]
             for some in (others, [copy for copy in holders if copy not in clusters], clusters):
@@ -336,7 +337,7 @@ class Pivot:
             for _ in range(ROUNDS):
                 found = [
                     item for item in await self.source.items(kind)
-                    if item.annotations.get(ANNOTATION_PAUSED_BY) == journal.id
+                    if item.annotations.get(ANNOTATION_PIVOT_PAUSED) == journal.id
                 ]  # fmt: skip
                 if not found:
                     break

@@ -9,6 +9,7 @@ from typing import Final
 
 from ironbell.api.cluster.names import ANNOTATION_PAUSED
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 
 JOURNAL: Final = "ironbell-pivot"
 """ConfigMap on both sides, and Lease on the target."""
@@ -21,11 +22,9 @@ ANNOTATION_SOURCE: Final = "ironbell.dev/pivot-source"
 """On a copy until the pivot ends: uid of what it is a copy of."""
 ANNOTATION_KEPT: Final = "ironbell.dev/pivot-kept"
 """On a copy until the pivot ends: what it is a copy of stays, because others need it."""
-ANNOTATION_PAUSED_BY: Final = "ironbell.dev/pivot-paused"
-"""On an object that a pivot has paused, and on its copy: which pivot. What was paused before does not have it."""
 ANNOTATION_MANAGERS: Final = "ironbell.dev/pivot-managed-fields"
 """On a copy until the pivot ends: the source's record of who owns which field, as JSON."""
-MARKS: Final = (ANNOTATION_SOURCE, ANNOTATION_KEPT, ANNOTATION_PAUSED_BY, ANNOTATION_MANAGERS)
+MARKS: Final = (ANNOTATION_SOURCE, ANNOTATION_KEPT, ANNOTATION_PIVOT_PAUSED, ANNOTATION_MANAGERS)
 
 MANAGER: Final = "ironbell-pivot"
 """The owner of what is written, in managedFields."""

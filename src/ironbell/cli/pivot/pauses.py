@@ -14,7 +14,8 @@ from typing import Any
 
 from ironbell.api.cluster.names import ANNOTATION_BLOCK_MOVE
 from ironbell.cli.pivot.items import CLUSTER, Item, Object
-from ironbell.cli.pivot.names import ANNOTATION_PAUSED_BY, REASON, pause_annotation
+from ironbell.cli.pivot.names import REASON, pause_annotation
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 
 
 def is_paused(item: Item) -> bool:
@@ -27,10 +28,10 @@ def is_paused(item: Item) -> bool:
 def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
     """The merge patch that pauses an object; None if it is paused already. `adopts`: a pause that is there becomes
     that of this pivot."""
-    annotations = {ANNOTATION_PAUSED_BY: pivot}
+    annotations = {ANNOTATION_PIVOT_PAUSED: pivot}
     meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
     if is_paused(item):
-        is_to_be_ours = adopts and ANNOTATION_PAUSED_BY not in item.annotations
+        is_to_be_ours = adopts and ANNOTATION_PIVOT_PAUSED not in item.annotations
         return {"metadata": meta} if is_to_be_ours else None
     if item.kind.name == CLUSTER:
         return {"metadata": meta, "spec": {"paused": True}}
@@ -40,9 +41,9 @@ def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
 
 def resume(item: Item, pivot: str) -> Object:
     """The merge patch that undoes `pause`; empty for what this pivot has not paused."""
-    if item.annotations.get(ANNOTATION_PAUSED_BY) != pivot:
+    if item.annotations.get(ANNOTATION_PIVOT_PAUSED) != pivot:
         return {}
-    annotations: dict[str, Any] = {ANNOTATION_PAUSED_BY: None}
+    annotations: dict[str, Any] = {ANNOTATION_PIVOT_PAUSED: None}
     meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
     if item.kind.name == CLUSTER:
         return {"metadata": meta, "spec": {"paused": None}}

@@ -14,6 +14,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.controllers.capi.cluster.endpoint import IN_USE
 from ironbell.operations.why import servers, workflows
 from ironbell.operations.why.model import Finding, Object, Ref, Weight
+from ironbell.operations.why.pauses import pause
 from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
 
 GOOD_WHEN_FALSE: Final = frozenset(
@@ -27,10 +28,10 @@ _OPTIONAL: Final = {(WORKFLOW.group, WORKFLOW.kind), (JOB.group, JOB.kind)}
 
 def finding(obj: Object, world: World, now: datetime) -> Finding | None:
     """What the object reports that blocks it; None if nothing does."""
-    judge = _JUDGES.get((group_of(obj), obj["kind"]))
-    if judge is not None:
-        return judge(obj, world, now)
-    return _deletion(obj) or _summary(obj)
+    paused, judge = pause(obj), _JUDGES.get((group_of(obj), obj["kind"]))
+    if paused is not None or judge is None:
+        return paused or _deletion(obj) or _summary(obj)
+    return judge(obj, world, now)
 
 
 def missing(ref: Ref) -> Finding | None:
@@ -65,11 +66,6 @@ def _deletion(obj: Object) -> Finding | None:
 def _summary(obj: Object) -> Finding | None:
     """The condition that sums the object up, if that is bad."""
     found = conditions(obj)
-    if found.get("Paused", {}).get("status") == "True":
-        why = one_line(found["Paused"].get("message", ""))
-        what = f"is paused: {why}" if why else "is paused"
-        remedy = "Set spec.paused of the Cluster to false, or remove the annotation cluster.x-k8s.io/paused"
-        return Finding(what, "Paused", since(found["Paused"]), "it is resumed", remedy, Weight.NEEDS_HELP)
     weight = Weight.CONSEQUENCE if group_of(obj).endswith("cluster.x-k8s.io") else Weight.WAITING
     if not found and "status" in obj and group_of(obj).startswith("infrastructure."):
         return None

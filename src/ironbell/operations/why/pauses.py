@@ -1,0 +1,32 @@
+"""What is reported of an object that is paused: by a pivot, by a person, or because its Cluster is. Pure."""
+
+from __future__ import annotations
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.names import ANNOTATION_PAUSED
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.world import conditions, group_of, since
+
+
+def pause(obj: Object) -> Finding | None:
+    """Why the object is paused and who ends that; None if it is not paused."""
+    annotations, reported = obj["metadata"].get("annotations", {}), conditions(obj).get("Paused", {})
+    when = since(reported) if reported else ""
+    if ANNOTATION_PIVOT_PAUSED in annotations:
+        remedy = "Run the same `ironbell pivot` again to go on with it, or add --abort to take it back"
+        what = "is paused for a pivot that is under way"
+        return Finding(what, "PivotUnderWay", when, "the pivot is finished or taken back", remedy, Weight.NEEDS_HELP)
+    if _is_cluster(obj) and obj.get("spec", {}).get("paused"):
+        what, remedy = "is paused: spec.paused is true", "Set spec.paused to false"
+        return Finding(what, "Paused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
+    if reported.get("status") != "True":
+        return None
+    if ANNOTATION_PAUSED in annotations:
+        what, remedy = f"is paused by annotation {ANNOTATION_PAUSED}", f"Remove annotation {ANNOTATION_PAUSED}"
+        return Finding(what, "Paused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
+    return Finding("is paused with its Cluster", "Paused", when, "the Cluster is resumed", "", Weight.CONSEQUENCE)
+
+
+def _is_cluster(obj: Object) -> bool:
+    return obj["kind"] == CLUSTER.kind and group_of(obj) == CLUSTER.group
