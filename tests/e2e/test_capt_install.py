@@ -81,12 +81,12 @@ async def check_told_as_it_goes(machine: CaptMachine) -> None:
 
     What was told was written down: a machine may be done with an action before anybody asks.
     """
-    told = f"action 1 of 4: {STREAM}"
+    told = f"action 1 of 6: {STREAM}"
     await machine.until(
         lambda: any(text.startswith(told) for text in machine.said), within_s=INSTALL_S, what="the action told"
     )
     await machine.until(
-        lambda: any("action " in text and " of 4: " in text for text in machine.passed_on),
+        lambda: any("action " in text and " of 6: " in text for text in machine.passed_on),
         within_s=INSTALL_S,
         what="an action told of the Machine",
     )
@@ -103,7 +103,7 @@ async def check_installed(seen: Installation, machine: CaptMachine) -> None:
     assert owner["status"]["initialization"]["infrastructureProvisioned"]
     assert owner["status"]["addresses"][0]["address"] == seen.site.lab.machine(NODE).address
     told = [text for text in machine.said if text.startswith("action ")]
-    assert any(text.startswith(f"action 1 of 4: {STREAM}") for text in told), machine.said
+    assert any(text.startswith(f"action 1 of 6: {STREAM}") for text in told), machine.said
     hardware = await machine.get("hardware", NODE)
     assert hardware["metadata"]["annotations"]["ironbell.dev/claimed-by"].startswith(
         f"TinkerbellMachine default/{MACHINE}"

@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 NAMESPACE_S, QEMU_S, STARTED_S, ENDED_S = 420, 1500, 180, 60
-AT_WORK = "1 of 4, stream image ..."
+AT_WORK = "1 of 6, stream image ..."
 
 
 async def test_the_demo_makes_a_cluster_and_gives_a_server_back_wiped(tmp_path: Path) -> None:
