@@ -131,14 +131,15 @@ async def _plant(kubeconfig: Path) -> None:
         spec["hardwareRequirements"] = {"memory": "64Ti"}
         await apply(*large)
         await change(SECRET, "sim-0001-bmc", {"stringData": {"password": "wrong"}})
-        for name in ("sim-0004", "sim-0005"):
-            await change(HARDWARE, name, {"metadata": {"annotations": {"ironbell.dev/hold": None}}})
-        await apply(*_install("checksum", "sim-0004"), *_install("full", "sim-0005"))
         await apply(*_install("broken", "sim-0006", data="{{.nosuchkey}}"))
         await apply(*_install("silent", "sim-0006", annotations={"ironbell.dev/agent-timeout": "1"}, boot={}))
         twin = json.loads(await api.get(HARDWARE.collection, "default", "sim-0002"))
         await apply({**_named(HARDWARE, "twin"), "spec": {"interfaces": twin["spec"]["interfaces"]}})
         await _switch_off(api, "off", deadline, apply)
+        # not before its cluster has a server: it would claim one of these
+        for name in ("sim-0004", "sim-0005"):
+            await change(HARDWARE, name, {"metadata": {"annotations": {"ironbell.dev/hold": None}}})
+        await apply(*_install("checksum", "sim-0004"), *_install("full", "sim-0005"))
 
 
 async def _switch_off(api: Any, name: str, deadline: float, apply: Any) -> None:
