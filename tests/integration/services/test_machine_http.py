@@ -181,6 +181,29 @@ async def test_a_failure_is_observed_with_its_module_and_the_end_of_its_output_a
     assert len(events[0].output) == 20
 
 
+@pytest.mark.parametrize(
+    ("stage", "fails"),
+    [
+        ("modules-config/config-locale", False),
+        ("modules-config", False),
+        ("init-network/config-write_files", True),
+        ("modules-config/config-runcmd", True),
+        ("init-network/consume-user-data", True),
+        ("modules-final", True),
+    ],
+)
+async def test_only_what_carries_out_bootstrap_data_fails_a_bootstrap(stage: str, fails: bool, tmp_path: Path) -> None:
+    directory, events = HardwareDirectory(), list[BootEvent]()
+    directory.upsert(hardware("one", MAC, "127.0.0.1"))
+    failure = {"name": stage, "event_type": "finish", "result": "FAIL", "description": "no locale-gen"}
+    async with (
+        serving(directory, tmp_path, events) as (client, _),
+        client.post("/reports/cloud-init", json=failure) as answer,
+    ):
+        assert answer.status == 200
+    assert [event.failed for event in events] == [stage if fails else ""]
+
+
 async def test_artefacts_have_ranges_and_stay_in_their_folder(tmp_path: Path) -> None:
     folder = tmp_path / "osie"
     folder.mkdir()

@@ -147,7 +147,8 @@ class MetadataHttp:
         if report.ok is False:
             stage = BootStage.INSTALLED_WITH_ERRORS if report.is_final else BootStage.PROBLEM
             message = f"cloud-init failed in {report.stage}: {report.message or 'it gave no reason'}"
-            self.observer(BootEvent(stage, meta.namespace, meta.name, message, report.stage, report.output))
+            failed = report.stage if report.fails_bootstrap else ""
+            self.observer(BootEvent(stage, meta.namespace, meta.name, message, failed, report.output))
         elif report.is_final:
             message = f"cloud-init finished: {report.message}"
             self.observer(BootEvent(BootStage.INSTALLED, meta.namespace, meta.name, message))

@@ -1,8 +1,9 @@
 """Reports of an installed system's cloud-init: the last thing a boot tells us.
 
 cloud-init posts one JSON document for the start and the finish of each of its stages (its webhook reporter). The
-finish of `modules-final` means that the installed system is up; a failed stage or module means that its bootstrap has
-failed. cloud-init does not send what modules print; a template may add that in the field `output`, as ours does.
+finish of `modules-final` means that the installed system is up. If the last stage fails, or a module that carries out
+bootstrap data, the bootstrap has failed; other modules may fail for trifles (a small image has no `locale-gen`), and
+that is only an Event. cloud-init does not send what modules print; a template may add that in the field `output`, as ours does.
 Bodies come from the network: anything that is not such a document is counted and refused, and what is kept of one is
 bounded, printable and without secrets.
 
@@ -19,6 +20,13 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.redaction import last_lines, printable, without_secrets
 
 FINAL_STAGE = "modules-final"
+CARRIES_OUT = frozenset(
+    {
+        "bootcmd", "disk-setup", "mounts", "runcmd", "scripts-per-boot", "scripts-per-instance", "scripts-per-once",
+        "scripts-user", "scripts-vendor", "users-groups", "write-files", "write-files-deferred",
+    }
+)  # fmt: skip
+"""Modules without which bootstrap data is not carried out, as cloud-init's documentation spells them."""
 MAX_BODY_BYTES = 64 * 1024
 MESSAGE_READ = 4096
 OUTPUT_LINES = 20
@@ -55,6 +63,16 @@ class StageReport:
     def is_final(self) -> bool:
         """The installed system has come up, well or not."""
         return self.stage == FINAL_STAGE and self.ok is not None
+
+    @property
+    def fails_bootstrap(self) -> bool:
+        """Whether the bootstrap cannot have succeeded. A stage that only passes on what one of its modules reported
+        says nothing of its own."""
+        stage, _, step = self.stage.partition("/")
+        if self.ok is not False or not step:
+            return self.ok is False and stage == FINAL_STAGE
+        module = step.removeprefix("config-")
+        return module == step or module.replace("_", "-") in CARRIES_OUT
 
 
 _decoder = msgspec.json.Decoder(_Document)
