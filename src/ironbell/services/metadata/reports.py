@@ -4,8 +4,8 @@ cloud-init posts one JSON document for the start and the finish of each of its s
 finish of `modules-final` means that the installed system is up. If the last stage fails, or a module that carries out
 bootstrap data, the bootstrap has failed; other modules may fail for trifles (a small image has no `locale-gen`), and
 that is only an Event. cloud-init does not send what modules print; a template may add that in the field `output`, as
-ours does. Bodies come from the network: anything that is not such a document is counted and refused, and what is kept of one is
-bounded, printable and without secrets.
+ours does. Bodies come from the network: anything that is not such a document is counted and refused; what is kept of
+one is bounded, printable and without secrets.
 
 Source: cloud-init: reporting/events.py (document), reporting/handlers.py (`webhook`).
 """
