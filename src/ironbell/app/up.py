@@ -154,9 +154,13 @@ class Site:
 
     @property
     def _requested(self) -> set[str]:
-        """The processes that serve what the options request."""
+        """The processes that serve what the options request.
+
+        A simulation beside somebody else's managers waits for kinds that these managers bring after the API is ready.
+        """
         options = self.options
-        wanted = {LAB: options.lab, SIMULATION: options.simulate, WIRE: options.serves_machines}
+        simulates = options.simulate and not options.without
+        wanted = {LAB: options.lab, SIMULATION: simulates, WIRE: options.serves_machines}
         return {CORE, *(name for name, is_wanted in wanted.items() if is_wanted)}
 
     def _give_up(self, message: str) -> None:
