@@ -1,8 +1,7 @@
-"""Machines that will never become Nodes unless somebody replaces them, and how their owners report them."""
+"""Machines that will never become Nodes unless somebody replaces them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ironbell.api.cluster.machine import Machine
@@ -14,7 +13,6 @@ INSTALLATION_FAILED: Final = "InstallationFailed"
 BOOTSTRAP_FAILED: Final = "BootstrapFailed"
 """Reason of BootstrapSucceeded once the host has reported that it failed."""
 _TERMINAL: Final = {"InfrastructureReady": INSTALLATION_FAILED, "BootstrapSucceeded": BOOTSTRAP_FAILED}
-_SHOWN: Final = 3
 
 
 def terminal_failure(machine: Machine) -> str:
@@ -31,10 +29,3 @@ def terminal_failure(machine: Machine) -> str:
 def is_health_checked(machine: Machine) -> bool:
     """Return whether a MachineHealthCheck selects the Machine, so that it will be replaced."""
     return find_condition(machine.status.conditions, "HealthCheckSucceeded") is not None
-
-
-def failure_lines(machines: Sequence[Machine]) -> list[str]:
-    """Lines about the Machines that failed for good, for a condition of their owner."""
-    failed = [(machine.metadata.name, why) for machine in machines if (why := terminal_failure(machine))]
-    lines = [f"* Machine {name}: {why}" for name, why in failed[:_SHOWN]]
-    return [*lines, f"* {len(failed) - _SHOWN} more Machines failed"] if len(failed) > _SHOWN else lines

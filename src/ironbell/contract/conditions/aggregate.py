@@ -111,7 +111,7 @@ def _messages(sources: Sequence[Sourced], priority: PriorityOf) -> Iterable[str]
         )
         for message in ordered[:left]:
             names = sorted(of_kind[message].names, key=lambda name: (name not in control_planes, name))
-            yield f"* {_named(kind, names)}:{indented(message)}"
+            yield f"* {named(kind, names)}:{indented(message)}"
         others: Counter[Priority] = Counter()
         for message in ordered[left:]:
             others[priorities[message]] += len(of_kind[message].names)
@@ -120,7 +120,8 @@ def _messages(sources: Sequence[Sourced], priority: PriorityOf) -> Iterable[str]
             yield f"And {others[rank]} {kind if others[rank] == 1 else plural_of(kind)} {_OTHERS[rank]}"
 
 
-def _named(kind: str, names: Sequence[str]) -> str:
+def named(kind: str, names: Sequence[str]) -> str:
+    """Objects of one kind by name, the first few of them."""
     if len(names) == 1:
         return f"{kind} {names[0]}"
     more = f", ... ({len(names) - NAMES} more)" if len(names) > NAMES else ""

@@ -13,6 +13,7 @@ from ironbell.api.bmc import MACHINE
 from ironbell.api.bmc.machine import Machine, MachineConditionType, PowerState
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
@@ -20,7 +21,6 @@ from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.health import bmc_key, is_silent
 
 BMC_CONTACTABLE: Final = "BMCContactable"
-POWERED_ON: Final = "PoweredOn"
 _UNKNOWN: Final[tuple[bool | None, str]] = (None, "PowerUnknown")
 _POWERED: Final[dict[str, tuple[bool | None, str]]] = {
     PowerState.ON: (True, "PoweredOn"),
@@ -80,7 +80,12 @@ def tell_health(progress: Progress, hardware: Hardware, bmc: Machine | None) -> 
     else:
         progress.note(BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist")
     is_on, reason = _POWERED.get(power, _UNKNOWN)
-    progress.note(POWERED_ON, is_on, reason, "" if is_on or answers == "True" else "as of when the BMC last answered")
+    progress.note(POWERED_ON, is_on, reason, _power_message(hardware, is_on, is_current=answers == "True"))
+
+
+def _power_message(hardware: Hardware, is_on: bool | None, *, is_current: bool) -> str:
+    parts = [f"server {hardware.metadata.name} is switched off"] if is_on is False else []
+    return ", ".join([*parts, *([] if is_on or is_current else ["as of when the BMC last answered"])])
 
 
 def _seen(bmc: Machine | None) -> tuple[str, str]:

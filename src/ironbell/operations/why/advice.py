@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ironbell.contract.causes import Weight
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.tink.names import Reason
-from ironbell.operations.why.model import Weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +23,25 @@ def _waiting(ends_when: str) -> Advice:
     return Advice(ends_when, weight=Weight.WAITING)
 
 
-_CONSEQUENCE: Final = Advice(weight=Weight.CONSEQUENCE)
-
 OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "WaitingForHardware": Advice(
         "a server that fits is released or added",
         "Add Hardware, release a server, or reduce the number of Machines",
     ),
     "InvalidAffinity": Advice("the label selector is valid", "Correct spec.hardwareAffinity of the machine template"),
-    "WaitingForBootstrapData": _CONSEQUENCE,
-    "WaitingForCluster": _CONSEQUENCE,
-    "WaitingForOwner": _CONSEQUENCE,
-    "WaitingForTurn": _waiting("servers of the same rack are installed"),
-    "GivingUserData": _waiting("the metadata service has the bootstrap data"),
-    "WaitingForOldWorkflow": _waiting("the previous attempt's Workflow is deleted"),
-    "WaitingForOldTemplate": _waiting("the previous attempt's Template is deleted"),
-    "Installing": _waiting("the Workflow succeeds"),
-    "Booting": _waiting("the installed system reports, or its Node is Ready"),
-    "Wiping": _waiting("the disks are wiped"),
-    "PoweringOff": _waiting("the BMC reports that the server is off"),
-    "CleaningUp": _waiting("the Workflow and the Template are deleted"),
-    "StoppingInstallation": _waiting("the Workflow is deleted"),
+    "WaitingForBootstrapData": Advice(),
+    "WaitingForCluster": Advice(),
+    "WaitingForOwner": Advice(),
+    "WaitingForTurn": Advice("servers of the same rack are installed"),
+    "GivingUserData": Advice("the metadata service has the bootstrap data"),
+    "WaitingForOldWorkflow": Advice("the previous attempt's Workflow is deleted"),
+    "WaitingForOldTemplate": Advice("the previous attempt's Template is deleted"),
+    "Installing": Advice("the Workflow succeeds"),
+    "Booting": Advice("the installed system reports, or its Node is Ready"),
+    "Wiping": Advice("the disks are wiped"),
+    "PoweringOff": Advice("the BMC reports that the server is off"),
+    "CleaningUp": Advice("the Workflow and the Template are deleted"),
+    "StoppingInstallation": Advice("the Workflow is deleted"),
     "HardwareHeld": Advice(
         "annotation ironbell.dev/hold is removed from the Hardware",
         "Find out why it is held, then remove the annotation",
@@ -63,6 +61,17 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "MissingISO": Advice("spec.bootOptions.isoURL is set", "Set it in the TinkerbellMachineTemplate"),
     "InvalidImageLookup": Advice("the format is valid", "Correct imageLookupFormat"),
     "MetadataURLUnknown": Advice("the metadata URL is known", "Set it, or use a template of your own"),
+    "WaitingForManualAction": Advice(
+        "the server has booted over the network", "Power it on, or restart it, and boot it over the network"
+    ),
+    "KeepDisksUnknown": Advice(
+        "its inventory has the disks that are kept", "Correct annotation ironbell.dev/keep-disks"
+    ),
+    "DisksKept": Advice("a disk may be written", "Keep fewer disks in annotation ironbell.dev/keep-disks"),
+    "NoReport": Advice(
+        "the system reports, its Node joins, or the Machine is replaced",
+        "Look at the server's console; delete the Machine to try again",
+    ),
     "InvalidWipePolicy": Advice("the wipe policy is valid", "Correct annotation ironbell.dev/wipe"),
 }
 

@@ -19,6 +19,8 @@ from ironbell.api.cluster.names import (
     LABEL_DEPLOYMENT_NAME,
 )
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.contract.causes import weight_of
+from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.model import Object, Query, Ref
@@ -29,11 +31,10 @@ FOLLOWED_MACHINES: Final = 4
 CONTROL_PLANE: Final = "control-plane"
 """Scope of a Cluster of which only the infrastructure and the control plane are followed."""
 _CAPI: Final = "cluster.x-k8s.io"
+_OF_PROVIDERS: Final = ("InfrastructureReady", "BootstrapConfigReady", POWERED_ON)
 _BEFORE_ACTIONS: Final = {Reason.PREPARING, Reason.BOOT_JOB_RUNNING, Reason.BOOT_JOB_FAILED, Reason.NO_BMC}
 _OF_HARDWARE: Final = {Reason.HARDWARE_ERROR, Reason.HARDWARE_NOT_FOUND, Reason.BMC_SHARED}
 _OF_TEMPLATE: Final = {Reason.TEMPLATE_NOT_FOUND, Reason.TEMPLATE_NOT_RENDERED}
-_USUAL: Final = {"", "NotReady", "WaitingForBootstrapData", "Installing", "Booting", "GivingUserData", "WaitingForTurn"}
-"""Reasons of a Machine's infrastructure that end by themselves."""
 
 
 def queries(obj: Object) -> list[Query]:
@@ -141,15 +142,18 @@ def _likely(machines: Iterable[Object]) -> list[Object]:
     return [*ways.values(), *rest][:FOLLOWED_MACHINES]
 
 
-def _likelihood(machine: Object) -> tuple[bool, str, str]:
+def _likelihood(machine: Object) -> tuple[int, str, str]:
     meta = machine["metadata"]
-    reasons = {condition(machine, name).get("reason", "") for name in ("InfrastructureReady", "BootstrapConfigReady")}
-    return reasons <= _USUAL, meta.get("creationTimestamp", ""), meta["name"]
+    return -max(weight_of(reason) for reason in _reasons(machine)), meta.get("creationTimestamp", ""), meta["name"]
 
 
 def _way(machine: Object) -> tuple[str, ...]:
-    found = [condition(machine, name).get("reason", "") for name in ("InfrastructureReady", "BootstrapConfigReady")]
-    return (*found, str(is_deleting(machine)))
+    return (*_reasons(machine), str(is_deleting(machine)))
+
+
+def _reasons(machine: Object) -> list[str]:
+    """What a Machine's providers report, and whether its server is on."""
+    return [condition(machine, name).get("reason", "") for name in _OF_PROVIDERS]
 
 
 def _of_machine(obj: Object, scope: str, world: World) -> list[Ref]:

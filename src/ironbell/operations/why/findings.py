@@ -11,9 +11,10 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.contract.causes import Weight
 from ironbell.controllers.capi.cluster.endpoint import IN_USE
 from ironbell.operations.why import servers, workflows
-from ironbell.operations.why.model import Finding, Object, Ref, Weight
+from ironbell.operations.why.model import Finding, Object, Ref
 from ironbell.operations.why.pauses import pause
 from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import IntEnum
 from typing import Any
+
+from ironbell.contract.causes import Weight
 
 Object = dict[str, Any]
 _BMC = "bmc.tinkerbell.org"
 """Its Machine is another kind than that of a cluster."""
-
-
-class Weight(IntEnum):
-    """How much a finding explains; of two findings the heavier one is the cause."""
-
-    CONSEQUENCE = 0
-    """It follows from the state of another object."""
-    WAITING = 1
-    """It is under way and ends by itself."""
-    NEEDS_HELP = 2
-    """It does not end until somebody changes something."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

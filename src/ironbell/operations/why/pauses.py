@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import ANNOTATION_PAUSED
+from ironbell.contract.causes import Weight
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
-from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import conditions, group_of, since
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ironbell.api.tinkerbell import HARDWARE
+from ironbell.contract.causes import heaviest
 from ironbell.operations.why.depends import dependencies
 from ironbell.operations.why.findings import finding, missing
 from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
@@ -52,17 +53,13 @@ def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _
         found = missing(ref) if world.knows(ref) else None
         return None if found is None else _Path((plain(ref),), found)
     own = finding(obj, world, now)
-    best = None if own is None else _Path((plain(ref),), own)
-    deeper: _Path | None = None
-    for below in dependencies(obj, ref.scope, world):
-        if plain(below) in above or plain(below) == plain(ref):
-            continue
-        path = _heaviest(world, below, now, above | {plain(ref)})
-        if path is not None and (deeper is None or path.found.weight > deeper.found.weight):
-            deeper = path
-    if deeper is not None and (best is None or deeper.found.weight >= best.found.weight):
-        return _Path((plain(ref), *deeper.refs), deeper.found)
-    return best
+    seen = above | {plain(ref)}
+    following = [below for below in dependencies(obj, ref.scope, world) if plain(below) not in seen]
+    paths = [path for below in following if (path := _heaviest(world, below, now, seen)) is not None]
+    deeper = [_Path((plain(ref), *path.refs), path.found) for path in paths]
+    # last: of two alike the deeper one is the cause
+    itself = [] if own is None else [_Path((plain(ref),), own)]
+    return heaviest([*deeper, *itself], lambda path: path.found.weight)
 
 
 def _link(world: World, ref: Ref, now: datetime) -> Link:

@@ -11,17 +11,19 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.contract import bootstrap_failure
 from ironbell.contract.boot_progress import BootStage
+from ironbell.contract.causes import Weight, weight_of
 from ironbell.contract.directory import ERROR, SHARED
 from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
+from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.trouble import remedy_of
 from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
-from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
-_UNKNOWN: Final = Advice("it is Ready", weight=Weight.WAITING)
+_UNKNOWN: Final = Advice("it is Ready")
 
 
 def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | None:
@@ -31,10 +33,10 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         return failure
     ready = condition(obj, "Ready")
     if ready.get("status") == "True":
-        powered = condition(obj, "PoweredOn")
+        powered = condition(obj, POWERED_ON)
         if powered.get("status") != "False" or is_deleting(obj):
             return None
-        what = f"its server {obj.get('spec', {}).get('hardwareName', '')} is switched off"
+        what = powered.get("message") or f"server {obj.get('spec', {}).get('hardwareName', '')} is switched off"
         remedy = "Switch it on, through its BMC or by hand"
         return Finding(what, "PoweredOff", since(powered), "it is on", remedy, Weight.NEEDS_HELP)
     reason, message = ready.get("reason", ""), ready.get("message", "")
@@ -42,12 +44,12 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         return Finding(
             "was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "its controller has read it"
         )
-    advice = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN)
+    advice, weight = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN), weight_of(reason)
     server = obj.get("spec", {}).get("hardwareName", "")
     what = message or reason
-    if advice.weight is Weight.WAITING and server and server not in what:
+    if weight is Weight.WAITING and server and server not in what:
         what = f"{what} (on server {server})"
-    return Finding(what, reason, since(ready), advice.ends_when, advice.remedy, advice.weight)
+    return Finding(what, reason, since(ready), advice.ends_when, advice.remedy, weight)
 
 
 def hardware(obj: Object, world: World, now: datetime) -> Finding | None:

@@ -9,10 +9,11 @@ import msgspec
 
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.causes import Weight
 from ironbell.contract.directory import ERROR
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
-from ironbell.operations.why.model import Finding, Object, Weight
+from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.servers import split_trouble
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, since
 

@@ -19,6 +19,7 @@ from ironbell.contract.conditions.reading import NO_REASON
 from ironbell.contract.controlplane import ControlPlane
 from ironbell.contract.external import External, State
 from ironbell.contract.infrastructure import InfrastructureCluster
+from ironbell.contract.machine_causes import cause_lines, said_once
 from ironbell.contract.paused import paused_condition
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
@@ -95,6 +96,7 @@ def available_condition(observed: Observed, held: Sequence[Condition]) -> Condit
         ignore_if_missing=() if observed.has_topology else ("TopologyReconciled",),
         reason=Reasons("NotAvailable", "AvailableUnknown", "Available"),
         priority=priority,
+        transform=said_once,
     )
 
 
@@ -185,7 +187,17 @@ def _connected(observed: Observed, now: datetime) -> Condition | None:
     if silent is not None and silent <= GRACE:
         return Condition(type=name, status="True", reason="ProbeSucceeded", message="")
     since = f", probe last succeeded at {rfc3339(last)}" if last is not None else ""
-    return Condition(type=name, status="False", reason="ProbeFailed", message=f"Remote connection probe failed{since}")
+    return Condition(
+        type=name,
+        status="False",
+        reason="ProbeFailed",
+        message="\n".join([f"Remote connection probe failed{since}", *_causes(observed)]),
+    )
+
+
+def _causes(observed: Observed) -> list[str]:
+    """What keeps the control plane's Machines from being available."""
+    return [] if is_deleting(observed.cluster) else cause_lines(observed.descendants.control_plane_machines)
 
 
 def _initialized(observed: Observed) -> Condition | None:

@@ -17,6 +17,7 @@ from ironbell.api.meta import Resource
 from ironbell.api.unstructured import Unstructured
 from ironbell.contract.cluster_secrets import Purpose, secret_name
 from ironbell.contract.external import External, look_up
+from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.contract.references import NoSuchKindError, resolve
 from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.cluster import endpoint
@@ -105,7 +106,7 @@ def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:
 
 
 def _counted(machine: Machine) -> tuple[Any, ...]:
-    wanted = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded")
+    wanted = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded", POWERED_ON)
     told = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in wanted]
     info = machine.status.node_info
     return (sorted(told), machine.spec.version, info.kubelet_version if info is not None else "", is_deleting(machine))

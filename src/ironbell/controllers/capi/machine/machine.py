@@ -84,6 +84,7 @@ def _conclude(draft: Draft, observed: Observed) -> None:
     """Conditions and phase, from all that was found."""
     references.set_bootstrap_ready(draft, observed)
     references.set_infrastructure_ready(draft, observed)
+    references.set_powered_on(draft, observed)
     set_bootstrap_condition(draft, observed)
     own.set_deleting(draft)
     own.set_updating(draft)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from ironbell.contract import machine_causes
+
 
 class MachineCondition(StrEnum):
     """Types in `status.conditions`."""
@@ -27,6 +29,8 @@ class MachineCondition(StrEnum):
     PAUSED = "Paused"
     BOOTSTRAP_SUCCEEDED = "BootstrapSucceeded"
     """Ours: only set where the host reported that its bootstrap failed."""
+    POWERED_ON = machine_causes.POWERED_ON
+    """Ours: only set while the server of a Machine that was installed is switched off."""
 
 
 class Reason(StrEnum):

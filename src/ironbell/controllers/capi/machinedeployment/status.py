@@ -22,7 +22,7 @@ from ironbell.contract.conditions.legacy import (
     legacy_mirror,
     legacy_true,
 )
-from ironbell.contract.machine_failure import failure_lines
+from ironbell.contract.machine_causes import cause_lines
 from ironbell.contract.paused import paused_condition
 from ironbell.contract.selectors import text
 from ironbell.controllers.capi.machinedeployment.limits import ROLLING_UPDATE, Limits
@@ -135,7 +135,7 @@ def _available(observed: Observed, limits: Limits, available: int | None) -> Con
             f" (spec.strategy.rollout.maxUnavailable is {rolling.max_unavailable or 0}, spec.replicas is"
             f" {limits.replicas})"
         )
-    message = "\n".join([message, *failure_lines(observed.machines)])
+    message = "\n".join([message, *cause_lines(observed.machines)])
     if is_deleting(deployment):
         message = "Deletion in progress"
     return Condition(type="Available", status="False", reason="NotAvailable", message=message)

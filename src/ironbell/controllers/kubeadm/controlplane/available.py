@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ironbell.api.cluster.machine import Machine
-from ironbell.contract.machine_failure import failure_lines
+from ironbell.contract.machine_causes import cause_lines
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true, condition, has_node, moment
 from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition, health_conditions
@@ -44,17 +44,23 @@ class _Count:
 
 
 def available(plane: ControlPlane, *, matching: bool, now: datetime) -> Mark:
-    """Whether the control plane serves.
+    """Whether the control plane serves, and what keeps its Machines from it if it does not.
 
     Args:
         plane: with the conditions of its Machines, and its own about certificates and initialisation.
         matching: whether members of etcd and Machines match.
         now: the time.
     """
+    mark = _judged(plane, matching, now)
+    causes = cause_lines(plane.machines) if mark.status != "True" and not plane.deleting else []
+    if not causes:
+        return mark
+    return Mark(mark.status, mark.reason, "\n".join([mark.message, *causes]))
+
+
+def _judged(plane: ControlPlane, matching: bool, now: datetime) -> Mark:
     if not plane.initialized:
-        failures = failure_lines(plane.machines)
-        message = "Control plane not yet initialized" + (", and cannot be:" if failures else "")
-        return Mark("False", "NotAvailable", "\n".join([message, *failures]))
+        return Mark("False", "NotAvailable", "Control plane not yet initialized")
     view = plane.inside.etcd
     if plane.etcd_managed and view is None:
         return _no_members(plane, now)

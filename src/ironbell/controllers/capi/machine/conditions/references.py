@@ -11,6 +11,7 @@ from ironbell.contract.external import External, State
 from ironbell.controllers.capi.machine.draft import Draft, replace
 from ironbell.controllers.capi.machine.names import MachineCondition, Reason
 from ironbell.controllers.capi.machine.observed import Observed
+from ironbell.kube.conditions import find_condition
 
 _READY = "Ready"
 
@@ -47,6 +48,21 @@ def set_infrastructure_ready(draft: Draft, observed: Observed) -> None:
         draft.set(kind, "False", Reason.OBJECT_DELETED, f"{name} has been deleted{while_there}")
     else:
         draft.set(kind, "False", Reason.OBJECT_DOES_NOT_EXIST, f"{name} does not exist")
+
+
+def set_powered_on(draft: Draft, observed: Observed) -> None:
+    """Set the condition while the infrastructure's object reports that the Machine's server is switched off.
+
+    Before it is provisioned, and while it is being deleted, it is switched off and on by those who work on it.
+    """
+    kind, external = MachineCondition.POWERED_ON, observed.infrastructure
+    if external.is_found and draft.status.initialization.infrastructure_provisioned and not draft.is_deleting:
+        found = find_condition(conditions_of(external.found[1]), kind)
+        if found is not None and found.status == "False":
+            draft.put(found)
+            return
+    if external.state is not State.UNKNOWN:
+        draft.drop(kind)
 
 
 def _mirror(draft: Draft, kind: str, external: External, is_true: bool, otherwise: str) -> None:
