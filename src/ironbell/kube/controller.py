@@ -328,7 +328,7 @@ class RunningController:
             retry_in_s=round(delay_s, 1),
             exc_info=defect,
         )
-        self._tell(key, "InternalError", f"{self.name} met a defect ({type(defect).__name__}); see its log")
+        self._tell(key, "InternalError", f"controller {self.name} met an unexpected error; its log has it")
         return "error"
 
     def _tell(self, key: Key, reason: str, message: str) -> None:

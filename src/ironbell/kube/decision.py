@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from ironbell.api.client import Propagation
 from ironbell.api.kind import Kind
@@ -158,6 +158,8 @@ class Question(Generic[V]):
     """
 
     __slots__ = ()
+    subject: ClassVar[str]
+    """What the answer is about, as events and conditions name it when there is no answer: `the power state`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,10 @@ class FactBook:
             except Exception:
                 # An asker's defect must not end the others.
                 log.exception("asking failed", controller=self._controller, question=type(question).__name__)
-                value, error = None, UnansweredError(f"{type(question).__name__} could not be asked")
+                value, error = (
+                    None,
+                    _unread(question, f"an unexpected error; the log of {self._controller} has it"),
+                )
         entry.asking = False
         if entry.edition != edition:
             self._schedule(question, entry)
@@ -268,12 +271,13 @@ class FactBook:
         try:
             asker = self._askers[type(question)]
         except KeyError:
-            raise UnansweredError(f"nobody answers {type(question).__name__} for {self._controller}") from None
+            raise _unread(question, f"{self._controller} was started without access to it") from None
         try:
             async with asyncio.timeout(timeout_s):
                 return await asker(question)
         except TimeoutError as error:
-            raise QuestionTimeoutError(f"no answer to {type(question).__name__} within {timeout_s:g} s") from error
+            message = f"{_subject(question)} could not be read: no answer within {timeout_s:g} s"
+            raise QuestionTimeoutError(message) from error
 
     def _failed(self, entry: _Entry, error: IronbellError) -> Fact[Any]:
         known = entry.fact or Fact(None, None)
@@ -282,3 +286,11 @@ class FactBook:
     def _note(self, entry: _Entry, fact: Fact[Any]) -> None:
         entry.fact = fact
         entry.failures = 0 if fact.error is None else entry.failures + 1
+
+
+def _unread(question: Question[Any], cause: str) -> UnansweredError:
+    return UnansweredError(f"{_subject(question)} could not be read: {cause}")
+
+
+def _subject(question: Question[Any]) -> str:
+    return question.subject[0].upper() + question.subject[1:]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from ironbell.api.core.node import Node, NodeAddress, NodeCondition, NodeSystemInfo, Taint
 from ironbell.kube.decision import Question
@@ -102,12 +102,16 @@ def node_view(node: Node) -> NodeView:
 class Connection(Question[ConnectionState]):
     """How the connection to a cluster stands."""
 
+    subject: ClassVar[str] = "the connection to the cluster"
+
     cluster: ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
 class NodeByProviderId(Question[tuple[NodeView, ...]]):
     """The nodes with this provider ID, by name: one, if all is well."""
+
+    subject: ClassVar[str] = "the Node with the provider ID"
 
     cluster: ClusterKey
     provider_id: str
@@ -117,6 +121,8 @@ class NodeByProviderId(Question[tuple[NodeView, ...]]):
 class NodeByName(Question["NodeView | None"]):
     """The node of this name."""
 
+    subject: ClassVar[str] = "the Node"
+
     cluster: ClusterKey
     name: str
 
@@ -124,5 +130,7 @@ class NodeByName(Question["NodeView | None"]):
 @dataclass(frozen=True, slots=True)
 class AllNodes(Question[tuple[NodeView, ...]]):
     """All nodes, by name. Comes back on every change of any node: for who needs them all only."""
+
+    subject: ClassVar[str] = "the list of Nodes"
 
     cluster: ClusterKey

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import pkgutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 
+import ironbell.controllers
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube import facts
@@ -20,6 +24,8 @@ A, B = ("n", "a"), ("n", "b")
 
 @dataclass(frozen=True)
 class Power(Question[str]):
+    subject: ClassVar[str] = "the power state"
+
     host: str
 
 
@@ -146,6 +152,32 @@ async def test_a_defect_in_the_asker_is_an_error_without_its_text() -> None:
     assert error is not None
     assert "password123" not in error.message
     await desk.book.close()
+
+
+async def test_an_error_names_what_could_not_be_read_and_no_type_of_the_program() -> None:
+    async def broken(question: Power) -> str:
+        raise ValueError("inside")
+
+    async def silent(question: Power) -> str:
+        await asyncio.sleep(60)
+        return "on"
+
+    async def said(desk: Desk, **options: object) -> str:
+        desk.book.declare(A, [need(**options)])  # type: ignore[arg-type]
+        await asyncio.sleep(2)
+        return desk.known().error.message  # type: ignore[union-attr,return-value]
+
+    told = "The power state could not be read"
+    assert await said(Desk(broken)) == f"{told}: an unexpected error; the log of test has it"
+    assert await said(Desk(silent), timeout_s=1.0) == f"{told}: no answer within 1 s"
+
+
+def test_every_question_names_its_subject() -> None:
+    for module in pkgutil.walk_packages(ironbell.controllers.__path__, "ironbell.controllers."):
+        importlib.import_module(module.name)
+    kinds = [kind.__name__ for kind in Question.__subclasses__() if kind.__module__.startswith("ironbell.")]
+    assert len(kinds) > 15
+    assert [kind.__name__ for kind in Question.__subclasses__() if not hasattr(kind, "subject")] == []
 
 
 async def test_an_answer_asked_for_before_a_moment_does_not_count() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import looptime
 
@@ -14,6 +15,8 @@ from ironbell.kube.feeds import spaced
 
 @dataclass(frozen=True)
 class Count(Question[int]):
+    subject: ClassVar[str] = "the count"
+
     of: str
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -27,6 +27,8 @@ TELL_NODE: Final = "tell-node"
 @dataclass(frozen=True, slots=True)
 class NodeNow(Question["NodeView | None"]):
     """A node as its cluster shows it now; None if there is none of that name."""
+
+    subject: ClassVar[str] = "the Node"
 
     cluster: ClusterKey
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -26,6 +26,8 @@ _LABEL_LENGTH: Final = 32
 class RivalsOf(Question[tuple[str, ...]]):
     """Which other IPAddresses have the pool and address of this one. The uid tells it from a former one."""
 
+    subject: ClassVar[str] = "the list of IPAddresses"
+
     namespace: str
     """Where to look; empty for everywhere."""
     label: str
@@ -36,6 +38,8 @@ class RivalsOf(Question[tuple[str, ...]]):
 @dataclass(frozen=True, slots=True)
 class Missing(Question[bool]):
     """Whether there is no object of this kind (by its plural) and key."""
+
+    subject: ClassVar[str] = "the IPAddressClaim"
 
     plural: str
     key: tuple[str, str]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -42,12 +43,16 @@ class Target:
 class PowerOf(Question[PowerState]):
     """The power state of the machine behind a BMC. Who asks accepts no answer from before its own object existed."""
 
+    subject: ClassVar[str] = "the power state"
+
     target: Target
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryOf(Question[Inventory]):
     """The parts of the machine behind a BMC."""
+
+    subject: ClassVar[str] = "the inventory of the server"
 
     target: Target
     uid: str

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError
@@ -30,6 +30,8 @@ MESSAGE_LIMIT: Final = 1024
 @dataclass(frozen=True, slots=True)
 class Parsed(Question[str]):
     """What is wrong with a text, with the line; empty if it parses."""
+
+    subject: ClassVar[str] = "the check of the Template"
 
     text: str
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import field
 
@@ -150,6 +150,8 @@ def new_slot(rack: Rack, name: str) -> Slot:
 @dataclass(frozen=True, slots=True)
 class PowerState(Question[str]):
     """Whether the thing in a Slot is `on` or `off`."""
+
+    subject: ClassVar[str] = "the power state"
 
     slot: Key
     uid: str

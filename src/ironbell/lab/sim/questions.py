@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ironbell.kube.decision import Question
 from ironbell.lab.sim.cluster import Endpoint
@@ -13,6 +14,8 @@ from ironbell.workload.clusterkey import ClusterKey
 @dataclass(frozen=True, slots=True)
 class HostQuestion(Question[HostState | None]):
     """How far the host of a DevMachine is; None for one that is not powered on."""
+
+    subject: ClassVar[str] = "the state of the simulated host"
 
     uid: str
 
@@ -29,5 +32,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class PlaceQuestion(Question[Place]):
     """Where the API of a cluster is."""
+
+    subject: ClassVar[str] = "the simulated cluster"
 
     cluster: ClusterKey

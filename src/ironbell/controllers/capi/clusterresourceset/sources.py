@@ -6,7 +6,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/clusterresourceset.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from ironbell.api.addons import CLUSTER_RESOURCE_SET
 from ironbell.api.addons.clusterresourceset import ClusterResourceSet, ResourceRef
@@ -30,6 +30,8 @@ SETS_OF_NAMESPACE: Final = Index(CLUSTER_RESOURCE_SET, "capi-namespace", lambda 
 @dataclass(frozen=True, slots=True)
 class ContentHash(Question[str]):
     """The hash of a ConfigMap's or Secret's values, in one version of it."""
+
+    subject: ClassVar[str] = "the content of the resource"
 
     kind: str
     namespace: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ironbell.api.client import Api, NotFound, Selector
 from ironbell.api.core.node import NODE
@@ -46,6 +46,8 @@ ApiOf = Callable[[ClusterKey], Coroutine[Any, Any, Api]]
 class PodsOn(Question[PodsOfNode]):
     """The pods of a node."""
 
+    subject: ClassVar[str] = "the list of the Node's pods"
+
     cluster: ClusterKey
     node: str
 
@@ -53,6 +55,8 @@ class PodsOn(Question[PodsOfNode]):
 @dataclass(frozen=True, slots=True)
 class VolumesOn(Question[VolumesOfNode]):
     """What is attached to a node."""
+
+    subject: ClassVar[str] = "the list of the Node's volumes"
 
     cluster: ClusterKey
     node: str
@@ -62,6 +66,8 @@ class VolumesOn(Question[VolumesOfNode]):
 class Evicted(Question[tuple[Outcome, ...]]):
     """What became of the latest evictions on a node; known to this process alone, evicting again does no harm."""
 
+    subject: ClassVar[str] = "the result of the evictions"
+
     cluster: ClusterKey
     node: str
 
@@ -70,6 +76,8 @@ class Evicted(Question[tuple[Outcome, ...]]):
 class NodesNow(Question[tuple[str, ...]]):
     """Names of the nodes with this provider ID, read from the cluster itself: what is remembered of its nodes may be
     from before."""
+
+    subject: ClassVar[str] = "the list of Nodes"
 
     cluster: ClusterKey
     provider_id: str

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
@@ -53,6 +53,8 @@ class TokenState:
 @dataclass(frozen=True, slots=True)
 class TokenOf(Question[TokenState]):
     """How a token stands, by its public part."""
+
+    subject: ClassVar[str] = "the bootstrap token"
 
     cluster: ClusterKey
     token_id: str

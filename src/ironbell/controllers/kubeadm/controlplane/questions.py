@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import ClassVar, Final
 
 from ironbell.kube.decision import Question
 from ironbell.workload.clusterkey import ClusterKey
@@ -75,6 +75,8 @@ class ComponentsView:
 class Components(Question[ComponentsView]):
     """The control plane's pods on these nodes, and which nodes carry its label."""
 
+    subject: ClassVar[str] = "the pods of the control plane"
+
     cluster: ClusterKey
     nodes: tuple[str, ...]
     etcd: bool
@@ -105,6 +107,8 @@ class EtcdCluster(Question[EtcdView]):
     Fails with `EtcdUnreachableError` when none of them can be connected to, else with `EtcdError`.
     """
 
+    subject: ClassVar[str] = "the members of etcd"
+
     cluster: ClusterKey
     nodes: tuple[str, ...]
 
@@ -112,6 +116,8 @@ class EtcdCluster(Question[EtcdView]):
 @dataclass(frozen=True, slots=True)
 class KubeadmConfigMap(Question["str | None"]):
     """`ClusterConfiguration` of the ConfigMap `kubeadm-config`; None if there is no such ConfigMap."""
+
+    subject: ClassVar[str] = "kubeadm's ConfigMap"
 
     cluster: ClusterKey
 
@@ -129,12 +135,16 @@ class AddonsView:
 class Addons(Question[AddonsView]):
     """Images of kube-proxy and CoreDNS, and the Corefile."""
 
+    subject: ClassVar[str] = "the add-ons of kubeadm"
+
     cluster: ClusterKey
 
 
 @dataclass(frozen=True, slots=True)
 class ServingCertificate(Question[datetime]):
     """When the certificate ends that the API server on a node shows."""
+
+    subject: ClassVar[str] = "the API server's certificate"
 
     cluster: ClusterKey
     node: str
@@ -147,6 +157,8 @@ class KubeconfigEnd(Question["datetime | None"]):
 
     `version` is the Secret's resourceVersion: another content is another question.
     """
+
+    subject: ClassVar[str] = "the expiry of the kubeconfig"
 
     cluster: ClusterKey
     version: str
