@@ -15,10 +15,11 @@ from click.testing import CliRunner
 
 from ironbell.agent.actions.checksum import Checksum
 from ironbell.agent.actions.context import ActionError
-from ironbell.api.bmc import JOB
+from ironbell.api.bmc import JOB, MACHINE
 from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.core import SECRET
+from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.cli.main import cli
 from ironbell.cli.session import connected
@@ -56,6 +57,18 @@ FAULTS = {
     "API unreachable": Fault("cluster/off", "switched off", "Switch it on"),
 }
 
+REPORTED: dict[str, tuple[Kind[Any], str, str]] = {
+    "wrong BMC password": (MACHINE, "sim-0001", "Contactable"),
+    "wrong checksum": (WORKFLOW, "checksum", "Succeeded"),
+    "full disk": (WORKFLOW, "full", "Succeeded"),
+    "template error": (WORKFLOW, "broken", "Succeeded"),
+    "silent agent": (WORKFLOW, "silent", "Succeeded"),
+    "no server with enough memory": (CLUSTER, "large", "Available"),
+    "address in use": (CLUSTER, "taken", "Available"),
+    "API unreachable": (CLUSTER, "off", "Available"),
+}
+"""The topmost object that is affected, and its condition that has the cause; Hardware has no conditions."""
+
 
 def _checksum_message() -> str:
     """What the real action reports."""
@@ -82,6 +95,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
         site.stop()
 
 
+def condition(kubeconfig: Path, kind: Kind[Any], name: str, type_: str) -> str:
+    """The message of a condition, unless that is good."""
+
+    async def read() -> dict[str, Any]:
+        async with connected(kubeconfig) as api:
+            found: dict[str, Any] = json.loads(await api.get(kind.collection, "default", name))
+            return found
+
+    conditions = asyncio.run(read()).get("status", {}).get("conditions", [])
+    return "".join(one.get("message", "") for one in conditions if one["type"] == type_ and one["status"] != "True")
+
+
 def first_line(kubeconfig: Path, target: str) -> str:
     done = CliRunner().invoke(cli, ["why", target, "--kubeconfig", str(kubeconfig)])
     return done.stdout.partition("\n")[0]
@@ -102,6 +127,21 @@ def test_the_first_line_names_the_cause_and_the_remedy(site: EmbeddedCluster) ->
         eventually(all_named, timeout=WITHIN_S)
     finally:
         print("\n".join(f"{name}: {line}" for name, line in table.items()))
+
+
+def test_the_conditions_of_the_topmost_object_name_the_cause_once(site: EmbeddedCluster) -> None:
+    table: dict[str, str] = {}
+
+    def all_named() -> bool:
+        for name, reported in REPORTED.items():
+            if table.get(name, "").count(FAULTS[name].cause) != 1:
+                table[name] = condition(site.kubeconfig, *reported)
+        return all(text.count(FAULTS[name].cause) == 1 for name, text in table.items())
+
+    try:
+        eventually(all_named, timeout=WITHIN_S)
+    finally:
+        print("\n".join(f"{name}: {text}" for name, text in table.items()))
 
 
 async def _plant(kubeconfig: Path) -> None:

@@ -51,7 +51,7 @@ def test_an_installation_that_failed_for_good_is_reported_up_to_the_cluster_at_o
                 return ""
 
             monkeypatch.setattr(operations, "read", read)
-            monkeypatch.setattr(operations, "_cause", cause)
+            monkeypatch.setattr(operations.Blocking, "line", cause)
             wait = operations.wait_settled(None, NAMESPACE, "one", what="Cluster default/one", timeout_s=7200)  # type: ignore[arg-type]
             with pytest.raises(FailedForGoodError, match=WHY) as caught:
                 await wait

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +27,7 @@ from ironbell.cli.cluster.status import (
     title,
     unsettled,
 )
-from ironbell.cli.cluster.waiting import until
+from ironbell.cli.cluster.waiting import HEARTBEAT_S, until
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.why.model import Why
@@ -35,6 +37,8 @@ from ironbell.operations.why.text import first_line
 from ironbell.operations.why.world import ref_of
 
 MANAGER = "ironbell-cluster"
+FIND_S = 3.0
+"""How often at most the object that blocks is looked for while objects of the cluster change."""
 
 
 class FailedForGoodError(IronbellError):
@@ -101,11 +105,13 @@ async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, ti
         StillWaitingError: the time was up first.
     """
 
+    blocking = Blocking(api)
+
     async def look() -> tuple[bool, str]:
-        snapshot = await read(api, namespace, name)
+        snapshot = await read(api, namespace, name, discovered=blocking.discovered)
         _check_hope(snapshot, what)
         done = not unsettled(snapshot)
-        return done, progress(snapshot, "" if done else await _cause(api, snapshot))
+        return done, progress(snapshot, "" if done else await blocking.line(snapshot))
 
     await until(look, what=what, timeout_s=timeout_s)
 
@@ -117,14 +123,15 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
         FailedForGoodError: a Machine failed that nothing will replace.
         StillWaitingError: the time was up first.
     """
-    last = await read(api, namespace, name)
+    blocking = Blocking(api)
+    last = await read(api, namespace, name, discovered=blocking.discovered)
 
     async def look() -> tuple[bool, str]:
         nonlocal last
-        last = await read(api, namespace, name)
+        last = await read(api, namespace, name, discovered=blocking.discovered)
         _check_hope(last, what)
         done = is_control_plane_done(last)
-        return done, progress(last, "" if done else await _cause(api, last))
+        return done, progress(last, "" if done else await blocking.line(last))
 
     await until(look, what=what, timeout_s=timeout_s)
     return last
@@ -136,19 +143,44 @@ def is_control_plane_done(snapshot: Snapshot) -> bool:
     return plane is not None and is_settled(plane) and not of_other_version(snapshot, plane)
 
 
-async def cause(api: HttpApi, snapshot: Snapshot) -> Why:
+async def cause(api: HttpApi, snapshot: Snapshot, discovered: Discovered | None = None) -> Why:
     """Why the Cluster waits or failed."""
     root = {"kind": CLUSTER.kind, "apiVersion": CLUSTER.api_version, **snapshot.cluster}
-    return why(await read_world(api, root), ref_of(root), SystemClock().now())
+    return why(await read_world(api, root, discovered), ref_of(root), SystemClock().now())
 
 
-async def _cause(api: HttpApi, snapshot: Snapshot) -> str:
-    """The object that blocks the Cluster, why, and what a person can do; empty if none is found.
+class Blocking:
+    """Names the object that blocks a Cluster for as long as a command waits for it.
 
-    Without its age: the line is printed again whenever it changes.
+    To find it takes up to 80 reads. It is found again when an object of the cluster has changed, but not in every look,
+    and otherwise before the next line that is printed anyway.
     """
-    answer = await cause(api, snapshot)
-    return "" if answer.is_good else first_line(dataclasses.replace(answer, since=""), SystemClock().now())
+
+    def __init__(self, api: HttpApi) -> None:
+        self.discovered = Discovered(api)
+        """Kinds that the API has, read once."""
+        self._api = api
+        self._line, self._versions, self._found_at = "", frozenset[str](), -math.inf
+
+    async def line(self, snapshot: Snapshot) -> str:
+        """The object that blocks the Cluster, why, and what a person can do; empty if none is found.
+
+        Without its age: the line is printed again whenever it changes.
+        """
+        now, versions = asyncio.get_running_loop().time(), _versions(snapshot)
+        age_s = now - self._found_at
+        if age_s >= HEARTBEAT_S or (versions != self._versions and age_s >= FIND_S):
+            answer = await cause(self._api, snapshot, self.discovered)
+            bare = dataclasses.replace(answer, since="")
+            self._line = "" if answer.is_good else first_line(bare, SystemClock().now())
+            self._versions, self._found_at = versions, now
+        return self._line
+
+
+def _versions(snapshot: Snapshot) -> frozenset[str]:
+    lists = (*snapshot.deployments, *snapshot.sets, *snapshot.pools, *snapshot.machines)
+    single = (snapshot.cluster, snapshot.infrastructure, snapshot.control_plane)
+    return frozenset(str(obj["metadata"].get("resourceVersion")) for obj in (*single, *lists) if obj is not None)
 
 
 def _check_hope(snapshot: Snapshot, what: str) -> None:
@@ -171,13 +203,15 @@ async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float
         StillWaitingError: the time was up first.
     """
 
+    blocking = Blocking(api)
+
     async def look() -> tuple[bool, str]:
         try:
-            found = await read(api, namespace, name)
+            found = await read(api, namespace, name, discovered=blocking.discovered)
         except NoClusterError:
             return True, ""
         machines = found.machines
-        what = await _cause(api, found)
+        what = await blocking.line(found)
         what = what or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
         left = f"{counted(len(machines), 'Machine')} left"
         return False, "; ".join(part for part in (left, what) if part)

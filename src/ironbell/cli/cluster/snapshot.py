@@ -58,14 +58,18 @@ async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
     return found
 
 
-async def read(api: HttpApi, namespace: str, name: str, *, with_parts: bool = False) -> Snapshot:
+async def read(
+    api: HttpApi, namespace: str, name: str, *, with_parts: bool = False, discovered: Discovered | None = None
+) -> Snapshot:
     """The Cluster with what belongs to it; `with_parts` also with the providers' objects of its Machines.
+
+    Who reads it again and again passes on what was `discovered` of the API's kinds.
 
     Raises:
         NoClusterError: it is not there.
     """
     cluster = await get_cluster(api, namespace, name)
-    discovered = Discovered(api)
+    discovered = discovered or Discovered(api)
     labels = f"{LABEL_CLUSTER_NAME}={name}"
     spec = cluster.get("spec", {})
     infrastructure = await referenced(discovered, namespace, spec.get("infrastructureRef", {}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 import click
@@ -14,6 +13,10 @@ from ironbell.base.wording import human_duration
 from ironbell.cli.terminal import printable
 
 POLL_S = 1.0
+"""How long after a change it is looked again; while nothing changes the pauses grow to `QUIET_S`."""
+QUIET_S = 4.0
+"""Longest pause between two looks, so that the end is noticed soon."""
+_GROWTH = 1.5
 HEARTBEAT_S = 10.0
 """How often at least a line is printed, so that nobody takes a long wait for a hung command."""
 
@@ -26,7 +29,7 @@ class StillWaitingError(IronbellError):
 
 
 async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float) -> None:
-    """Look every second until it is done; `look` tells that, and what is waited for.
+    """Look until it is done: every second, less often while nothing changes. `look` tells that, and what is waited for.
 
     A line is printed whenever it changes, and again with the time that was waited while it stays the same.
 
@@ -37,7 +40,8 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
     Raises:
         StillWaitingError: naming what was waited for last.
     """
-    said, begun = "", time.monotonic()
+    clock = asyncio.get_running_loop().time
+    said, begun, pause_s = "", clock(), POLL_S
     printed = begun
     try:
         async with asyncio.timeout(timeout_s):
@@ -46,7 +50,8 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
                     done, line = await look()
                 except Unavailable as error:
                     done, line = False, f"{error.message}; trying again"
-                now = time.monotonic()
+                now = clock()
+                pause_s = min(pause_s * _GROWTH, QUIET_S) if line == said else POLL_S
                 if line and line != said:
                     click.echo(printable(line), err=True)
                     said, printed = line, now
@@ -55,7 +60,8 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
                     printed = now
                 if done:
                     return
-                await asyncio.sleep(POLL_S)
+                to_heartbeat_s = printed + HEARTBEAT_S - now
+                await asyncio.sleep(min(pause_s, to_heartbeat_s) if to_heartbeat_s > 0 else pause_s)
     except TimeoutError:
         waited = human_duration(timeout_s) if timeout_s >= 1 else f"{timeout_s:g}s"
         raise StillWaitingError(
