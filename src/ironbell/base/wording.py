@@ -1,4 +1,4 @@
-"""Numbers and durations in sentences and tables, as people write them.
+"""Numbers and durations as people write them: `human_duration` in tables, `spoken_duration` in sentences.
 
 Source: kubernetes/apimachinery: pkg/util/duration/duration.go (HumanDuration).
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 INVALID = "<invalid>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+_SPOKEN = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"))
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -14,8 +15,20 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def spoken_duration(seconds: float) -> str:
+    """A duration in a sentence, in one unit: `90 s`, `2 min`, `3 h`. A clock that is ahead counts as none."""
+    if 0 < seconds < 1:
+        return f"{seconds:g} s"
+    total = max(int(seconds), 0)
+    for length, unit in _SPOKEN:
+        if total >= 2 * length:
+            return f"{total // length} {unit}"
+    return f"{total} s"
+
+
 def human_duration(seconds: float) -> str:
-    """Two units at most, fewer the longer it is; a clock two seconds ahead is forgiven."""
+    """A duration in a table, as kubectl prints it: two units at most, fewer the longer it is; a clock two seconds ahead
+    is forgiven."""
     if seconds <= -2:
         return INVALID
     total = max(int(seconds), 0)

@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
-from ironbell.cli.cluster.status import one_line
 from ironbell.cli.terminal import printable
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.operations.why.findings import one_line
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
@@ -215,9 +216,6 @@ def _event(event: Object, now: datetime) -> str:
 
 def _age(event: Object, now: datetime) -> str:
     try:
-        seconds = max(0, int((now - parse_rfc3339(event["lastTimestamp"])).total_seconds()))
+        return human_duration(max(0.0, (now - parse_rfc3339(event["lastTimestamp"])).total_seconds()))
     except (KeyError, TypeError, ValueError):
         return "?"
-    if seconds < 120:
-        return f"{seconds}s"
-    return f"{seconds // 60}m" if seconds < 7200 else f"{seconds // 3600}h"

@@ -10,6 +10,7 @@ from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMEN
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.contract.machine_failure import is_health_checked, terminal_failure
 from ironbell.operations.discovered import Object
+from ironbell.operations.why.findings import one_line
 
 GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
 _CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")
@@ -162,12 +163,6 @@ def progress(snapshot: Snapshot, cause: str = "") -> str:
     why = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
     first = cause or next((line for line in why if line), "")
     return "; ".join(part for part in (", ".join(counts), one_line(first)) if part)
-
-
-def one_line(message: str) -> str:
-    """A condition's message, which may be a list in lines, as one line."""
-    parts = [line.strip().removeprefix("* ") for line in message.splitlines() if line.strip()]
-    return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; ")
 
 
 def _under_way(obj: Object) -> str:

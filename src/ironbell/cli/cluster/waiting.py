@@ -9,7 +9,7 @@ import click
 
 from ironbell.api.client import Unavailable
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.base.wording import human_duration
+from ironbell.base.wording import spoken_duration
 from ironbell.cli.terminal import printable
 
 POLL_S = 1.0
@@ -56,14 +56,14 @@ async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, t
                     click.echo(printable(line), err=True)
                     said, printed = line, now
                 elif said and not done and now - printed >= HEARTBEAT_S:
-                    click.echo(printable(f"still waiting after {now - begun:.0f} s: {said}"), err=True)
+                    click.echo(printable(f"still waiting after {spoken_duration(int(now - begun))}: {said}"), err=True)
                     printed = now
                 if done:
                     return
                 to_heartbeat_s = printed + HEARTBEAT_S - now
                 await asyncio.sleep(min(pause_s, to_heartbeat_s) if to_heartbeat_s > 0 else pause_s)
     except TimeoutError:
-        waited = human_duration(timeout_s) if timeout_s >= 1 else f"{timeout_s:g}s"
+        waited = spoken_duration(timeout_s)
         raise StillWaitingError(
             f"{what} is not done after {waited}, and goes on without this command; it waits for: {said or '?'}"
         ) from None

@@ -16,6 +16,7 @@ import msgspec
 
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.wording import spoken_duration
 from ironbell.cli.pivot import checks, pauses
 from ironbell.cli.pivot.copies import adopted, copy_of, difference, is_marked, released, status_difference, status_of
 from ironbell.cli.pivot.graph import Plan, Wanted, order
@@ -232,7 +233,7 @@ class Pivot:
                     await asyncio.sleep(self.settings.look_s)
         except TimeoutError:
             raise SiteError(
-                f"{said} after {self.settings.timeout_s:g} s; see that its controller runs, or give "
+                f"{said} after {spoken_duration(self.settings.timeout_s)}; see that its controller runs, or give "
                 "--no-wait-for-pause if none does, and run the same command again, or with --abort"
             ) from None
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.wording import spoken_duration
 from ironbell.operations.why.model import Link, Why
-
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60))
 
 
 def first_line(answer: Why, now: datetime) -> str:
     """What blocks, since when, what ends it, and what a person can do."""
-    age = duration(answer.since, now)
+    age = _age(answer.since, now)
     what = f"{answer.blocking.title}: {answer.what}".rstrip(". ")
     parts = [f"{what} (for {age})." if age and not answer.is_good else f"{what}."]
     if answer.ends_when:
@@ -33,21 +32,15 @@ def lines(answer: Why, now: datetime) -> list[str]:
     return [first_line(answer, now), *facts, *chain]
 
 
-def duration(time: str, now: datetime) -> str:
-    """How long ago a time was, as people write it; empty if it is unknown."""
+def _age(time: str, now: datetime) -> str:
+    """How long ago a time was; empty if it is unknown."""
     try:
-        seconds = max(0, int((now - parse_rfc3339(time)).total_seconds())) if time else -1
+        return spoken_duration((now - parse_rfc3339(time)).total_seconds()) if time else ""
     except ValueError:
         return ""
-    if seconds < 0:
-        return ""
-    for unit, length in _UNITS:
-        if seconds >= 2 * length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
 
 
 def _link(link: Link, depth: int, now: datetime) -> str:
-    age = duration(link.time, now)
+    age = _age(link.time, now)
     state = ", ".join(part for part in (link.reason, age) if part)
     return f"  {'  ' * depth}{link.title}" + (f": {state}" if state else "")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ironbell.operations.why.depends import dependencies, queries
-from ironbell.operations.why.model import Object, Query, Ref, Why
+from ironbell.operations.why.model import Link, Object, Query, Ref, Why
 from ironbell.operations.why.rootcause import why
-from ironbell.operations.why.text import duration, first_line, lines
+from ironbell.operations.why.text import first_line, lines
 from ironbell.operations.why.world import World, ref_of
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -225,9 +225,10 @@ def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
     assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
 
 
-def test_durations_are_as_people_write_them() -> None:
-    ago = {"2026-01-01T11:59:30Z": "30 s", SINCE: "2 min", "2025-12-31T12:00:00Z": "24 h", "": "", "x": ""}
-    assert {time: duration(time, NOW) for time in ago} == ago
+def test_a_time_that_is_unknown_is_left_out_of_the_first_line() -> None:
+    for time, said in ((SINCE, "waits (for 2 min)."), ("", "waits."), ("yesterday", "waits.")):
+        found = Why((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=time)
+        assert first_line(found, NOW) == f"Machine site/a: {said}"
 
 
 def test_only_one_machine_is_followed_for_each_way_of_waiting_first() -> None:
