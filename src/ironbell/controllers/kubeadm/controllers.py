@@ -47,7 +47,7 @@ CONTROL_PLANE_WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]]
         {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
         {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs"], "verbs": ["create", "delete", "patch"]},
         {"apiGroups": _INFRASTRUCTURE, "resources": ["*"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "get", "patch"]},
+        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "delete", "get", "patch"]},
     ],
 }
 WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {**BOOTSTRAP_WRITES, **CONTROL_PLANE_WRITES}

@@ -229,6 +229,22 @@ def test_a_binding_goes_with_its_cluster() -> None:
     assert world.list(CLUSTER_RESOURCE_SET_BINDING) == []
 
 
+def test_a_binding_that_outlived_its_cluster_says_nothing_about_the_next_of_its_name() -> None:
+    world, _ = scene()
+    world.settle(*BOTH, horizon_s=5)
+    before = len(world.outside.applied)
+    cluster = world.require(CLUSTER, "default", "c0")
+    world.remove(CLUSTER, cluster)
+    world.clock.advance(5)
+    add_cluster(world, "c0")
+
+    world.settle(*BOTH, horizon_s=5)
+
+    assert len(world.outside.applied) == before + 1
+    binding = world.require(CLUSTER_RESOURCE_SET_BINDING, "default", "c0")
+    assert [entry.resources[0].applied for entry in binding.spec.bindings] == [True]
+
+
 def test_a_paused_set_applies_nothing() -> None:
     world, one = scene()
     world.change(CLUSTER_RESOURCE_SET, one, {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}})

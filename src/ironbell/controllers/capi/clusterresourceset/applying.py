@@ -116,6 +116,8 @@ class ResourceApplyingReconciler:
         if cluster is None or is_deleting(cluster):
             gone = binding is not None and not is_deleting(binding)
             return do(delete(CLUSTER_RESOURCE_SET_BINDING, binding) if binding is not None and gone else None)
+        if binding is not None and outlived(binding, cluster):
+            return do(None if is_deleting(binding) else delete(CLUSTER_RESOURCE_SET_BINDING, binding))
         needs = _needs(observed, cluster)
         state = observed.connection.value if observed.connection is not None else None
         if not cluster.status.initialization.control_plane_initialized or state is None or not state.connected:
@@ -128,6 +130,12 @@ class ResourceApplyingReconciler:
         if changed := owners_patch(CLUSTER_RESOURCE_SET_BINDING, binding, owners):
             return do(changed, needs=needs)
         return _applied(observed, cluster, binding, needs, now)
+
+
+def outlived(binding: ClusterResourceSetBinding, cluster: Cluster) -> bool:
+    """Whether a binding was written for an earlier Cluster of the same name: nothing but the name ties it to one."""
+    written, created = binding.metadata.creation_timestamp, cluster.metadata.creation_timestamp
+    return written is not None and created is not None and parse_rfc3339(written) < parse_rfc3339(created)
 
 
 def _needs(observed: Observed, cluster: Cluster) -> list[Need[Any]]:

@@ -196,7 +196,7 @@ def _deleting(observed: Observed, cluster: Cluster, version: Version, now: datet
     report = Report(deleting=found.mark)
     status = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status_of(assessed, report, now))
     if found.done:
-        return do(status, remove_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
+        return do(status, *found.actions, remove_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
     written = machine_status_patches(observed.machines, assessed.plane.machines)
     return wait(found.mark.reason, found.mark.message, *written, status, *found.actions)
 

@@ -14,15 +14,19 @@ from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE,
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
+from ironbell.contract.cluster_secrets import Purpose, secret_name
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.certificates import MAKE_CERTIFICATES
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
+from ironbell.controllers.kubeadm.controlplane.deletion import next_step
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_REMEDIATION_FOR,
     ANNOTATION_REMEDIATION_IN_PROGRESS,
 )
+from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
 from ironbell.kube.conditions import find_condition
+from ironbell.kube.decision import Delete
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import NotSettledError, World
 from support.controlplane import (
@@ -457,6 +461,37 @@ def test_deletion_waits_for_workers_and_then_takes_all_at_once() -> None:
     assert machines(world) == []
     assert world.get(KUBEADM_CONTROL_PLANE, NS, "cp") is None
     assert not [entry for entry in world.outside.log if entry.startswith("removed")]
+
+
+def test_a_deleted_control_plane_takes_its_secrets_along() -> None:
+    """Else a new one of the same name would take over the authorities of the deleted one: garbage goes when it goes."""
+    world = plane_world(1)
+    run(world)
+    supplied = world.require(SECRET_METADATA, NS, "c-proxy")
+    world.change(SECRET_METADATA, supplied, {"metadata": {"ownerReferences": None}})
+    secrets = {purpose: world.get(SECRET_METADATA, NS, secret_name("c", purpose)) for purpose in Purpose}
+    held = {purpose: secret for purpose, secret in secrets.items() if secret is not None}
+
+    last = next_step(Observed(control_plane(world), secrets=held), world.now())
+
+    assert last.done
+    deleted = sorted(action.name for action in last.actions if isinstance(action, Delete))
+    assert deleted == ["c-ca", "c-etcd", "c-kubeconfig", "c-sa"]
+
+
+def test_a_control_plane_that_leaves_orphans_leaves_its_secrets() -> None:
+    world = plane_world(1)
+    run(world)
+    kcp = control_plane(world)
+    before = [secret.metadata.name for secret in world.list(SECRET_METADATA)]
+    finalizers = [*kcp.metadata.finalizers, "orphan"]
+    world.change(KUBEADM_CONTROL_PLANE, kcp, {"metadata": {"finalizers": finalizers}})
+    world.remove(KUBEADM_CONTROL_PLANE, control_plane(world))
+
+    world.settle(ControlPlaneReconciler(), horizon_s=60)
+
+    assert control_plane(world).metadata.finalizers == ["orphan"]
+    assert [secret.metadata.name for secret in world.list(SECRET_METADATA)] == before
 
 
 def test_a_deleted_machine_is_replaced_after_its_member_has_left() -> None:
