@@ -229,10 +229,17 @@ def _class_documents() -> list[dict[str, Any]]:
     return [*({**one, "spec": {"template": {"spec": specs[one["kind"]]}}} for one in templates), class_]
 
 
+def _has_variables(class_: dict[str, Any]) -> bool:
+    assert class_.get("status", {}).get("variables"), class_.get("status")
+    return True
+
+
 def test_clusters_and_classes_are_judged_by_each_other(site: OnCluster) -> None:
     namespace = Namespace(site, "capi-class", "v1beta2")
     cluster, class_ = namespace.path(CORE, "clusters", "prod"), namespace.path(CORE, "clusterclasses", "small")
     namespace.apply(_class_documents())
+    # admission waits for the variables of a class for a moment only, as upstream's does
+    eventually(lambda: _has_variables(site.api.get(class_).json), timeout=WITHIN_S)
     made = small_cluster()
     made["spec"]["paused"] = True
     namespace.apply([made])
