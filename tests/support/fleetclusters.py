@@ -96,6 +96,18 @@ def _workers(name: str, count: int, version: str, infrastructure: Document, regi
     ]
 
 
+def worker(cluster: str, name: str, *, version: str = VERSION) -> list[Document]:
+    """A Machine that nobody owns, with its KubeadmConfig and its TinkerbellMachine, all of one name."""
+    bootstrap = {"configRef": {"apiGroup": _BOOTSTRAP, "kind": "KubeadmConfig", "name": name}}
+    infrastructure = {"apiGroup": _TINKERBELL, "kind": "TinkerbellMachine", "name": name}
+    spec = {"clusterName": cluster, "version": version, "bootstrap": bootstrap, "infrastructureRef": infrastructure}
+    return [
+        _object(f"{_BOOTSTRAP}/v1beta2", "KubeadmConfig", name, {"joinConfiguration": _REGISTRATION}),
+        _object(f"{_TINKERBELL}/v1beta1", "TinkerbellMachine", name, {"bootOptions": {"bootMode": "netboot"}}),
+        _object(f"{_CAPI}/v1beta2", "Machine", name, spec),
+    ]
+
+
 def health_checks(name: str) -> list[Document]:
     """What has Machines of a cluster replaced whose server is not installed within two hours, that do not become nodes
     in one more, or are none any more."""
