@@ -9,6 +9,7 @@ import pytest
 from ironbell.api.cluster import MACHINE_POOL
 from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.core.node import NodeCondition
+from ironbell.api.meta import to_builtin
 from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
@@ -113,6 +114,27 @@ def test_a_deleted_pool_goes_after_what_it_refers_to() -> None:
     world.settle(POOLS)
 
     assert world.list(MACHINE_POOL) == []
+
+
+def test_a_pool_again_under_its_name_has_the_nodes_of_its_own_infrastructure() -> None:
+    world, pool = scene(nodes=(node("a"), node("b"), node("c")), **provisioned("a", "b"))
+    world.settle(POOLS)
+    spec = to_builtin(pool.spec)
+    world.remove(MACHINE_POOL, again(world, pool))
+    world.settle(POOLS)
+    for kind in (INFRA_MACHINE, CONFIG):
+        world.change(kind, world.require(kind, NAMESPACE, "pool"), {"metadata": {"finalizers": None}})
+    world.settle(POOLS)
+    assert world.list(MACHINE_POOL) == []
+
+    world.add(INFRA_MACHINE, {"metadata": {"name": "pool", "namespace": NAMESPACE}, **provisioned("c", replicas=1)})
+    world.add(CONFIG, {"metadata": {"name": "pool", "namespace": NAMESPACE}})
+    second = world.add(MACHINE_POOL, {"metadata": {"name": "mp", "namespace": NAMESPACE}, "spec": spec})
+    world.settle(POOLS)
+
+    now = again(world, second)
+    assert [one.name for one in now.status.node_refs] == ["c"]
+    assert now.status.initialization.bootstrap_data_secret_created is None
 
 
 def test_a_crash_at_any_point_ends_the_same() -> None:

@@ -14,7 +14,7 @@ from ironbell.controllers.ipam import admission
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
 from ironbell.kube.testing import World, crash_check
-from support.ipamworld import a_world, add_claim, add_global_pool, add_pool
+from support.ipamworld import a_world, add_claim, add_global_pool, add_pool, given
 
 POOLS = PoolReconciler(IN_CLUSTER_IP_POOL, "ipam-pool")
 EVERYWHERE = PoolReconciler(GLOBAL_IN_CLUSTER_IP_POOL, "ipam-global-pool")
@@ -38,6 +38,25 @@ def test_a_pool_counts_its_addresses() -> None:
     end.settle(POOLS)
     assert counted(end) == {"total": 2, "free": 1, "used": 2, "outOfRange": 1}
     assert pool.metadata.name == "pool"
+
+
+def test_a_pool_and_its_claims_again_under_their_names() -> None:
+    """Nothing of the first life is answered from what was known: not what is missing, nor who else has an address."""
+    world = a_world()
+    for addresses in ("192.0.2.10-192.0.2.11", "198.51.100.20-198.51.100.21", "192.0.2.10-192.0.2.11"):
+        pool = add_pool(world, addresses)
+        for name in ("a", "b"):
+            add_claim(world, name)
+        world.settle(POOLS, CLAIMS)
+        first, last = addresses.split("-")
+        assert sorted(given(world).values()) == [first, last]
+        assert counted(world) == {"total": 2, "free": 0, "used": 2, "outOfRange": 0}
+        for claim in world.list(IP_ADDRESS_CLAIM):
+            world.remove(IP_ADDRESS_CLAIM, claim)
+        world.remove(IN_CLUSTER_IP_POOL, pool)
+        world.settle(POOLS, CLAIMS)
+        assert world.list(IN_CLUSTER_IP_POOL) == world.list(IP_ADDRESS_CLAIM) == world.list(IP_ADDRESS) == []
+        world.clock.advance(3600)
 
 
 def test_a_pool_of_an_ipv6_network_tells_as_many_as_a_number_can() -> None:
