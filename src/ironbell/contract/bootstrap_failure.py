@@ -20,6 +20,8 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.contract.conditions import conditions_of
 from ironbell.contract.conditions.legacy import INFO, legacy_conditions
 
+SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
+"""The file that appears on a host when kubeadm has ended well; providers may look for it."""
 ANNOTATION: Final = "ironbell.dev/bootstrap-failure"
 CONDITION: Final = "BootstrapSucceeded"
 _CONDITIONS: Final = ("BootstrapExecSucceeded", CONDITION)

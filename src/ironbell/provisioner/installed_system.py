@@ -15,9 +15,12 @@ from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.bootstrap_failure import SENTINEL
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 
 MESSAGE_LIMIT: Final = 1000
+_COMMAND: Final = "  - "
+"""What a line of `runcmd` begins with, as the bootstrap provider writes it."""
 _ROUNDED: Final = timedelta(seconds=1)
 """Times in annotations and Workflows are rounded to seconds."""
 
@@ -86,6 +89,17 @@ def has_reported(hardware: Hardware, ended: datetime | None) -> bool:
     """Whether the installed system has reported that it is up since its installation ended."""
     reported = moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
     return reported is not None and (ended is None or reported >= ended - _ROUNDED)
+
+
+def hides_failure(user_data: str) -> bool:
+    """Whether a system with this cloud-config reports success although kubeadm has failed.
+
+    cloud-init runs all commands as one shell script, whose result is that of the last command. Upstream writes the
+    commands that follow kubeadm into the same script, so there the report is no proof.
+    """
+    lines = iter(user_data.splitlines())
+    follows = any(SENTINEL in line and line.startswith(_COMMAND) for line in lines)
+    return follows and next(lines, "").startswith(_COMMAND)
 
 
 def moment(text: str) -> datetime | None:

@@ -31,12 +31,16 @@ from ironbell.provisioner.health import INSTALL_FAILED
 from ironbell.provisioner.installed_system import (
     SystemFailure,
     has_reported,
+    hides_failure,
     installation_ended,
     moment,
     reported_failure,
 )
 
 NO_REPORT: Final = "NoReport"
+_DOUBTFUL: Final = (
+    "The system reports success whether kubeadm has succeeded or not, because postKubeadmCommands follow it."
+)
 OUTPUT_S: Final = 15.0
 """How long a failed system has for sending its output: who remediates the machine switches it off."""
 
@@ -48,7 +52,9 @@ def boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: 
     if failure is not None:
         return failed(progress, hardware, failure)
     sight = look(hardware, observed.new_nodes, ended, progress.now)
-    if has_reported(hardware, ended):
+    reported = has_reported(hardware, ended)
+    doubtful = hides_failure(hardware.spec.user_data or "")
+    if reported and not doubtful:
         return installed(progress, hardware, "The installed system reported that it is up.")
     if sight.node is not None:
         return installed(progress, hardware, f"Node {sight.node.name} runs on the server, and its kubelet reports.")
@@ -57,10 +63,12 @@ def boots(progress: Progress, observed: Observed, workflow: Workflow, hardware: 
         return installed(progress, hardware, f"The installed system is not waited for: {REPORT_TIMEOUT} is 0.")
     waited_s = _waited_s(ended, progress.now, patience_s)
     if waited_s >= patience_s:
-        return _is_silent(progress, observed, hardware, sight, patience_s)
+        return _is_silent(progress, observed, hardware, sight, patience_s, reported=reported)
     progress.state = State.BOOTING
-    waits_for = "the operating system's first report or its Node"
+    waits_for = "its Node" if doubtful else "the operating system's first report or its Node"
     message = f"Installed. Waiting for {waits_for} (times out after {patience_s} s)."
+    if doubtful and reported:
+        message += f" {_DOUBTFUL}"
     progress.note(INSTALLED, False, "Booting", message)
     left = [limit_s - waited_s for limit_s in (patience_s, NOTICED.total_seconds()) if limit_s > waited_s]
     return replace(progress.waits("Booting", message, after_s=min(left)), needs=sight.needs)
@@ -108,10 +116,14 @@ def is_up(progress: Progress, *actions: Action) -> Decision:
     return progress.goes_on(*actions)
 
 
-def _is_silent(progress: Progress, observed: Observed, hardware: Hardware, sight: Sight, patience_s: int) -> Decision:
-    """There was no report in time, and there is no Node that anybody can see."""
+def _is_silent(
+    progress: Progress, observed: Observed, hardware: Hardware, sight: Sight, patience_s: int, *, reported: bool
+) -> Decision:
+    """There was no report in time that proves anything, and there is no Node that anybody can see."""
     server = f"Server {hardware.metadata.name} was installed"
     silent = f"{server}, but its operating system did not report within {patience_s} s"
+    if reported:
+        silent = f"{server} and reported that it is up. {_DOUBTFUL} {patience_s} s have passed"
     if not sight.is_absent and not _is_first(observed):
         progress.state = State.BOOTING
         why = f" ({sight.problem})" if sight.problem else ""

@@ -96,6 +96,29 @@ def test_a_node_with_the_servers_provider_id_is_enough() -> None:
     assert "Node any runs on the server, and its kubelet reports." in [event.message for event in world.emitted]
 
 
+def test_a_report_proves_nothing_where_commands_follow_kubeadm() -> None:
+    """cloud-init reports the result of the last command, and kubeadm was not the last."""
+    world, workload = booting()
+    after = "  - kubeadm join && echo success > /run/cluster-api/bootstrap-success.complete\n  - echo done\n"
+    world.change(HARDWARE, hardware(world), {"spec": {"userData": f"#cloud-config\nruncmd:\n{after}"}})
+    up = {"metadata": {"annotations": {INSTALLED_SYSTEM_UP: rfc3339(world.now())}}}
+    world.change(HARDWARE, hardware(world), up)
+    world.settle(MACHINES, horizon_s=100)
+    assert said(get(world)) == (
+        "False",
+        "Booting",
+        (
+            "Installed. Waiting for its Node (times out after 900 s). The system reports success whether kubeadm has "
+            "succeeded or not, because postKubeadmCommands follow it."
+        ),
+    )
+    silent = world.copy()
+    later(world, workload)
+    assert is_ready(world)
+    silent.settle(MACHINES, horizon_s=900)
+    assert said(get(silent), "BootstrapSucceeded")[:2] == ("False", "NoReport")
+
+
 def test_so_is_one_with_its_name_and_address() -> None:
     world, workload = booting()
     later(world, workload, name="s0", provider_id="", addresses=address_of(world))

@@ -19,6 +19,7 @@ from ironbell.controllers.kubeadm.config.kubeadm import (
 )
 from ironbell.controllers.kubeadm.config.rendering import Inputs, bootstrap_data
 from ironbell.controllers.kubeadm.config.userdata import Role, WriteFile
+from ironbell.provisioner.installed_system import hides_failure
 
 FACTS = ClusterFacts("one", "v1.36.2", "192.0.2.10:6443", "cluster.local", "10.96.0.0/12", "10.244.0.0/16")
 
@@ -189,3 +190,13 @@ def test_the_key_of_an_external_etcds_authority_stays_here() -> None:
     data = goyaml.load(bootstrap_data(Inputs(Role.INIT, spec, (1, 36, 2), FACTS, pairs=pairs)))
     paths = [file["path"] for file in data["write_files"] if not file["path"].startswith("/run")]
     assert paths == ["/e/ca", "/e/crt", "/e/key"]
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_it_is_seen_whether_commands_follow_kubeadm(role: Role) -> None:
+    """Then the result of kubeadm is not that of the script."""
+    pairs = {Purpose.CLUSTER_CA: KeyPair(b"crt\n", b"key\n"), Purpose.SERVICE_ACCOUNT: KeyPair(b"pub\n", b"key\n")}
+    for commands, hides in (([], False), (["echo done"], True)):
+        spec = {"preKubeadmCommands": ["echo first"], "postKubeadmCommands": commands, "ntp": {"servers": ["a"]}}
+        text = bootstrap_data(Inputs(role, spec, (1, 36, 2), FACTS, pairs=pairs))
+        assert hides_failure(text) is hides

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ironbell.codec.gotemplate.quoting import quote
+from ironbell.contract.bootstrap_failure import SENTINEL
 from ironbell.controllers.kubeadm.config.retries import repeated
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile
 
 INIT_PATH: Final = "/run/kubeadm/kubeadm.yaml"
 JOIN_PATH: Final = "/run/kubeadm/kubeadm-join-config.yaml"
-SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
-"""The file that appears on a host when kubeadm has ended well; providers may look for it."""
 _HEADER: Final = "## template: jinja\n#cloud-config\n\n"
 _PLACEHOLDER: Final = WriteFile("/run/cluster-api/placeholder", "", owner="root:root", permissions="0640")
 _PLACEHOLDER_TEXT: Final = "Makes the folder that the sentinel file is written to."

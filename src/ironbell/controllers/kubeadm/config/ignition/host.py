@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ironbell.controllers.kubeadm.config.cloudinit import SENTINEL
+from ironbell.contract.bootstrap_failure import SENTINEL
 from ironbell.controllers.kubeadm.config.ignition.errors import IgnitionError
 from ironbell.controllers.kubeadm.config.retries import repeated
 from ironbell.controllers.kubeadm.config.userdata import Part, Role, UserData, WriteFile
