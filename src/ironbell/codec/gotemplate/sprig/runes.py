@@ -5,7 +5,17 @@ Source: golang/go: src/unicode/letter.go, src/unicode/graphic.go.
 
 from __future__ import annotations
 
+import re
+
 SPACE = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
+
+
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+def runes(text: str) -> str:
+    """The characters that Go takes from a string one by one: bytes that are no UTF-8 are U+FFFD each."""
+    return _NO_UTF8.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def to_upper(char: str) -> str:

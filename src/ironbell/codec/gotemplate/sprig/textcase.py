@@ -14,7 +14,7 @@ import unicodedata
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.limits import check_chars
 from ironbell.codec.gotemplate.sprig.casewords import lower_words, pascal_case
-from ironbell.codec.gotemplate.sprig.runes import SPACE, to_lower, to_title, to_upper
+from ironbell.codec.gotemplate.sprig.runes import SPACE, runes, to_lower, to_title, to_upper
 from ironbell.codec.gotemplate.values import decode, encode
 
 TEXTCASE = Library()
@@ -23,18 +23,18 @@ _add = TEXTCASE.add
 
 @_add("upper", P.STRING)
 def _upper(text: str) -> str:
-    return "".join(map(to_upper, text))
+    return "".join(map(to_upper, runes(text)))
 
 
 @_add("lower", P.STRING)
 def _lower(text: str) -> str:
-    return "".join(map(to_lower, text))
+    return "".join(map(to_lower, runes(text)))
 
 
 @_add("title", P.STRING)
 def _title(text: str) -> str:
     result, previous = [], " "
-    for char in text:
+    for char in runes(text):
         result.append(to_title(char) if _separates(previous) else char)
         previous = char
     return "".join(result)
@@ -49,7 +49,7 @@ def _separates(char: str) -> bool:
 @_add("untitle", P.STRING)
 def _untitle(text: str) -> str:
     result, begins = [], True
-    for char in text:
+    for char in runes(text):
         is_space = char in SPACE
         result.append(to_lower(char) if begins and not is_space else char)
         begins = is_space
@@ -59,7 +59,7 @@ def _untitle(text: str) -> str:
 @_add("swapcase", P.STRING)
 def _swapcase(text: str) -> str:
     result, after_space = [], True
-    for char in text:
+    for char in runes(text):
         category = unicodedata.category(char)
         if category in ("Lu", "Lt"):
             result.append(to_lower(char))
@@ -90,7 +90,7 @@ def _kebabcase(text: str) -> str:
 
 @_add("camelcase", P.STRING)
 def _camelcase(text: str) -> str:
-    return pascal_case(text)
+    return pascal_case(runes(text))
 
 
 @_add("initials", P.STRING)
