@@ -18,11 +18,13 @@ from ironbell.api.cluster.names import (
     LABEL_CONTROL_PLANE,
     LABEL_DEPLOYMENT_NAME,
 )
+from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import weight_of
 from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.tink.names import Reason
+from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
 
@@ -49,7 +51,7 @@ def queries(obj: Object) -> list[Query]:
         return [Query(TASK.group, TASK.kind, namespace, f"owner-name={name}")]
     if kind == (HARDWARE.group, HARDWARE.kind):
         return [Query(core.EVENT.group, core.EVENT.kind, namespace, fields=f"involvedObject.name={name}")]
-    return []
+    return addresses.queries(obj) if _is_infrastructure_machine(obj) else []
 
 
 def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -62,7 +64,7 @@ def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
     if group_of(obj).startswith("bootstrap.") and condition(obj, "Ready").get("status") != "True":
         name = labels(obj).get(LABEL_CLUSTER_NAME, "")
         return [Ref(CLUSTER.group, CLUSTER.kind, obj["metadata"]["namespace"], name, CONTROL_PLANE)] if name else []
-    return []
+    return addresses.waited_for(obj, world) if _is_infrastructure_machine(obj) else []
 
 
 def hardware_events(obj: Object, world: World) -> tuple[Object, ...]:
@@ -97,6 +99,11 @@ def _is_scaled(obj: Object) -> bool:
     group, kind = _kind(obj)
     workers = {MACHINE_DEPLOYMENT.kind, MACHINE_SET.kind}
     return group.startswith("controlplane.") or (group == _CAPI and kind in workers)
+
+
+def _is_infrastructure_machine(obj: Object) -> bool:
+    group, kind = _kind(obj)
+    return group.startswith("infrastructure.") and kind.endswith("Machine")
 
 
 def _machines(obj: Object) -> Query:
@@ -173,7 +180,7 @@ def _of_tinkerbell_machine(obj: Object, scope: str, world: World) -> list[Ref]:
         found.append(Ref(JOB.group, JOB.kind, namespace, power_off_name(typed)))
         return [*found, *([server] if server else [])]
     if server is None:
-        return []
+        return addresses.waited_for(obj, world)
     found = [server]
     if condition(obj, "Ready").get("status") != "True":
         found.append(Ref(WORKFLOW.group, WORKFLOW.kind, namespace, typed.metadata.name))
@@ -196,7 +203,14 @@ def _of_workflow(obj: Object, scope: str, world: World) -> list[Ref]:
 
 def _of_hardware(obj: Object, scope: str, world: World) -> list[Ref]:
     name = (obj.get("spec", {}).get("bmcRef") or {}).get("name")
-    return [Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else []
+    claim = addresses.claim_of_hardware(obj)
+    found = [claim] if claim is not None else []
+    return [*found, Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else found
+
+
+def _of_claim(obj: Object, scope: str, world: World) -> list[Ref]:
+    pool = addresses.pool_of(obj)
+    return [pool] if pool is not None else []
 
 
 def _of_job(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -238,4 +252,5 @@ _FOLLOWED: Final[dict[tuple[str, str], Callable[[Object, str, World], list[Ref]]
     (WORKFLOW.group, WORKFLOW.kind): _of_workflow,
     (HARDWARE.group, HARDWARE.kind): _of_hardware,
     (JOB.group, JOB.kind): _of_job,
+    (IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind): _of_claim,
 }

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from ironbell.api import inclusteripam
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
+from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import Weight
 from ironbell.controllers.capi.cluster.endpoint import IN_USE
-from ironbell.operations.why import servers, workflows
+from ironbell.operations.why import addresses, servers, workflows
 from ironbell.operations.why.model import Finding, Object, Ref
 from ironbell.operations.why.pauses import pause
 from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
@@ -23,7 +25,7 @@ GOOD_WHEN_FALSE: Final = frozenset(
 )
 _SUMMARIES: Final = ("Available", "Ready", "Provisioned")
 _CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
-_OPTIONAL: Final = {(WORKFLOW.group, WORKFLOW.kind), (JOB.group, JOB.kind)}
+_OPTIONAL: Final = {(one.group, one.kind) for one in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
 """Kinds that are created when their turn comes: one that does not exist blocks nothing."""
 
 
@@ -143,4 +145,6 @@ _JUDGES: Final[dict[tuple[str, str], Callable[[Object, World, datetime], Finding
     (TEMPLATE.group, TEMPLATE.kind): workflows.template,
     (JOB.group, JOB.kind): workflows.job,
     (TASK.group, TASK.kind): workflows.job,
+    (IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind): addresses.claim,
+    **{(kind.group, kind.kind): addresses.pool for kind in inclusteripam.KINDS},
 }

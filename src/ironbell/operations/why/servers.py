@@ -17,6 +17,7 @@ from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
 from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.trouble import remedy_of
+from ironbell.operations.why import addresses
 from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
 from ironbell.operations.why.model import Finding, Object
@@ -74,7 +75,7 @@ def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
         remedy = f"Delete the Machine of {owner}" if owner else ""
         time = obj["metadata"]["deletionTimestamp"]
         return Finding(f"is being deleted and waits: {waits}", "Deleting", time, ends, remedy, Weight.NEEDS_HELP)
-    return None
+    return addresses.hardware(obj)
 
 
 def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:

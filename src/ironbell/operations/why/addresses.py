@@ -1,0 +1,149 @@
+"""What blocks an address: the IPAddressClaim that asks for it, and the pool that gives it. Pure.
+
+Source: kubernetes-sigs/cluster-api: docs/book/src/developer/providers/contracts/ipam.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from ironbell.api.cluster.names import ANNOTATION_PAUSED, LABEL_CLUSTER_NAME
+from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
+from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.contract.causes import Weight
+from ironbell.controllers.ipam.hardware import claim_name, pool_reference
+from ironbell.controllers.ipam.names import ADDRESS_POOL
+from ironbell.operations.why.advice import Advice
+from ironbell.operations.why.model import Finding, Object, Query, Ref
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, ref_of, since
+
+_OF_CLAIM: Final[dict[str, Advice]] = {
+    "PoolNotFound": Advice("the pool exists", "Create the pool, or correct spec.poolRef"),
+    "PoolNotReady": Advice("the pool gives addresses", "See why the pool is paused or being deleted"),
+    "PoolInvalid": Advice("the pool is valid", "Correct spec of the pool"),
+    "PoolExhausted": Advice("an address is free", "Add addresses to the pool, or delete IPAddressClaims"),
+    "PoolNotConfirmed": Advice("a person confirms what a restore recorded", "Follow the message"),
+    "AddressTaken": Advice("that IPAddress is deleted", "Delete it, if nothing uses the address"),
+    "AddressInvalid": Advice("the claim is created again", "Delete the IPAddressClaim"),
+}
+
+
+_NO_ADDRESS: Final = "dhcp.ip.address is empty"
+"""In the message of a machine without a server: that servers have no address."""
+_FOLLOWED: Final = 4
+
+
+def queries(obj: Object) -> list[Query]:
+    """Where the IPAddressClaims are that an infrastructure's machine may wait for."""
+    if condition(obj, "Ready").get("status") == "True":
+        return []
+    namespace, name = obj["metadata"].get("namespace", ""), labels(obj).get(LABEL_CLUSTER_NAME, "")
+    claims = Query(IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind, namespace)
+    if _lacks_servers_with_address(obj):
+        return [claims]
+    return [replace(claims, labels=f"{LABEL_CLUSTER_NAME}={name}")] if name else []
+
+
+def waited_for(obj: Object, world: World) -> list[Ref]:
+    """IPAddressClaims without an address that an infrastructure's machine owns, and servers that wait for one if it
+    waits for a server."""
+    open_claims = [claim for query in queries(obj) for claim in world.listed(query) if not _has_address(claim)]
+    uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
+    found = [ref_of(claim) for claim in open_claims if uid in {owner.get("uid") for owner in _owners(claim)}]
+    if _lacks_servers_with_address(obj):
+        servers = [owner for claim in open_claims for owner in _owners(claim) if owner.get("kind") == HARDWARE.kind]
+        found += [Ref(HARDWARE.group, HARDWARE.kind, namespace, owner["name"]) for owner in servers]
+    return found[:_FOLLOWED]
+
+
+def _lacks_servers_with_address(obj: Object) -> bool:
+    ready = condition(obj, "Ready")
+    return ready.get("reason") == "WaitingForHardware" and _NO_ADDRESS in ready.get("message", "")
+
+
+def claim_of_hardware(obj: Object) -> Ref | None:
+    """The IPAddressClaim of a server that is to get its address out of a pool and has none."""
+    if pool_reference(annotation(obj, ADDRESS_POOL)) is None or _has_static_address(obj):
+        return None
+    meta = obj["metadata"]
+    return Ref(IP_ADDRESS_CLAIM.group, IP_ADDRESS_CLAIM.kind, meta["namespace"], claim_name(meta["name"]))
+
+
+def pool_of(obj: Object) -> Ref | None:
+    """The pool of an IPAddressClaim that has no address."""
+    reference = obj.get("spec", {}).get("poolRef") or {}
+    if _has_address(obj) or not reference.get("name"):
+        return None
+    group = str(reference.get("apiGroup") or "")
+    is_global = (group, reference.get("kind")) == (GLOBAL_IN_CLUSTER_IP_POOL.group, GLOBAL_IN_CLUSTER_IP_POOL.kind)
+    return Ref(
+        group, str(reference.get("kind", "")), "" if is_global else obj["metadata"]["namespace"], reference["name"]
+    )
+
+
+def hardware(obj: Object) -> Finding | None:
+    """A server that waits for an address out of a pool."""
+    text = annotation(obj, ADDRESS_POOL)
+    if not text or _has_static_address(obj):
+        return None
+    if pool_reference(text) is None:
+        what = f'has no address: annotation {ADDRESS_POOL} is "{text}", which names no pool'
+        remedy = f"Write NAME, KIND/NAME or KIND.GROUP/NAME of a pool into annotation {ADDRESS_POOL}"
+        return Finding(what, "AddressPoolInvalid", "", "the annotation names a pool", remedy, Weight.NEEDS_HELP)
+    what = f'has no address yet; it is to get one from pool "{text}"'
+    return Finding(what, "WaitingForAddress", "", "its IPAddressClaim is given an address")
+
+
+def claim(obj: Object, world: World, now: datetime) -> Finding | None:
+    """An IPAddressClaim."""
+    if is_deleting(obj):
+        finalizers = ", ".join(obj["metadata"].get("finalizers") or []) or "the garbage collector"
+        time = obj["metadata"]["deletionTimestamp"]
+        return Finding(f"is being deleted and waits for {finalizers}", "Deleting", time, "its address is released")
+    if _has_address(obj):
+        return None
+    ready = condition(obj, "Ready")
+    reason, message = ready.get("reason", ""), ready.get("message", "")
+    if not reason:
+        created = obj["metadata"].get("creationTimestamp", "")
+        what = "has no address, and no IPAM provider has reported why"
+        return Finding(what, "NotReported", created, "an IPAM provider gives it an address")
+    advice = _OF_CLAIM.get(reason)
+    if advice is None:
+        return Finding(message or reason, reason, since(ready), "it is given an address")
+    return Finding(message, reason, since(ready), advice.ends_when, advice.remedy, Weight.NEEDS_HELP)
+
+
+def pool(obj: Object, world: World, now: datetime) -> Finding | None:
+    """A pool from which a claim waits for an address."""
+    meta = obj["metadata"]
+    if is_deleting(obj):
+        remedy = "Delete the IPAddressClaims that use it, and let those that wait name another pool"
+        what, ends = "is being deleted, and gives no address", "it is deleted and created again"
+        return Finding(what, "Deleting", meta["deletionTimestamp"], ends, remedy, Weight.NEEDS_HELP)
+    if ANNOTATION_PAUSED in (meta.get("annotations") or {}):
+        remedy = f"Remove annotation {ANNOTATION_PAUSED}"
+        what = f"is paused by annotation {ANNOTATION_PAUSED}, and gives no address"
+        return Finding(what, "Paused", "", "it is resumed", remedy, Weight.NEEDS_HELP)
+    addresses = obj.get("status", {}).get("ipAddresses") or {}
+    if addresses.get("total") and addresses.get("free") == 0:
+        what = f"is exhausted: all {addresses['total']} addresses are given"
+        remedy = "Add addresses to its spec.addresses, or delete IPAddressClaims that nothing needs"
+        return Finding(what, "PoolExhausted", "", "an address is free", remedy, Weight.NEEDS_HELP)
+    return None
+
+
+def _has_address(obj: Object) -> bool:
+    return bool((obj.get("status", {}).get("addressRef") or {}).get("name"))
+
+
+def _has_static_address(obj: Object) -> bool:
+    interfaces = obj.get("spec", {}).get("interfaces") or [{}]
+    return bool((((interfaces[0] or {}).get("dhcp") or {}).get("ip") or {}).get("address"))
+
+
+def _owners(obj: Object) -> list[Object]:
+    return list(obj["metadata"].get("ownerReferences") or [])

@@ -1,0 +1,94 @@
+"""Objects as an API has them, and the answer that `why` gives from these alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ironbell.operations.why.depends import dependencies, queries
+from ironbell.operations.why.model import Object, Query, Why
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.world import World, ref_of
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+SINCE = "2026-01-01T11:58:00Z"
+CAPI, CAPT = "cluster.x-k8s.io/v1beta2", "infrastructure.cluster.x-k8s.io/v1beta1"
+TINKERBELL, BMC = "tinkerbell.org/v1alpha1", "bmc.tinkerbell.org/v1alpha1"
+CONTROL_PLANE = "controlplane.cluster.x-k8s.io/v1beta2"
+OF_ONE = {"cluster.x-k8s.io/cluster-name": "one"}
+PLANE = {**OF_ONE, "cluster.x-k8s.io/control-plane": ""}
+
+
+def condition(type_: str, status: str, reason: str = "", message: str = "") -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
+
+
+def obj(api_version: str, kind: str, name: str, *conditions: Object, **parts: Any) -> Object:
+    metadata = {"namespace": "site", "name": name, "uid": f"uid-{name}", **parts.pop("metadata", {})}
+    status = {"conditions": list(conditions), **parts.pop("status", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": parts, "status": status}
+
+
+def reference(api_version: str, kind: str, name: str) -> Object:
+    return {"apiGroup": api_version.partition("/")[0], "kind": kind, "name": name}
+
+
+CLUSTER = obj(
+    CAPI,
+    "Cluster",
+    "one",
+    condition("Available", "False", "NotAvailable", "* WorkersAvailable:\n  * too few"),
+    controlPlaneRef=reference(CONTROL_PLANE, "KubeadmControlPlane", "cp"),
+)
+KCP = obj(CONTROL_PLANE, "KubeadmControlPlane", "cp", condition("Available", "False"), metadata={"labels": OF_ONE})
+
+
+def machine(name: str, labels: dict[str, str], reason: str = "NotReady") -> Object:
+    return obj(
+        CAPI,
+        "Machine",
+        name,
+        condition("Available", "False", "NotReady"),
+        condition("InfrastructureReady", "False", reason),
+        metadata={"labels": labels},
+        clusterName="one",
+        infrastructureRef=reference(CAPT, "TinkerbellMachine", name),
+    )
+
+
+def host(name: str, reason: str, message: str, server: str = "") -> Object:
+    return obj(CAPT, "TinkerbellMachine", name, condition("Ready", "False", reason, message), hardwareName=server)
+
+
+def hardware(name: str = "s1", *, annotations: dict[str, str] | None = None, **more: Any) -> Object:
+    metadata = {"annotations": annotations or {}, **more.pop("metadata", {})}
+    return obj(TINKERBELL, "Hardware", name, metadata=metadata, **more)
+
+
+def answer(root: Object, *others: Object) -> Why:
+    """As the reader would find it: lists are answered by kind and labels, and what is not given does not exist."""
+    world, everything = World(), (root, *others)
+    for each in everything:
+        world.put(ref_of(each), each)
+    for each in everything:
+        for query in queries(each):
+            world.lists[query] = tuple(found for found in everything if _matches(query, found))
+    for each in everything:
+        for scope in ("", "control-plane"):
+            for ref in dependencies(each, scope, world):
+                if not world.knows(ref):
+                    world.put(ref, None)
+    return why(world, ref_of(root), NOW)
+
+
+def _matches(query: Query, found: Object) -> bool:
+    ref = ref_of(found)
+    labels = found["metadata"].get("labels", {})
+    wanted = [part.partition("=") for part in query.labels.split(",") if part]
+    if (ref.group, ref.kind) != (query.group, query.kind):
+        return False
+    return all(name in labels and (not sign or labels[name] == value) for name, sign, value in wanted)
+
+
+def names(found: Why) -> list[str]:
+    return [f"{link.kind}/{link.name}" for link in found.chain]
