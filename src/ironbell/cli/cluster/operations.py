@@ -20,7 +20,6 @@ from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
 from ironbell.cli.cluster.status import (
     hopeless,
-    is_settled,
     of_other_version,
     progress,
     reason_to_wait,
@@ -30,6 +29,7 @@ from ironbell.cli.cluster.status import (
 from ironbell.cli.cluster.waiting import HEARTBEAT_S, until
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.why.depends import is_settled
 from ironbell.operations.why.model import Why
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.rootcause import why

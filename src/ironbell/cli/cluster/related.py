@@ -8,9 +8,10 @@ from typing import Any
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, part_references, read
-from ironbell.cli.cluster.status import is_settled, standing
+from ironbell.cli.cluster.status import standing
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.why.depends import is_settled
 
 MACHINES_SHOWN = 2
 

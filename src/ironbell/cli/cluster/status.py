@@ -10,11 +10,10 @@ from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMEN
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.contract.machine_failure import is_health_checked, terminal_failure
 from ironbell.operations.discovered import Object
+from ironbell.operations.why.depends import CHANGES, is_settled
 from ironbell.operations.why.findings import one_line
 
 GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
-_CHANGES = ("RollingOut", "ScalingUp", "ScalingDown")
-_COUNTED = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
 
 
 @dataclass(frozen=True)
@@ -73,17 +72,6 @@ def version(obj: Object) -> str:
     spec = obj.get("spec", {})
     of_template = spec.get("template", {}).get("spec", {}) if isinstance(spec.get("template"), dict) else {}
     return str(spec.get("topology", {}).get("version") or spec.get("version") or of_template.get("version") or "")
-
-
-def is_settled(obj: Object) -> bool:
-    """Whether a control plane or a set of workers has all its Machines, up to date and available, and no others."""
-    status, spec = obj.get("status", {}), obj.get("spec", {})
-    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
-        return False
-    if any(found["type"] in _CHANGES and found["status"] == "True" for found in status.get("conditions", [])):
-        return False
-    wanted = spec.get("replicas", 1)
-    return all((status.get(name) or 0) == wanted for name in _COUNTED)
 
 
 def unsettled(snapshot: Snapshot) -> list[Object]:
@@ -168,7 +156,7 @@ def progress(snapshot: Snapshot, cause: str = "") -> str:
 def _under_way(obj: Object) -> str:
     """What an object does that is available all the while."""
     found = conditions(obj)
-    doing = [kind for kind in _CHANGES if found.get(kind, {}).get("status") == "True"]
+    doing = [kind for kind in CHANGES if found.get(kind, {}).get("status") == "True"]
     return f"{title(obj)}: {one_line(found[doing[0]].get('message', '')) or doing[0]}" if doing else ""
 
 

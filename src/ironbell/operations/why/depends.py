@@ -11,7 +11,7 @@ from typing import Final
 from ironbell.api import core
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
+from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
 from ironbell.api.cluster.names import (
     LABEL_CLUSTER_NAME,
@@ -28,10 +28,14 @@ from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
 
+FOLLOWED_SETS: Final = 6
+"""How many sets of workers of one Cluster are followed."""
 FOLLOWED_MACHINES: Final = 4
 """How many Machines of one owner are followed: one for each way in which they wait, then the oldest."""
 CONTROL_PLANE: Final = "control-plane"
 """Scope of a Cluster of which only the infrastructure and the control plane are followed."""
+CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
+_COUNTED: Final = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
 _CAPI: Final = "cluster.x-k8s.io"
 _OF_PROVIDERS: Final = ("InfrastructureReady", "BootstrapConfigReady", POWERED_ON)
 _BEFORE_ACTIONS: Final = {Reason.PREPARING, Reason.BOOT_JOB_RUNNING, Reason.BOOT_JOB_FAILED, Reason.NO_BMC}
@@ -78,6 +82,17 @@ def is_up(machine: Object) -> bool:
     return condition(machine, "Available").get("status") == "True" and not is_deleting(machine)
 
 
+def is_settled(obj: Object) -> bool:
+    """Whether a control plane or a set of workers has all its Machines, up to date and available, and no others."""
+    status, spec = obj.get("status", {}), obj.get("spec", {})
+    if status.get("observedGeneration", 0) < obj["metadata"].get("generation", 0):
+        return False
+    if any(condition(obj, name).get("status") == "True" for name in CHANGES):
+        return False
+    wanted = spec.get("replicas", 1)
+    return all((status.get(name) or 0) == wanted for name in _COUNTED)
+
+
 def hardware_of(obj: Object) -> Ref | None:
     """The server of a TinkerbellMachine, or None if it has none."""
     name = obj.get("spec", {}).get("hardwareName")
@@ -120,12 +135,16 @@ def _of_cluster(obj: Object, scope: str, world: World) -> list[Ref]:
     spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
     deployments, pools, sets, machines = (world.listed(query) for query in queries(obj))
     found = _references(namespace, spec.get("infrastructureRef"), spec.get("controlPlaneRef"))
+    class_ = spec.get("topology", {}).get("classRef") or {}
+    if class_.get("name") and condition(obj, "TopologyReconciled").get("status") == "False":
+        where = class_.get("namespace") or namespace
+        found.append(Ref(CLUSTER_CLASS.group, CLUSTER_CLASS.kind, where, class_["name"]))
     planes = [machine for machine in machines if LABEL_CONTROL_PLANE in labels(machine)]
     if condition(obj, "RemoteConnectionProbe").get("status") == "False":
         found += [ref_of(machine) for machine in planes[:FOLLOWED_MACHINES]]
     if scope == CONTROL_PLANE:
         return found
-    found += [ref_of(one) for one in (*deployments, *pools)]
+    found += [ref_of(one) for one in [one for one in (*deployments, *pools) if not is_settled(one)][:FOLLOWED_SETS]]
     if is_deleting(obj):
         found += [ref_of(one) for one in (*sets, *_likely(machines))]
     return found
@@ -165,7 +184,9 @@ def _reasons(machine: Object) -> list[str]:
 
 def _of_machine(obj: Object, scope: str, world: World) -> list[Ref]:
     spec, namespace = obj.get("spec", {}), obj["metadata"].get("namespace", "")
-    found = _references(namespace, spec.get("infrastructureRef"), spec.get("bootstrap", {}).get("configRef"))
+    is_bootstrapped = condition(obj, "BootstrapConfigReady").get("status") == "True"
+    config = None if is_bootstrapped and not is_deleting(obj) else spec.get("bootstrap", {}).get("configRef")
+    found = _references(namespace, spec.get("infrastructureRef"), config)
     cluster = spec.get("clusterName", "")
     if cluster and not is_up(obj) and not is_deleting(obj):
         found.append(Ref(CLUSTER.group, CLUSTER.kind, namespace, cluster, CONTROL_PLANE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -16,6 +17,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import Weight
 from ironbell.controllers.capi.cluster.endpoint import IN_USE
 from ironbell.operations.why import addresses, servers, workflows
+from ironbell.operations.why.depends import CHANGES
 from ironbell.operations.why.model import Finding, Object, Ref
 from ironbell.operations.why.pauses import pause
 from ironbell.operations.why.world import World, condition, conditions, group_of, is_deleting, since
@@ -23,8 +25,13 @@ from ironbell.operations.why.world import World, condition, conditions, group_of
 GOOD_WHEN_FALSE: Final = frozenset(
     {"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"}
 )
+_OUR_DOMAINS: Final = ("cluster.x-k8s.io", "tinkerbell.org", "ironbell.dev")
+_TOPOLOGY_FAILED: Final = {
+    "ReconcileFailed": "Correct spec.topology of the Cluster, or its ClusterClass",
+    "ClusterClassNotReconciled": "Correct the ClusterClass",
+}
+"""Remedies for reasons of TopologyReconciled that do not end by themselves."""
 _SUMMARIES: Final = ("Available", "Ready", "Provisioned")
-_CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
 _OPTIONAL: Final = {(one.group, one.kind) for one in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
 """Kinds that are created when their turn comes: one that does not exist blocks nothing."""
 
@@ -34,13 +41,17 @@ def finding(obj: Object, world: World, now: datetime) -> Finding | None:
     paused, judge = pause(obj), _JUDGES.get((group_of(obj), obj["kind"]))
     if paused is not None or judge is None:
         return paused or _deletion(obj) or _summary(obj)
-    return judge(obj, world, now)
+    return judge(obj, world, now) or _deletion(obj)
 
 
-def missing(ref: Ref) -> Finding | None:
-    """The finding for a reference to an object that does not exist."""
+def missing(ref: Ref, world: World) -> Finding | None:
+    """The finding for a reference to an object, or a kind, that does not exist."""
     if (ref.group, ref.kind) in _OPTIONAL:
         return None
+    if (ref.group, ref.kind) in world.absent_kinds:
+        kind = f"{ref.kind}.{ref.group}".rstrip(".")
+        what, remedy = f"cannot be read: the API has no kind {kind}", "Install its provider, or correct the reference"
+        return Finding(what, "NoSuchKind", "", "the kind is installed", remedy, Weight.NEEDS_HELP)
     return Finding(
         "does not exist",
         "NotFound",
@@ -60,10 +71,21 @@ def _deletion(obj: Object) -> Finding | None:
     if not is_deleting(obj):
         return None
     found, meta = condition(obj, "Deleting"), obj["metadata"]
-    finalizers = ", ".join(meta.get("finalizers") or []) or "the garbage collector"
+    finalizers, since_ = [str(one) for one in meta.get("finalizers") or []], meta["deletionTimestamp"]
+    names = ", ".join(finalizers) or "the garbage collector"
+    if finalizers and not any(_is_ours(one) for one in finalizers):
+        what = f"is being deleted and waits for {names}, which another program removes"
+        remedy = "Check the program that set it; remove the finalizer by hand if that program is gone"
+        return Finding(what, "ForeignFinalizer", since_, "it is removed", remedy, Weight.NEEDS_HELP)
     said = one_line(found.get("message", "")) if found.get("status") == "True" else ""
-    what = f"is being deleted: {said}" if said else f"is being deleted and waits for {finalizers}"
-    return Finding(what, found.get("reason", "") or "Deleting", meta["deletionTimestamp"], "what it owns is deleted")
+    what = f"is being deleted: {said}" if said else f"is being deleted and waits for {names}"
+    return Finding(what, found.get("reason", "") or "Deleting", since_, "what it owns is deleted")
+
+
+def _is_ours(finalizer: str) -> bool:
+    """Whether a controller of Ironbell or of Cluster API removes it, or the API server itself."""
+    domain, slash, _ = finalizer.partition("/")
+    return domain.endswith(_OUR_DOMAINS) or (not slash and "." not in domain)
 
 
 def _summary(obj: Object) -> Finding | None:
@@ -75,7 +97,7 @@ def _summary(obj: Object) -> Finding | None:
     for name in _SUMMARIES:
         if name in found and found[name].get("status") != "True":
             return _of_condition(found[name], weight)
-    for name in _CHANGES:
+    for name in CHANGES:
         if found.get(name, {}).get("status") == "True":
             return _of_condition(found[name], weight)
     return None
@@ -110,7 +132,9 @@ def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:
             Weight.NEEDS_HELP,
         )
     if topology.get("status") == "False":
-        return _of_condition(topology, Weight.WAITING)
+        remedy = _TOPOLOGY_FAILED.get(topology.get("reason", ""), "")
+        found = _of_condition(topology, Weight.NEEDS_HELP if remedy else Weight.WAITING)
+        return replace(found, remedy=remedy)
     return _summary(obj)
 
 

@@ -89,6 +89,8 @@ class Why:
     needs_help: bool = False
     facts: tuple[str, ...] = ()
     """What is worth knowing beside the cause, such as who owns a server."""
+    left_out: tuple[str, ...] = ()
+    """What was not read; the cause may lie there."""
 
     @property
     def object(self) -> Link:
@@ -114,6 +116,7 @@ class Why:
             "remedy": self.remedy,
             "chain": [asdict(link) for link in self.chain],
             "facts": list(self.facts),
+            "leftOut": list(self.left_out),
         }
 
 

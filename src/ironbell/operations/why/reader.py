@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from ironbell.api import core
-from ironbell.api.client import ListOptions, Selector
+from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
@@ -20,7 +20,7 @@ MOST_OBJECTS: Final = 80
 
 
 async def read_world(api: HttpApi, root: Object, discovered: Discovered | None = None) -> World:
-    """The object and what may block it. Missing objects are recorded as such."""
+    """The object and what may block it. Missing objects are recorded as such, and so is what may not be read."""
     reader = _Reader(api, discovered or Discovered(api))
     reader.world.put(ref_of(root), root)
     await reader.follow(ref_of(root))
@@ -39,7 +39,10 @@ class _Reader:
         while frontier:
             following: list[Ref] = []
             for ref in frontier:
-                if ref in self._followed or len(self._followed) >= MOST_OBJECTS:
+                if ref in self._followed:
+                    continue
+                if len(self._followed) >= MOST_OBJECTS:
+                    self._leave_out(f"Only the nearest {MOST_OBJECTS} objects were read.")
                     continue
                 self._followed.add(ref)
                 obj = await self._object(ref)
@@ -51,8 +54,17 @@ class _Reader:
 
     async def _object(self, ref: Ref) -> Object | None:
         if not self.world.knows(ref):
-            found = await self._discovered.find(ref.group, ref.kind, ref.namespace, ref.name)
-            self.world.put(ref, None if found is None else await self._named(ref.group, ref.kind, found))
+            try:
+                where = await self._discovered.collection(ref.group, ref.kind)
+                found = msgspec.json.decode(await self._api.get(where, ref.namespace, ref.name))
+                self.world.put(ref, {"kind": ref.kind, "apiVersion": where.api_version, **found})
+            except NoSuchKindError:
+                self.world.absent_kinds.add((ref.group, ref.kind))
+                self.world.put(ref, None)
+            except NotFound:
+                self.world.put(ref, None)
+            except Forbidden as error:
+                self._leave_out(f"Not read: {ref} ({error.message}).")
         return self.world.get(ref)
 
     async def _list(self, query: Query) -> None:
@@ -64,7 +76,13 @@ class _Reader:
             self.world.lists[query] = ()
             return
         options = ListOptions(Selector(labels=query.labels, fields=query.fields))
-        page = await self._api.list(where, query.namespace, options)
+        try:
+            page = await self._api.list(where, query.namespace, options)
+        except (Forbidden, NotFound) as error:
+            self.world.lists[query] = ()
+            if isinstance(error, Forbidden):
+                self._leave_out(f"Not read: {where.plural} of namespace {query.namespace} ({error.message}).")
+            return
         found = [msgspec.json.decode(item) for item in page.items]
         named = [{"kind": query.kind, "apiVersion": where.api_version, "status": {}, **one} for one in found]
         self.world.lists[query] = tuple(sorted(named, key=lambda one: str(one["metadata"]["name"])))
@@ -72,9 +90,9 @@ class _Reader:
             for one in named:
                 self.world.put(ref_of(one), one)
 
+    def _leave_out(self, what: str) -> None:
+        if what not in self.world.left_out:
+            self.world.left_out.append(what)
+
     async def _where(self, query: Query) -> Collection:
         return await self._discovered.collection(query.group, query.kind)
-
-    async def _named(self, group: str, kind: str, found: Object) -> Object:
-        where = await self._discovered.collection(group, kind)
-        return {"kind": kind, "apiVersion": where.api_version, **found}

@@ -32,7 +32,8 @@ def why(world: World, root: Ref, now: datetime) -> Why:
     known = facts(obj) if obj is not None and _is_hardware(obj) else ()
     path = _heaviest(world, root, now, frozenset())
     if path is None:
-        return Why((_link(world, root, now),), _well(obj, known), is_good=True, facts=known)
+        what = "nothing that was read blocks it" if world.left_out else _well(obj, known)
+        return Why((_link(world, root, now),), what, is_good=True, facts=known, left_out=tuple(world.left_out))
     chain = tuple(_link(world, ref, now) for ref in path.refs)
     found = path.found
     return Why(
@@ -44,13 +45,14 @@ def why(world: World, root: Ref, now: datetime) -> Why:
         remedy=found.remedy,
         needs_help=found.weight.name == "NEEDS_HELP",
         facts=known,
+        left_out=tuple(world.left_out),
     )
 
 
 def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _Path | None:
     obj = world.get(ref)
     if obj is None:
-        found = missing(ref) if world.knows(ref) else None
+        found = missing(ref, world) if world.knows(ref) else None
         return None if found is None else _Path((plain(ref),), found)
     own = finding(obj, world, now)
     seen = above | {plain(ref)}
@@ -64,7 +66,7 @@ def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _
 
 def _link(world: World, ref: Ref, now: datetime) -> Link:
     obj = world.get(ref)
-    found = missing(ref) if obj is None else finding(obj, world, now)
+    found = missing(ref, world) if obj is None else finding(obj, world, now)
     reason, message, time = ("", "", "") if found is None else (found.reason, found.what, found.since)
     group = ref.group or (group_of(obj) if obj is not None else "")
     return Link(ref.kind, group, ref.namespace, ref.name, reason, message, time)

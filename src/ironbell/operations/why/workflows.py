@@ -30,11 +30,8 @@ def workflow(obj: Object, world: World, now: datetime) -> Finding | None:
     state, reason = status.get("state", ""), found.get("reason", "")
     if state in _FAILED:
         return _failed(obj, found)
-    if state == WorkflowState.SUCCESS:
+    if state == WorkflowState.SUCCESS or is_deleting(obj):
         return None
-    if is_deleting(obj):
-        finalizers = ", ".join(obj["metadata"].get("finalizers") or [])
-        return Finding(f"is being deleted and waits for {finalizers}", "Deleting", obj["metadata"]["deletionTimestamp"])
     if not found:
         return Finding("was not reconciled yet", "", obj["metadata"].get("creationTimestamp", ""), "it is prepared")
     advice, what = OF_WORKFLOW.get(reason, _UNKNOWN), found.get("message", "") or reason

@@ -14,6 +14,10 @@ class World:
     objects: dict[Ref, Object | None] = field(default_factory=dict)
     """None stands for an object that does not exist."""
     lists: dict[Query, tuple[Object, ...]] = field(default_factory=dict)
+    absent_kinds: set[tuple[str, str]] = field(default_factory=set)
+    """Group and kind of references to kinds that the API does not have."""
+    left_out: list[str] = field(default_factory=list)
+    """What was not read, and why, in sentences: the cause may lie there."""
 
     def knows(self, ref: Ref) -> bool:
         """Whether the object was looked for."""
@@ -50,7 +54,7 @@ def ref_of(obj: Object, *, scope: str = "") -> Ref:
 
 def conditions(obj: Object) -> dict[str, Object]:
     """The conditions of an object by type."""
-    return {found["type"]: found for found in obj.get("status", {}).get("conditions", [])}
+    return {found["type"]: found for found in (obj.get("status") or {}).get("conditions") or []}
 
 
 def condition(obj: Object, type_: str) -> Object:

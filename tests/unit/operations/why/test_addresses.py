@@ -66,6 +66,10 @@ def test_a_claim_that_no_provider_has_read_says_so() -> None:
     assert found.what == "has no address, and no IPAM provider has reported why"
 
 
+def test_a_claim_that_is_yet_to_be_created_is_not_a_reference_to_correct() -> None:
+    assert answer(server()).what == 'has no address yet; it is to get one from pool "rack-a"'
+
+
 def test_an_annotation_that_names_no_pool_is_the_cause() -> None:
     wrong = hardware("s1", annotations={"ironbell.dev/address-pool": "/"}, interfaces=[{"dhcp": {}}])
     assert answer(wrong).reason == "AddressPoolInvalid"

@@ -11,6 +11,7 @@ from ironbell.operations.why.world import World
 from support.whyworld import (
     BMC,
     CAPI,
+    CAPT,
     CLUSTER,
     KCP,
     NOW,
@@ -180,3 +181,49 @@ def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
     found = answer(shared)
     assert (found.what, found.needs_help) == ("Endpoint 192.0.2.1:6443 belongs to Cluster site/two", True)
     assert found.remedy == "Set another endpoint, or delete the other Cluster"
+
+
+def test_a_finalizer_that_none_of_our_controllers_removes_is_named() -> None:
+    for finalizers, reason in (
+        (["example.com/keep"], "ForeignFinalizer"),
+        (["example.com/keep", "machine.cluster.x-k8s.io"], "Deleting"),
+        (["foregroundDeletion"], "Deleting"),
+    ):
+        goes = obj(CAPI, "Machine", "m", metadata={"deletionTimestamp": SINCE, "finalizers": finalizers})
+        found = answer(goes)
+        assert (found.reason, found.needs_help) == (reason, reason == "ForeignFinalizer")
+    first = answer(obj(CAPI, "Machine", "m", metadata={"deletionTimestamp": SINCE, "finalizers": ["example.com/keep"]}))
+    assert first.what == "is being deleted and waits for example.com/keep, which another program removes"
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        obj(CAPT, "TinkerbellMachine", "m", condition("Ready", "True")),
+        obj(BMC, "Machine", "m", condition("Contactable", "True")),
+        obj(TINKERBELL, "Workflow", "m", status={"state": "SUCCESS"}),
+        obj(TINKERBELL, "Template", "m"),
+    ],
+    ids=lambda one: one["kind"],
+)
+def test_an_object_that_is_done_and_being_deleted_waits_for_its_finalizers(waits: Object) -> None:
+    meta = {**waits["metadata"], "deletionTimestamp": SINCE, "finalizers": ["example.com/keep"]}
+    assert answer({**waits, "metadata": meta}).reason == "ForeignFinalizer"
+
+
+def test_a_topology_that_cannot_be_reconciled_comes_before_what_is_under_way() -> None:
+    message = "variable workers is required"
+    failed = condition("TopologyReconciled", "False", "ReconcileFailed", message)
+    of_class = {
+        **CLUSTER,
+        "spec": {**CLUSTER["spec"], "topology": {"classRef": {"name": "small"}}},
+        "status": {"conditions": [failed]},
+    }
+    small = obj(CAPI, "ClusterClass", "small", condition("VariablesReconciled", "True"))
+    found = answer(
+        of_class, small, KCP, machine("m", PLANE), host("m", "Installing", "action 1 of 6", "s1"), hardware()
+    )
+    assert (names(found), found.what) == (["Cluster/one"], message)
+    assert found.remedy == "Correct spec.topology of the Cluster, or its ClusterClass"
+    missing = answer(of_class, KCP)
+    assert (names(missing), missing.what) == (["Cluster/one", "ClusterClass/small"], "does not exist")

@@ -1,0 +1,167 @@
+"""What is read for an answer: trees that are large, and objects that may not be read or that the API does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import Forbidden, ListOptions, NotFound
+from ironbell.api.kind import Collection
+from ironbell.operations.why.model import Object, Why
+from ironbell.operations.why.reader import MOST_OBJECTS, read_world
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import lines
+from ironbell.operations.why.world import group_of, ref_of
+from support.whyworld import (
+    CAPI,
+    CAPT,
+    CLUSTER,
+    KCP,
+    NOW,
+    OF_ONE,
+    PLANE,
+    condition,
+    host,
+    machine,
+    names,
+    obj,
+    reference,
+)
+
+
+class Objects:
+    """An API with these objects; counts what is read."""
+
+    def __init__(self, *objects: Object, forbidden: Names[str] = (), absent: Names[str] = ()) -> None:
+        self.read = 0
+        self._objects, self._forbidden, self._absent = objects, forbidden, absent
+
+    async def raw(self, _method: str, path: str) -> bytes:
+        _, group, *version = path.removeprefix("/").split("/")
+        of_group = [one for one in self._objects if group_of(one) == group]
+        versions = sorted({one["apiVersion"].rpartition("/")[2] for one in of_group})
+        if not versions:
+            raise NotFound(path)
+        if not version:
+            found = [{"version": one} for one in versions]
+            return msgspec.json.encode({"preferredVersion": found[0], "versions": found})
+        kinds = {one["kind"] for one in of_group if one["apiVersion"].endswith(version[0])} - set(self._absent)
+        resources = [{"name": f"{kind.lower()}s", "kind": kind, "namespaced": True} for kind in sorted(kinds)]
+        return msgspec.json.encode({"resources": resources})
+
+    async def get(self, where: Collection, namespace: str, name: str) -> bytes:
+        self._count(where)
+        for one in self._objects:
+            if self._is_of(where, one) and one["metadata"]["name"] == name:
+                return msgspec.json.encode(one)
+        raise NotFound(name)
+
+    async def list(self, where: Collection, namespace: str, options: ListOptions) -> Any:
+        self._count(where)
+        wanted = [part.partition("=") for part in options.selector.labels.split(",") if part]
+        found = []
+        for one in self._objects:
+            labels = one["metadata"].get("labels", {})
+            if self._is_of(where, one) and all(
+                labels.get(key, "" if sign else None) == value for key, sign, value in wanted
+            ):
+                found.append(msgspec.json.encode(one))
+        return msgspec.structs.replace(_EMPTY, items=found)
+
+    def _count(self, where: Collection) -> None:
+        self.read += 1
+        if where.plural in self._forbidden:
+            raise Forbidden(f'{where.plural} is forbidden: User "dev" cannot get it')
+
+    @staticmethod
+    def _is_of(where: Collection, one: Object) -> bool:
+        return group_of(one) == where.group and f"{one['kind'].lower()}s" == where.plural
+
+
+class _Page(msgspec.Struct):
+    items: list[bytes]
+
+
+_EMPTY = _Page([])
+
+
+async def answer(api: Objects, root: Object) -> Why:
+    return why(await read_world(api, root), ref_of(root), NOW)  # type: ignore[arg-type]
+
+
+async def test_what_may_not_be_read_is_left_out_and_said() -> None:
+    waits = host("m", "WaitingForHardware", "all 12 Hardware are claimed")
+    objects = (CLUSTER, KCP, machine("m", PLANE, "WaitingForHardware"), waits)
+    found = await answer(Objects(*objects, forbidden=["tinkerbellmachines"]), CLUSTER)
+    assert names(found)[-1] == "Machine/m"
+    assert found.left_out == (
+        'Not read: TinkerbellMachine site/m (tinkerbellmachines is forbidden: User "dev" cannot get it).',
+    )
+    assert lines(found, NOW)[1] == found.left_out[0]
+    assert found.plain()["leftOut"] == list(found.left_out)
+
+
+async def test_an_object_of_which_nothing_could_be_read_is_not_called_well() -> None:
+    fine = obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), metadata={"labels": OF_ONE})
+    found = await answer(Objects(fine, forbidden=["machines"], absent=[]), fine)
+    assert found.what == "nothing blocks it"
+    found = await answer(Objects(fine, machine("m", OF_ONE), forbidden=["machines"]), fine)
+    assert found.what == "nothing that was read blocks it"
+    assert "machines of namespace site" in lines(found, NOW)[1]
+
+
+async def test_a_kind_that_is_not_installed_is_not_a_missing_object() -> None:
+    found = await answer(Objects(CLUSTER, KCP, machine("m", PLANE)), CLUSTER)
+    assert names(found)[-1] == "TinkerbellMachine/m"
+    assert found.what == "cannot be read: the API has no kind TinkerbellMachine.infrastructure.cluster.x-k8s.io"
+    assert found.remedy == "Install its provider, or correct the reference"
+
+
+async def test_the_cause_is_found_in_a_tree_of_three_hundred_machines() -> None:
+    """The cause is deep in one of many sets of workers; those that are settled are not read."""
+    counts = {"replicas": 6, "readyReplicas": 6, "availableReplicas": 6, "upToDateReplicas": 6}
+    objects: list[Object] = [CLUSTER, {**KCP, "status": {"conditions": [condition("Available", "True")], **counts}}]
+    for number in range(50):
+        labels = {**OF_ONE, "cluster.x-k8s.io/deployment-name": f"md{number}"}
+        status = counts if number != 40 else {**counts, "readyReplicas": 0, "availableReplicas": 0}
+        of_one = {"labels": OF_ONE}
+        objects.append(obj(CAPI, "MachineDeployment", f"md{number}", metadata=of_one, status=status, replicas=6))
+        for place in range(6):
+            name = f"m{number}-{place}"
+            objects.append(machine(name, labels) if number == 40 else _up(name, labels))
+            objects.append(host(name, *(("Installing", "action 2 of 6") if place else ("HardwareHeld", "is held"))))
+    api = Objects(*objects)
+    found = await answer(api, CLUSTER)
+    assert names(found)[-2:] == ["Machine/m40-0", "TinkerbellMachine/m40-0"]
+    assert found.left_out == ()
+    assert api.read < 40
+
+
+async def test_a_tree_that_is_too_large_says_that_not_all_was_read() -> None:
+    objects: list[Object] = [CLUSTER, KCP]
+    for number in range(12):
+        labels = {**OF_ONE, "cluster.x-k8s.io/deployment-name": f"md{number}"}
+        objects.append(obj(CAPI, "MachineDeployment", f"md{number}", metadata={"labels": OF_ONE}, replicas=9))
+        for place in range(9):
+            name = f"m{number}-{place}"
+            config = reference("bootstrap.cluster.x-k8s.io/v1beta2", "KubeadmConfig", name)
+            above = machine(name, labels)
+            above["spec"]["bootstrap"] = {"configRef": config}
+            objects += [above, host(name, "Installing", f"action {place}"), _config(name)]
+    api = Objects(*objects)
+    found = await answer(api, CLUSTER)
+    assert api.read <= MOST_OBJECTS + 12
+    assert found.left_out == (f"Only the nearest {MOST_OBJECTS} objects were read.",)
+
+
+def _config(name: str) -> Object:
+    ready = condition("Ready", "False", "WaitingForControlPlaneInitialized")
+    return obj("bootstrap.cluster.x-k8s.io/v1beta2", "KubeadmConfig", name, ready, metadata={"labels": OF_ONE})
+
+
+def _up(name: str, labels: dict[str, str]) -> Object:
+    up = obj(CAPI, "Machine", name, condition("Available", "True"), metadata={"labels": labels}, clusterName="one")
+    up["spec"]["infrastructureRef"] = reference(CAPT, "TinkerbellMachine", name)
+    return up
