@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Names
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
+from ironbell.api.client import Forbidden, ListOptions, NotFound
+from ironbell.api.kind import Collection
 from ironbell.operations.why.depends import dependencies, queries
 from ironbell.operations.why.model import Object, Query, Why
 from ironbell.operations.why.rootcause import why
-from ironbell.operations.why.world import World, ref_of
+from ironbell.operations.why.world import World, group_of, ref_of
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 SINCE = "2026-01-01T11:58:00Z"
@@ -92,3 +97,59 @@ def _matches(query: Query, found: Object) -> bool:
 
 def names(found: Why) -> list[str]:
     return [f"{link.kind}/{link.name}" for link in found.chain]
+
+
+class Objects:
+    """An API with these objects; counts what is read."""
+
+    def __init__(self, *objects: Object, forbidden: Names[str] = (), absent: Names[str] = ()) -> None:
+        self.read = 0
+        self._objects, self._forbidden, self._absent = objects, forbidden, absent
+
+    async def raw(self, _method: str, path: str) -> bytes:
+        _, group, *version = path.removeprefix("/").split("/")
+        of_group = [one for one in self._objects if group_of(one) == group]
+        versions = sorted({one["apiVersion"].rpartition("/")[2] for one in of_group})
+        if not versions:
+            raise NotFound(path)
+        if not version:
+            found = [{"version": one} for one in versions]
+            return msgspec.json.encode({"preferredVersion": found[0], "versions": found})
+        kinds = {one["kind"] for one in of_group if one["apiVersion"].endswith(version[0])} - set(self._absent)
+        resources = [{"name": f"{kind.lower()}s", "kind": kind, "namespaced": True} for kind in sorted(kinds)]
+        return msgspec.json.encode({"resources": resources})
+
+    async def get(self, where: Collection, namespace: str, name: str) -> bytes:
+        self._count(where)
+        for one in self._objects:
+            if self._is_of(where, one) and one["metadata"]["name"] == name:
+                return msgspec.json.encode(one)
+        raise NotFound(name)
+
+    async def list(self, where: Collection, namespace: str, options: ListOptions) -> Any:
+        self._count(where)
+        wanted = [part.partition("=") for part in options.selector.labels.split(",") if part]
+        found = []
+        for one in self._objects:
+            labels = one["metadata"].get("labels", {})
+            if self._is_of(where, one) and all(
+                labels.get(key, "" if sign else None) == value for key, sign, value in wanted
+            ):
+                found.append(msgspec.json.encode(one))
+        return msgspec.structs.replace(_EMPTY, items=found)
+
+    def _count(self, where: Collection) -> None:
+        self.read += 1
+        if where.plural in self._forbidden:
+            raise Forbidden(f'{where.plural} is forbidden: User "dev" cannot get it')
+
+    @staticmethod
+    def _is_of(where: Collection, one: Object) -> bool:
+        return group_of(one) == where.group and f"{one['kind'].lower()}s" == where.plural
+
+
+class _Page(msgspec.Struct):
+    items: list[bytes]
+
+
+_EMPTY = _Page([])

@@ -14,7 +14,7 @@ import msgspec
 from ironbell.api import core
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import SystemClock
@@ -26,6 +26,7 @@ from ironbell.cli.servers import of_machine
 from ironbell.cli.session import connected, named, run
 from ironbell.cli.terminal import printable
 from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.why.model import Why
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.rootcause import why as find_cause
@@ -97,21 +98,28 @@ async def _answers(
 ) -> list[_Answer]:
     now = SystemClock().now()
     async with connected(kubeconfig, context) as api:
-        roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name)]
+        forbidden: list[str] = []
+        roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name, forbidden)]
         if not roots:
+            if not bare:
+                await _require_installed(api, kinds)
             known = "the kinds that can wait" if bare else " or ".join(_qualified(kind) for kind in kinds)
             raise NothingThereError(
-                f"there is no {name!r} among {known} in namespace {namespace}; -n names another namespace"
+                f'there is no "{name}" among {known} in namespace {namespace}; -n names another namespace'
+                + (f". Not read, as you may not: {', '.join(forbidden)}" if forbidden else "")
             )
         also = tuple(_qualified(kind) for kind, _ in roots[1:]) if bare else ()
-        events = await _list(api, core.EVENT, namespace) if output != "text" else []
+        events = await _events(api, namespace) if output != "text" else []
         found = []
         for kind, root in roots[:1] if bare else roots:
             world = await read_world(api, root)
             related: list[Explanation] = []
             if output != "text":
                 related = [explain(root, events, now, with_group=len(roots) > 1)]
-                related += [explain(obj, events, now) async for obj in _related(api, kind, root)]
+                # what may not be read ends the list; the answer says what that is
+                with contextlib.suppress(Forbidden):
+                    async for obj in _related(api, kind, root):
+                        related.append(explain(obj, events, now))
             found.append(_Answer(find_cause(world, ref_of(root), now), tuple(related), also))
         return found
 
@@ -120,10 +128,37 @@ def _qualified(kind: Kind[Any]) -> str:
     return f"{kind.plural}.{kind.group}".rstrip(".")
 
 
-async def _there(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
-    with contextlib.suppress(NotFound):
+async def _there(
+    api: HttpApi, kind: Kind[Any], namespace: str, name: str, forbidden: list[str]
+) -> AsyncIterator[Object]:
+    """The object, if it exists; a kind that may not be read is added to `forbidden`."""
+    try:
         found = msgspec.json.decode(await api.get(kind.collection, namespace, name))
-        yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
+    except NotFound:
+        return
+    except Forbidden:
+        forbidden.append(_qualified(kind))
+        return
+    yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
+
+
+async def _require_installed(api: HttpApi, kinds: Sequence[Kind[Any]]) -> None:
+    """Raise NoSuchKindError if the API has none of these kinds."""
+    discovered, absent = Discovered(api), []
+    for kind in kinds:
+        try:
+            await discovered.collection(kind.group, kind.kind)
+        except NoSuchKindError as error:
+            absent.append(error)
+    if len(absent) == len(kinds):
+        raise absent[0]
+
+
+async def _events(api: HttpApi, namespace: str) -> list[Object]:
+    """The events of a namespace; none if they may not be read."""
+    with contextlib.suppress(Forbidden):
+        return await _list(api, core.EVENT, namespace)
+    return []
 
 
 async def _related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[Object]:
