@@ -1,9 +1,9 @@
 """The controller of inventories: what a server's BMC tells of its parts goes into the status of its Hardware.
 
-It is asked once a day, when the bmc Machine has the annotation `tinkerbell.org/refresh-inventory`, and when its
-connection changed; not while the BMC does not answer, and never for Hardware that has the annotation
-`tinkerbell.org/disable-outofband-inventory`. Nothing is written when nothing but the time has changed, except that the
-annotation is taken off again.
+It is asked once a day, when the bmc Machine has the annotation `tinkerbell.org/refresh-inventory` (whatever is known
+already), and when its connection changed; not while the BMC does not answer, and never for Hardware that has the
+annotation `tinkerbell.org/disable-outofband-inventory`. Nothing is written when nothing but the time has changed,
+except that the annotation is taken off again.
 
 Source: tinkerbell/tinkerbell: rufio/internal/controller (out-of-band inventory), api/v1alpha1/tinkerbell/attributes.go.
 """
@@ -27,7 +27,7 @@ from ironbell.api.tinkerbell.names import (
     ANNOTATION_DISABLED,
     ANNOTATION_REFRESH_INVENTORY,
 )
-from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.controllers.rufio.limits import INVENTORY_TIMEOUT_S
 from ironbell.controllers.rufio.machine import BY_SECRET, contactable
 from ironbell.controllers.rufio.target import InventoryOf, Target, target_of
@@ -37,6 +37,9 @@ from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Index, Watch
 
 INVENTORY_INTERVAL_S: Final = 86400.0
+_REQUESTED: Final = "since "
+"""Begins the annotation's value once the time of the request is recorded in it: what the BMC reported before then does
+not count as the answer, in this process or a later one."""
 
 BY_BMC: Final = Index(
     HARDWARE,
@@ -98,14 +101,22 @@ class InventoryReconciler:
         refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
         known = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
         age_s = _age_s(known, now)
+        requested = _requested_at(machine, now) if refresh else None
+        if refresh and requested is None:
+            stamp = f"{_REQUESTED}{rfc3339_micro(now)}"
+            return do(patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REFRESH_INVENTORY: stamp}}}))
         if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
             return do(requeue_after_s=INVENTORY_INTERVAL_S - age_s)
         need = Need(
-            InventoryOf(observed.target, hardware.metadata.uid), INVENTORY_INTERVAL_S, timeout_s=INVENTORY_TIMEOUT_S
+            InventoryOf(observed.target, hardware.metadata.uid),
+            INVENTORY_INTERVAL_S,
+            newer_than=requested,
+            timeout_s=INVENTORY_TIMEOUT_S,
         )
-        if fact is None:
+        is_old = requested is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, requested)
+        if fact is None or (is_old and fact.error is None):
             return wait("Asking", "the inventory is being asked", needs=[need])
-        if fact.value is None:
+        if fact.value is None or is_old:
             problem = fact.error.message if fact.error is not None else "no answer"
             return wait("NoInventory", f"the BMC {machine.metadata.name} told no inventory: {problem}", needs=[need])
         return _told(observed, fact.value, refresh=refresh, need=need, now=now)
@@ -129,6 +140,18 @@ def _told(
         taken_off if refresh else None,
         needs=[need],
     )
+
+
+def _requested_at(machine: Machine, now: datetime) -> datetime | None:
+    """When the refresh was requested, as this controller recorded it; None if it has not."""
+    mark, _, time = machine.metadata.annotations[ANNOTATION_REFRESH_INVENTORY].partition(" ")
+    if mark != _REQUESTED.strip():
+        return None
+    try:
+        requested = parse_rfc3339(time)
+    except ValueError:
+        return None
+    return requested if requested <= now else None
 
 
 def _age_s(known: Inventory | None, now: datetime) -> float:

@@ -78,6 +78,36 @@ def test_it_is_asked_when_somebody_wants_it_and_that_is_taken_off() -> None:
     assert not world.require(MACHINE, "default", "bmc").metadata.annotations
 
 
+@pytest.mark.parametrize("value", ["true", "", "2099-01-01T00:00:00Z", "yesterday"])
+def test_what_is_known_is_no_answer_to_a_request_for_a_new_one(value: str) -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    world.clock.advance(0.5)
+    wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": value}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
+    world.outside["cores"] = 12
+    world.settle(INVENTORIES)
+    assert world.outside["asked"] == 2
+    assert cores(world) == 12
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
+
+
+def test_a_request_stays_until_the_bmc_answers_it() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    world.clock.advance(0.5)
+    wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": "true"}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
+    world.outside |= {"cores": 12, "trouble": True}
+    world.settle(INVENTORIES)
+    assert cores(world) == 8
+    assert world.require(MACHINE, "default", "bmc").metadata.annotations
+    world.outside["trouble"] = False
+    world.settle(INVENTORIES, horizon_s=INVENTORY_INTERVAL_S)
+    assert cores(world) == 12
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
+
+
 @pytest.mark.parametrize("case", ["disabled", "silent"])
 def test_it_is_not_asked(case: str) -> None:
     never = {"annotations": {"tinkerbell.org/disable-outofband-inventory": "true"}}
