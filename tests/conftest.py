@@ -27,3 +27,15 @@ pytest_plugins = [
     "support.realcluster",
     "support.components",
 ]
+
+LONG = ("soak", "kubeadm")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave long tests out unless `-m` or a test's own name requests them: a folder's tests are to end soon."""
+    if config.getoption("-m") or any("::" in argument for argument in config.args):
+        return
+    long = [item for item in items if any(item.get_closest_marker(mark) for mark in LONG)]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import pytest
 
 from ironbell.api import bmc, tinkerbell
 from ironbell.api.client import PatchType
 from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.crds import rules, served
 from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
 from ironbell.apiserver.store.log import Row
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.base.clock import ManualClock
@@ -291,6 +294,25 @@ async def put(server: ApiServer, objects: Sequence[Object]) -> None:
             )
 
 
+_compiled: dict[tuple[bytes, bool], CompiledSchema] = {}
+
+
+def _compile_once(schema: Mapping[str, Any], *, compile_rule: Any = None) -> CompiledSchema:
+    """The schema made ready, shared by all servers: each would take a second to compile the same ones."""
+    key = msgspec.json.encode(schema), compile_rule is not None
+    if key not in _compiled:
+        _compiled[key] = compile_schema(schema, compile_rule=compile_rule)
+    return _compiled[key]
+
+
+@contextmanager
+def _shared_schemas() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (served, rules):
+            patch.setattr(module, "compile_schema", _compile_once)
+        yield
+
+
 @asynccontextmanager
 async def _server(seed: int, contents: Sequence[Row] = ()) -> AsyncIterator[ApiServer]:
     kinds = ClusterKinds()
@@ -317,6 +339,13 @@ _made: dict[str, tuple[Row, ...]] = {}
 @asynccontextmanager
 async def two_sides() -> AsyncIterator[Sides]:
     """A source with `site_objects`, and an empty target; made once, and copied for each test."""
+    with _shared_schemas():
+        async with _two_sides() as sides:
+            yield sides
+
+
+@asynccontextmanager
+async def _two_sides() -> AsyncIterator[Sides]:
     if not _made:
         async with _server(1) as source, _server(2) as target:
             namespace = msgspec.json.encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
