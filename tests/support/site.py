@@ -153,14 +153,14 @@ class Site:
 
     def logs(self, workflow: str, *options: str) -> str:
         """What `ironbell logs` prints."""
-        command = [*self._cli("logs", f"workflow/{workflow}"), *options]
+        command = [*self._cli("logs", f"workflow/{workflow}"), "--no-timestamps", *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     async def follow(self, workflow: str) -> asyncio.subprocess.Process:
         """`ironbell logs -f`, running."""
-        command = [*self._cli("logs", f"workflow/{workflow}"), "--follow"]
+        command = [*self._cli("logs", f"workflow/{workflow}"), "--no-timestamps", "--follow"]
         return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
 
     def _cli(self, *words: str) -> tuple[str, ...]:

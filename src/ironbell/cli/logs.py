@@ -30,7 +30,9 @@ from ironbell.operations.why.world import ref_of
 @click.option("--follow", "-f", is_flag=True, help="Go on until the workflow ends.")
 @click.option("--action", default="", help="Only this action.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many of the lines that are there already.")
-@click.option("--timestamps", is_flag=True, help="Begin each line with its time.")
+@click.option(
+    "--timestamps/--no-timestamps", default=True, show_default=True, help="Begin each line with its time (UTC)."
+)
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the lines.")
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @api_options
@@ -74,8 +76,10 @@ async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig:
             kept = await _kept(api, namespace, name, query)
             if not kept:
                 raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}") from error
-            click.echo("this API serves no logs; what the Workflow keeps is the end of each action's", err=True)
-            click.echo("\n".join(kept))
+            click.echo(
+                "This API serves no logs. The Workflow keeps the end of each action's output, without times:", err=True
+            )
+            click.echo(printable("\n".join(kept)))
         except ApiError as error:
             raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}") from error
 
@@ -93,7 +97,7 @@ async def _no_logs(api: HttpApi, namespace: str, name: str) -> str:
 
 async def _kept(api: HttpApi, namespace: str, name: str, query: dict[str, str]) -> list[str]:
     """What the Workflow itself keeps of its logs; nothing where the form asked for needs more."""
-    if query.get("format") or query.get("follow") or query.get("timestamps"):
+    if query.get("format") or query.get("follow"):
         return []
     try:
         workflow = WORKFLOW.decode(await api.get(WORKFLOW.collection, namespace, name))

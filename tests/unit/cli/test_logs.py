@@ -1,12 +1,20 @@
-"""The end of a log, from the Workflow itself."""
+"""What `ironbell logs` requests and prints, and the end of a log from the Workflow itself."""
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from ironbell.api.client import NotFound
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.cli.logs import kept_lines
+from ironbell.cli.logs import kept_lines, logs
+from ironbell.operations.why.world import World, ref_of
 
 
 def workflow() -> Workflow:
@@ -30,3 +38,76 @@ def test_lines_are_those_of_each_action_that_has_some() -> None:
 def test_one_action_is_found_by_its_name_or_id() -> None:
     assert kept_lines(workflow(), action="boot") == kept_lines(workflow(), action="a2") == ["boot | three"]
     assert kept_lines(workflow(), action="nothing") == []
+
+
+class FakeApi:
+    """An API with one Workflow and the log of it."""
+
+    def __init__(self, workflow: dict[str, Any], log: list[bytes] | None) -> None:
+        self.workflow, self.log = workflow, log
+        self.query: dict[str, str] = {}
+
+    async def stream(self, path: str, *, query: dict[str, str]) -> AsyncIterator[bytes]:
+        self.query = query
+        if self.log is None:
+            raise NotFound("404")
+        for chunk in self.log:
+            yield chunk
+
+    async def get(self, *_: object) -> bytes:
+        return msgspec.json.encode(self.workflow)
+
+
+def printed(
+    monkeypatch: pytest.MonkeyPatch, log: list[bytes] | None, *options: str, state: str = "STATE_PENDING", **more: Any
+) -> tuple[dict[str, str], str, str]:
+    """The query that the API got, standard output, and standard error."""
+    body = {"metadata": {"name": "wf", "namespace": "default"}, "status": {"state": state}, **more}
+    api = FakeApi(body, log)
+
+    @asynccontextmanager
+    async def connected(*_: object) -> AsyncIterator[FakeApi]:
+        yield api
+
+    async def read_world(_api: FakeApi, root: dict[str, Any]) -> World:
+        world = World()
+        world.put(ref_of(root), root)
+        return world
+
+    monkeypatch.setattr("ironbell.cli.logs.connected", connected)
+    monkeypatch.setattr("ironbell.cli.logs.read_world", read_world)
+    done = CliRunner().invoke(logs, ["wf", *options])
+    assert done.exit_code == 0, done.exception
+    return api.query, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"), [([], "true"), (["--timestamps"], "true"), (["--no-timestamps"], None)]
+)
+def test_times_are_shown_unless_they_are_turned_off(
+    monkeypatch: pytest.MonkeyPatch, option: list[str], expected: str | None
+) -> None:
+    query, said, _ = printed(monkeypatch, [b"2026-11-24T00:00:00Z wipe | one\n"], *option)
+    assert query.get("timestamps") == expected
+    assert said == "2026-11-24T00:00:00Z wipe | one\n"
+
+
+def test_without_logs_it_says_why_there_are_none_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, said, problem = printed(monkeypatch, [])
+    assert said == ""
+    assert problem.startswith("Workflow default/wf has no logs yet. Workflow default/wf: ")
+    assert len(problem.splitlines()) == 1
+
+
+def test_a_finished_workflow_without_logs_printed_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, said, problem = printed(monkeypatch, [], state="SUCCESS")
+    assert said == ""
+    assert problem == "The actions of workflow default/wf have printed nothing, or their logs are no longer kept.\n"
+
+
+def test_an_api_without_logs_has_what_the_workflow_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    meta = {"name": "wf", "namespace": "default", "annotations": {"ironbell.dev/log.a": '{"lines":["one\\u001b[2J"]}'}}
+    status = {"tasks": [{"name": "t", "actions": [{"id": "a", "name": "wipe"}]}]}
+    _, said, problem = printed(monkeypatch, None, metadata=meta, status=status)
+    assert said == "wipe | one\\x1b[2J\n"
+    assert "without times" in problem
