@@ -42,6 +42,13 @@ error` is a defect: please report it, with what the same command prints with `IR
 Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong. `ironbell template render` ends with 1
 where nothing could be rendered, and with 2 where the text is no valid workflow, which is printed all the same.
 
+Every command that does something has `-o json`: one document on standard output, with values (`kind`, `namespace`,
+`name`, `result`, `reason`, `time`) in place of text; with `--wait` printed at the end. Progress and warnings go to
+standard error. A command that fails prints `{"error": {"reason", "message", "status"}}` on standard output beside the
+line on standard error; a wait that failed or timed out adds `why`, the object that blocks, in the form of `ironbell why
+-o json`. `up`, `run` and `demo`, which run until they are ended, and commands that print manifests or a script have no
+`-o json`. `ironbell logs -o json` prints one object a line, since a log may have no end.
+
 Commands that talk to an API (`cluster`, `get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
 `~/.kube/config`. `--kubeconfig` and `--context` may be before or after the command, as in `ironbell --context plant get
 hardware`.

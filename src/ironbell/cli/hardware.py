@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,12 +20,19 @@ from ironbell.base.clock import SystemClock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
+from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.restored import Restored, confirmation, restored
 from ironbell.kube.client import Client
+from ironbell.kube.decision import Key
 from ironbell.kube.http import HttpApi
 
+if TYPE_CHECKING:
+    from ironbell.app.restored import Marked
+
+CONFIRMED, NOT_HELD = "confirmed", "notHeld"
+RESULTS = {CONFIRMED: "confirmed", NOT_HELD: "nothing to confirm"}
 _ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 
 
@@ -50,8 +57,9 @@ def hardware(**_where: Any) -> None:
 )
 @click.option("--go-on", "outcome", flag_value="go-on", help="Go on with the installation or wipe that was under way.")
 @namespace_options
+@output_option()
 @api_options
-def confirm(names: tuple[str, ...], *, all_free: bool, outcome: str | None, **where: Any) -> None:
+def confirm(names: tuple[str, ...], *, all_free: bool, outcome: str | None, output: str, **where: Any) -> None:
     """Let go of servers that were held after a restore: what is recorded of them is right.
 
     Who has a server, and whether one is free, is what the backup says. Look at the machine first: a server that is
@@ -59,8 +67,13 @@ def confirm(names: tuple[str, ...], *, all_free: bool, outcome: str | None, **wh
     """
     if bool(names) == all_free:
         raise click.UsageError("name servers, or give --free for all that nobody has")
-    for line in run(_confirm(names, outcome=outcome, **where)):
-        click.echo(line)
+    results = run(_confirm(names, outcome=outcome, **where))
+    if output == JSON:
+        objects = [reference(HARDWARE.kind, *key, result=result) for key, result in results.items()]
+        print_json(ended("confirmed", objects=objects))
+        return
+    for key, result in results.items():
+        click.echo(f"{'/'.join(key)}: {RESULTS[result]}")
 
 
 @hardware.command()
@@ -68,8 +81,9 @@ def confirm(names: tuple[str, ...], *, all_free: bool, outcome: str | None, **wh
     "--restored-from", required=True, metavar="TIME", help="When the backup was made, such as 2026-11-22T09:00:00Z."
 )
 @namespace_options
+@output_option()
 @api_options
-def hold(restored_from: str, **where: Any) -> None:
+def hold(restored_from: str, output: str, **where: Any) -> None:
     """Hold all servers and pools, as `ironbell restore` does, after an API server was restored by other means.
 
     Run it before the controllers are started again. What BMCs were still to do is dropped.
@@ -78,7 +92,13 @@ def hold(restored_from: str, **where: Any) -> None:
         moment = parse_rfc3339(restored_from)
     except ValueError as error:
         raise click.BadParameter(f"{restored_from!r} is no time such as 2026-11-22T09:00:00Z") from error
-    click.echo(run(_hold(moment, **where)))
+    marked = run(_hold(moment, **where))
+    if output == JSON:
+        counts = {name: getattr(marked, name) for name in ("hardware", "pools", "jobs", "workflows")}
+        print_json(ended("held", restoredFrom=rfc3339(moment), **counts))
+        return
+    held = f"{counted(marked.hardware, 'server')} held, {counted(marked.pools, 'pool')} held"
+    click.echo(f"{held}, {counted(marked.jobs, 'job')} dropped, {counted(marked.workflows, 'workflow')} disabled")
 
 
 @dataclass(frozen=True)
@@ -112,7 +132,7 @@ async def _confirm(
     all_namespaces: bool,
     kubeconfig: Path | None,
     context: str,
-) -> list[str]:
+) -> dict[Key, str]:
     async with connected(kubeconfig, context) as api:
         client = Client(api)
         if names:
@@ -127,8 +147,7 @@ async def _confirm(
         for record in records:
             await _let_go(client, record, outcome)
         done = {record.hardware.key for record in records}
-    said = {True: "confirmed", False: "there is nothing to confirm"}
-    return [f"{'/'.join(one.key)}: {said[one.key in done]}" for one in found]
+    return {one.key: CONFIRMED if one.key in done else NOT_HELD for one in found}
 
 
 async def _record(api: HttpApi, found: Hardware) -> Record:
@@ -166,12 +185,9 @@ async def _let_go(client: Client, record: Record, outcome: str | None) -> None:
 
 async def _hold(
     moment: datetime, *, namespace: str, all_namespaces: bool, kubeconfig: Path | None, context: str
-) -> str:
+) -> Marked:
     from ironbell.app.restored import hold_all
 
     async with connected(kubeconfig, context) as api:
         found = Restored(rfc3339(moment), rfc3339(SystemClock().now()))
-        marked = await hold_all(api, found, "" if all_namespaces else namespace)
-    held = f"{counted(marked.hardware, 'server')} held, {counted(marked.pools, 'pool')} held"
-    dropped = f"{counted(marked.jobs, 'job')} dropped, {counted(marked.workflows, 'workflow')} disabled"
-    return f"{held}, {dropped}"
+        return await hold_all(api, found, "" if all_namespaces else namespace)

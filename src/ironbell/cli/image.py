@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
+
+from ironbell.cli.output import format_option, print_json
 
 if TYPE_CHECKING:
     from ironbell.image.kubernetes.node import Node
@@ -70,7 +71,7 @@ def image() -> None:
 @click.option("--suite", default="", help="Debian release; needs --sources. Default: the host's.")
 @click.option("--sources", type=click.Path(path_type=Path), help="apt sources to build from. Default: the host's.")
 @click.option("--if-changed", is_flag=True, help="Do nothing when the earlier build has the same inputs.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
+@format_option
 def build(
     output: str,
     *,
@@ -109,7 +110,7 @@ def build(
     origin = chosen_sources(sources, suite)
     made, was_built = build_image(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
-        click.echo(msgspec.json.encode(made))
+        print_json(made)
         return
     artefact = made.artefacts[0]
     click.echo(f"{'built' if was_built else 'current'}: kernel {made.kernel}, disk {made.unpacked_bytes / 1e6:.0f} MB")
@@ -159,6 +160,7 @@ def _node(
 @click.option("--suite", default="", help="Debian release; needs --sources. Default: the host's.")
 @click.option("--sources", type=click.Path(path_type=Path), help="apt sources to build from. Default: the host's.")
 @click.option("--if-changed", is_flag=True, help="Do nothing when the earlier build has the same inputs.")
+@format_option
 def archive(
     output: str,
     *,
@@ -168,6 +170,7 @@ def archive(
     suite: str,
     sources: Path | None,
     if_changed: bool,
+    form: str,
 ) -> None:
     """Build a plain Debian as a tar archive, for templates that partition disks themselves; needs root."""
     from ironbell.image.archive import Options
@@ -177,6 +180,9 @@ def archive(
     options = Options(Path(output).expanduser().absolute(), compress, kernel, extra_package, if_changed)
     origin = chosen_sources(sources, suite)
     made, was_built = build_archive(options, origin, progress=lambda text: click.echo(text, err=True))
+    if form == "json":
+        print_json(made)
+        return
     artefact = made.artefacts[0]
     click.echo(
         f"{'built' if was_built else 'current'}: kernel {made.kernel}, {made.unpacked_bytes / 1e6:.0f} MB unpacked"

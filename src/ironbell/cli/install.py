@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from ironbell.cli.api_options import api_options
+from ironbell.cli.output import ended, print_json
 from ironbell.cli.session import connected
 from ironbell.cli.session import run as run_coroutine
 
@@ -65,7 +65,7 @@ def install(
     objects = manifests(_options(given))
     if print_only:
         if output == "json":
-            click.echo(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+            print_json({"apiVersion": "v1", "kind": "List", "items": objects})
         else:
             click.echo(manifests_yaml(objects), nl=False)
         return
@@ -147,7 +147,7 @@ async def _shown(outcomes: AsyncIterator[Outcome], *, quiet: bool) -> list[Outco
 def _finish(outcomes: Iterable[Outcome], *, output: str, dry_run: bool) -> None:
     outcomes = list(outcomes)
     if output == "json":
-        click.echo(msgspec.json.encode({"dryRun": dry_run, "objects": outcomes}))
+        print_json(ended("unchanged" if dry_run else "done", dryRun=dry_run, objects=outcomes))
         return
     counts: dict[str, int] = {}
     for outcome in outcomes:

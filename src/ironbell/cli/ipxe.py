@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
+
+from ironbell.cli.output import format_option, print_json
 
 
 @click.group()
@@ -27,7 +28,7 @@ def ipxe() -> None:
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="An unpacked iPXE source tree; without it, the distribution's source package is fetched by apt.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the answer.")
+@format_option
 def build(folder: Path, source: Path | None, form: str) -> None:
     """Build undionly.kpxe, ipxe.efi and snp-x86_64.efi."""
     from ironbell.ipxe.build import BuildRequest
@@ -35,7 +36,7 @@ def build(folder: Path, source: Path | None, form: str) -> None:
 
     built = build_binaries(BuildRequest(folder, source), lambda message: click.echo(message, err=True))
     if form == "json":
-        click.echo(msgspec.json.encode([{"path": str(path), "bytes": path.stat().st_size} for path in built]).decode())
+        print_json([{"path": str(path), "bytes": path.stat().st_size} for path in built])
         return
     for path in built:
         click.echo(f"{path}  {path.stat().st_size} bytes")

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from ironbell.base.errors import IronbellError
+from ironbell.cli.output import JSON, ended, output_option, print_json
 
 EXAMPLE = """\
 # Virtual machines for `ironbell up --lab FILE`. Everything but the names has a default.
@@ -38,11 +39,15 @@ def lab() -> None:
 
 @lab.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def init(file: Path) -> None:
+@output_option()
+def init(file: Path, output: str) -> None:
     """Write an example lab FILE."""
     if file.exists():
         raise IronbellError(f"{file} is there already and is not overwritten")
     file.write_text(EXAMPLE)
+    if output == JSON:
+        print_json(ended("written", file=str(file)))
+        return
     click.echo(f"wrote {file}; next: ironbell up --data-dir DIR --lab {file}")
 
 
@@ -83,19 +88,28 @@ def manifests(data_dir: Path, namespace: str) -> None:
 @DATA_DIR
 @click.argument("name")
 @click.argument("action", type=click.Choice(["on", "off", "cycle", "shutdown"]))
-def power(data_dir: Path, name: str, action: str) -> None:
+@output_option()
+def power(data_dir: Path, name: str, action: str, output: str) -> None:
     """Press a machine's power button by hand."""
     answer = _command(data_dir, {"machine": name, "power": action})
-    click.echo(f"{name}: power {str(answer['power']).lower()}")
+    state = str(answer["power"]).lower()
+    if output == JSON:
+        print_json(ended(action, machine=name, power=state))
+        return
+    click.echo(f"{name}: power {state}")
 
 
 @lab.command()
 @DATA_DIR
 @click.argument("name")
 @click.argument("kind", type=click.Choice(["none", "unreachable", "wrong-password", "slow", "busy", "broken"]))
-def fault(data_dir: Path, name: str, kind: str) -> None:
+@output_option()
+def fault(data_dir: Path, name: str, kind: str, output: str) -> None:
     """Give a machine's BMC a fault, or take it away (none)."""
     _command(data_dir, {"machine": name, "fault": kind})
+    if output == JSON:
+        print_json(ended("set", machine=name, fault=kind))
+        return
     click.echo(f"{name}: BMC fault {kind}")
 
 

@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ironbell.cli.api_options import api_options
+from ironbell.cli.output import wants_json
 from ironbell.cli.problems import report
 
 # name -> (module, attribute, one line of help): listing the commands imports none of them
@@ -121,7 +122,7 @@ def main() -> None:
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost place: reported, and the status set
-        sys.exit(report(error))
+        sys.exit(report(error, as_json=wants_json(sys.argv[1:])))
 
 
 if __name__ == "__main__":

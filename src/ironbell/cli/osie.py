@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
+
+from ironbell.cli.output import format_option, print_json
 
 DEFAULT_FOLDER = "~/.cache/ironbell/osie"
 
@@ -25,7 +26,7 @@ def osie() -> None:
 @click.option("--sources", type=click.Path(path_type=Path), help="apt sources to build from. Default: the host's.")
 @click.option("--smallest", is_flag=True, help="Compress for a minute longer and save 10 %.")
 @click.option("--if-changed", is_flag=True, help="Do nothing when the earlier build has the same inputs.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to print the result.")
+@format_option
 def build(
     output: str,
     *,
@@ -56,7 +57,7 @@ def build(
     origin = chosen_sources(sources, suite)
     made, was_built = build_osie(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
-        click.echo(msgspec.json.encode(made))
+        print_json(made)
         return
     click.echo(
         f"{'built' if was_built else 'current'}: kernel {made.kernel}, {made.unpacked_bytes / 1e6:.0f} MB unpacked"

@@ -10,10 +10,12 @@ import click
 
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.cli.api_options import api_options
+from ironbell.cli.hardware import CONFIRMED, NOT_HELD, RESULTS
+from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.restored import RESTORED, restored
 from ironbell.kube.client import Client
-from ironbell.kube.decision import AnyKind
+from ironbell.kube.decision import AnyKind, Key
 
 
 @click.group()
@@ -27,8 +29,9 @@ def pool(**_where: Any) -> None:
 @click.option("--all", "everything", is_flag=True, help="All pools of the kind and namespace.")
 @click.option("--global", "is_global", is_flag=True, help="GlobalInClusterIPPools instead of InClusterIPPools.")
 @namespace_options
+@output_option()
 @api_options
-def confirm(names: tuple[str, ...], *, everything: bool, **where: Any) -> None:
+def confirm(names: tuple[str, ...], *, everything: bool, output: str, **where: Any) -> None:
     """Let pools give addresses again after a restore: none of those that are free by their record is in use.
 
     Addresses that were given since the backup are free by the record: put those that are in use into
@@ -36,8 +39,14 @@ def confirm(names: tuple[str, ...], *, everything: bool, **where: Any) -> None:
     """
     if bool(names) == everything:
         raise click.UsageError("name pools, or give --all")
-    for line in run(_confirm(names, **where)):
-        click.echo(line)
+    results = run(_confirm(names, **where))
+    if output == JSON:
+        kind = (GLOBAL_IN_CLUSTER_IP_POOL if where["is_global"] else IN_CLUSTER_IP_POOL).kind
+        objects = [reference(kind, *key, result=result) for key, result in results.items()]
+        print_json(ended("confirmed", objects=objects))
+        return
+    for key, result in results.items():
+        click.echo(f"{'/'.join(filter(None, key))}: {RESULTS[result]}")
 
 
 async def _confirm(
@@ -48,10 +57,10 @@ async def _confirm(
     all_namespaces: bool,
     kubeconfig: Path | None,
     context: str,
-) -> list[str]:
+) -> dict[Key, str]:
     kind: AnyKind = GLOBAL_IN_CLUSTER_IP_POOL if is_global else IN_CLUSTER_IP_POOL
     place = "" if is_global else namespace
-    said = []
+    results = {}
     async with connected(kubeconfig, context) as api:
         client = Client(api)
         if names:
@@ -59,10 +68,9 @@ async def _confirm(
         else:
             found = (await client.list(kind, "" if all_namespaces else place)).items
         for one in found:
-            name = "/".join(filter(None, one.key))
             if restored(one) is None:
-                said.append(f"{name}: there is nothing to confirm")
+                results[one.key] = NOT_HELD
                 continue
             await client.merge_patch(kind, *one.key, body={"metadata": {"annotations": {RESTORED: None}}})
-            said.append(f"{name}: confirmed")
-    return said
+            results[one.key] = CONFIRMED
+    return results

@@ -1,18 +1,23 @@
-"""How a command that failed says so: one line on standard error, with what to do, and an exit status.
+"""How a command that failed reports that: one line on standard error, with the remedy, and an exit status.
+
+With `-o json`, an object `error` on standard output has the same as values.
 
 Exit statuses: 1 what was asked for failed, 2 the command line is wrong, 130 interrupted, 141 the reader is gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
 import traceback
+from typing import Any
 
 import click
 
 from ironbell.base.errors import IronbellError
+from ironbell.cli.output import print_json
 
 SHOW_TRACEBACK = "IRONBELL_TRACEBACK"
 FAILED, INTERRUPTED, NO_READER = 1, 130, 141
@@ -28,7 +33,7 @@ _REMEDIES = {
 }
 
 
-def report(error: BaseException) -> int:
+def report(error: BaseException, *, as_json: bool = False) -> int:
     """Print why a command failed; returns the exit status."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
@@ -41,7 +46,16 @@ def report(error: BaseException) -> int:
         click.echo(err=True)  # the cursor is behind the question
     status, message = _described(error)
     click.echo(f"ironbell: {message}", err=True)
+    if as_json:
+        with contextlib.suppress(BrokenPipeError):  # the line above is for those who closed it
+            print_json({"error": _values(error, message, status)})
     return status
+
+
+def _values(error: BaseException, message: str, status: int) -> dict[str, Any]:
+    """What the line says, as values; `details` of the error (such as `why`) are added."""
+    reason = getattr(error, "reason", "") or type(error).__name__
+    return {"reason": str(reason), "message": message, "status": status, **getattr(error, "details", {})}
 
 
 def _described(error: BaseException) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -108,7 +109,12 @@ async def test_servers_are_held_from_the_first_moment_on_until_a_person_confirms
         assert "2 servers held, 1 pool held" in ironbell(
             "hardware", "hold", "--restored-from", "2026-11-22T09:00:00Z", *where
         )
-        ironbell("hardware", "confirm", "busy", "--installed", *where)
+        done = json.loads(ironbell("hardware", "confirm", "busy", "--installed", "-o", "json", *where))
+        busy = {"kind": "Hardware", "namespace": "default", "name": "busy", "result": "confirmed"}
+        assert done["objects"] == [busy]
+        pools = json.loads(ironbell("pool", "confirm", "--all", "-o", "json", *where))
+        rack = {"kind": "InClusterIPPool", "namespace": "default", "name": "rack", "result": "confirmed"}
+        assert pools["objects"] == [rack]
         annotations = (await client.get(HARDWARE, "default", "busy")).metadata.annotations
         assert annotations["v1alpha1.tinkerbell.org/provisioned"] == "true"
         assert HELD not in annotations

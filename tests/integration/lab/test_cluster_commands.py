@@ -17,6 +17,8 @@ from support.embeddedcluster import EmbeddedCluster
 
 WITHIN_S = 60.0
 NOT_YET = "has no kind"
+JSON = ("-o", "json")
+ONE = ("Cluster", "default", "one")
 TEMPLATE = """
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Cluster
@@ -108,20 +110,31 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
 
     assert "no value for POD_CIDR: " in ironbell.refused(*create, stdin=TEMPLATE)
     deadline = time.monotonic() + WITHIN_S
-    while NOT_YET in str((created := ironbell(*given, "--wait", *within, stdin=TEMPLATE)).exception):
+    while NOT_YET in str((created := ironbell(*given, "--wait", *within, *JSON, stdin=TEMPLATE)).exception):
         assert time.monotonic() < deadline, "the simulation never defined its kinds"
     assert created.exit_code == 0, created.exception
     assert "Cluster default/one is available" in created.stderr
+    made = msgspec.json.decode(created.stdout)
+    assert (made["kind"], made["namespace"], made["name"], made["result"], made["status"]) == (*ONE, "created", "True")
+    assert made["objects"][0] == {"kind": "Cluster", "namespace": "default", "name": "one", "result": "applied"}
     assert "is there already" in ironbell.refused(*given, stdin=TEMPLATE)
 
     described = msgspec.json.decode(ironbell.ok("cluster", "describe", "one", "--output", "json"))
-    assert (described["name"], described["status"], described["replicas"]) == ("Cluster default/one", "True", 2)
+    assert (described["kind"], described["namespace"], described["name"]) == ONE
+    assert (described["title"], described["status"], described["replicas"]) == ("Cluster default/one", "True", 2)
     assert load(ironbell.ok("cluster", "kubeconfig", "one").encode())["kind"] == "Config"
 
     assert "even number" in ironbell.refused("cluster", "scale", "one", "--control-planes", "2")
-    ironbell.ok("cluster", "scale", "one", "--workers", "2", "--wait", *within)
+    scaled = msgspec.json.decode(ironbell.ok("cluster", "scale", "one", "--workers", "2", "--wait", *within, *JSON))
+    assert (scaled["kind"], scaled["namespace"], scaled["name"], scaled["result"]) == (*ONE, "scaled")
+    assert scaled["workers"] == {"readyReplicas": 2, "desiredReplicas": 2}
+    (change,) = scaled["changes"]
+    assert (change["kind"], change["field"], change["value"]) == ("MachineDeployment", "spec.replicas", 2)
     assert "upgrade to v1.35 first" in ironbell.refused("cluster", "upgrade", "one", "--kubernetes-version", "v1.36.0")
-    ironbell.ok("cluster", "upgrade", "one", "--kubernetes-version", "v1.35.0", *within)
+    to = ("--kubernetes-version", "v1.35.0")
+    upgraded = msgspec.json.decode(ironbell.ok("cluster", "upgrade", "one", *to, *within, *JSON))
+    assert (upgraded["result"], upgraded["version"], upgraded["status"]) == ("upgraded", "v1.35.0", "True")
+    assert [change["kind"] for change in upgraded["changes"]] == ["KubeadmControlPlane", "MachineDeployment"]
 
     machines = ironbell.ok("get", "machines.cluster.x-k8s.io", "-o", "json")
     found = msgspec.json.decode(machines)["items"]
@@ -136,8 +149,10 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
     assert "machines.bmc.tinkerbell.org or machines.cluster.x-k8s.io" in ironbell.refused("why", "machine/none")
 
     assert "nothing was deleted" in ironbell.refused("cluster", "delete", "one", stdin="two\n")
-    gone = ironbell("cluster", "delete", "one", *within, stdin="one\n")
+    gone = ironbell("cluster", "delete", "one", *within, *JSON, stdin="one\n")
     assert gone.exit_code == 0, gone.exception
+    left = msgspec.json.decode(gone.stdout)["left"]
+    assert left[0] == {"kind": "DevMachineTemplate", "namespace": "default", "name": "one"}
     assert gone.stderr.splitlines()[-2:] == [
         "left: DevMachineTemplate default/one",
         "left: KubeadmConfigTemplate default/one",

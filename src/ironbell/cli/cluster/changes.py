@@ -35,6 +35,18 @@ class Change:
         tests = [{"op": "test", "path": path, "value": value} for path, value in self.checks]
         return [*tests, {"op": "add", "path": self.path, "value": self.value}]
 
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        meta = self.target["metadata"]
+        field = self.path.strip("/").replace("/", ".")
+        return {
+            "kind": self.target["kind"],
+            "namespace": meta.get("namespace", ""),
+            "name": meta["name"],
+            "field": field,
+            "value": self.value,
+        }
+
     def __str__(self) -> str:
         return f"{title(self.target)}: {self.path.strip('/').replace('/', '.')} = {self.value}"
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
 from ironbell.cli.inputs import read_text
+from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import SECONDS, connected, namespace_options, run
 from ironbell.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from ironbell.cli.cluster.changes import Change
+    from ironbell.cli.cluster.snapshot import Snapshot
+    from ironbell.kube.http import HttpApi
 
 _NAMESPACE = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 _TIMEOUT = click.option("--timeout", type=SECONDS, default="30m", show_default=True, help="How long to wait.")
@@ -57,6 +63,7 @@ def cluster(**_where: Any) -> None:
 @_wait(default=False)
 @_TIMEOUT
 @_NAMESPACE
+@output_option()
 @api_options
 def create(name: str, source: str, values: dict[str, str], list_variables: bool, dry_run: bool, **options: Any) -> None:
     """Create the cluster NAME from a template in clusterctl's form.
@@ -67,9 +74,12 @@ def create(name: str, source: str, values: dict[str, str], list_variables: bool,
     from ironbell.codec.envsubst import variables
     from ironbell.codec.goyaml import dump
 
-    namespace = options["namespace"]
+    namespace, as_json = options["namespace"], options["output"] == JSON
     text = read_text(source, purpose="a cluster template")
     if list_variables:
+        if as_json:
+            print_json([{"name": variable, "default": default} for variable, default in variables(text).items()])
+            return
         for variable, default in variables(text).items():
             click.echo(variable if default is None else f"{variable} (default: {one_line(default)})")
         return
@@ -78,6 +88,9 @@ def create(name: str, source: str, values: dict[str, str], list_variables: bool,
     defaults = {"CONTROL_PLANE_MACHINE_COUNT": "1", "WORKER_MACHINE_COUNT": "0"}
     built = built_in(name, namespace, **given)
     objects = objects_of(text, {**defaults, **os.environ, **built, **values}, source=source)
+    if dry_run and as_json:
+        print_json({"apiVersion": "v1", "kind": "List", "items": objects})
+        return
     if dry_run:
         click.echo("---\n".join(dump(found) for found in objects), nl=False)
         return
@@ -93,15 +106,29 @@ async def _create(
     timeout: float,
     kubeconfig: Path | None,
     context: str,
+    output: str,
     **_given: Any,
 ) -> None:
     from ironbell.cli.cluster import operations
 
     async with connected(kubeconfig, context) as api:
-        await operations.create(api, namespace, objects)
+        applied = await operations.create(api, namespace, objects)
         if wait:
             await operations.wait_settled(api, namespace, name, what=f"Cluster {namespace}/{name}", timeout_s=timeout)
             click.echo(f"Cluster {namespace}/{name} is available", err=True)
+        await _print_ended(api, namespace, name, "created", output=output, waited=wait, objects=applied)
+
+
+async def _print_ended(
+    api: HttpApi, namespace: str, name: str, result: str, *, output: str, waited: bool, **values: Any
+) -> None:
+    """With `-o json`, print what was done, and the Cluster as it is after a wait."""
+    from ironbell.cli.cluster.listing import summary
+
+    if output != JSON:
+        return
+    state = (await summary(api, namespace, name)).plain() if waited else reference("Cluster", namespace, name)
+    print_json(ended(result, **state, waited=waited, **values))
 
 
 @cluster.command("list")
@@ -112,15 +139,13 @@ async def _create(
 @api_options
 def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **options: Any) -> None:
     """List clusters: how many Machines are ready and wanted, the version, and whether each is available."""
-    import msgspec
-
     from ironbell.base.clock import SystemClock
     from ironbell.cli.cluster import listing
 
     found = run(_listed("" if all_namespaces else namespace, **options))
     if output == "json":
         plain = [one.plain() for one in found]
-        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        print_json(plain)
         return
     click.echo(listing.text(found, SystemClock().now(), with_namespace=all_namespaces), nl=False)
 
@@ -144,8 +169,6 @@ async def _listed(namespace: str, *, wait: bool, timeout: float, kubeconfig: Pat
 @api_options
 def describe(name: str, output: str, grouping: bool, **options: Any) -> None:
     """Show the cluster NAME as a tree: what is there, and which object blocks it."""
-    import msgspec
-
     from ironbell.base.clock import SystemClock
     from ironbell.cli.cluster import tree
     from ironbell.cli.terminal import printable
@@ -155,7 +178,7 @@ def describe(name: str, output: str, grouping: bool, **options: Any) -> None:
     root, now = tree.tree(snapshot, grouping=grouping), SystemClock().now()
     if output == "json":
         plain = root.plain() if cause.is_good else {**root.plain(), "why": cause.plain()}
-        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        print_json(plain)
         return
     if not cause.is_good:
         click.echo(printable(first_line(cause, now)) + "\n")
@@ -180,10 +203,15 @@ async def _described(
 @_wait(default=False, until="the cluster has one")
 @_TIMEOUT
 @_NAMESPACE
+@output_option()
 @api_options
-def kubeconfig(name: str, **options: Any) -> None:
+def kubeconfig(name: str, output: str, **options: Any) -> None:
     """Print the kubeconfig of the cluster NAME. It is a secret: it gives all rights in that cluster."""
-    click.echo(run(_kubeconfig(name, **options)), nl=False)
+    found = run(_kubeconfig(name, **options))
+    if output == JSON:
+        print_json(reference("Cluster", options["namespace"], name, kubeconfig=found.decode()))
+        return
+    click.echo(found, nl=False)
 
 
 async def _kubeconfig(
@@ -205,6 +233,7 @@ async def _kubeconfig(
 @_wait(default=False)
 @_TIMEOUT
 @_NAMESPACE
+@output_option()
 @api_options
 def scale(name: str, **options: Any) -> None:
     """Change the number of Machines of the cluster NAME."""
@@ -222,6 +251,7 @@ async def _scale(
     timeout: float,
     kubeconfig: Path | None,
     context: str,
+    output: str,
 ) -> None:
     from ironbell.cli.cluster import operations
     from ironbell.cli.cluster.changes import scaling
@@ -233,6 +263,8 @@ async def _scale(
         await operations.change(api, changes)
         if wait:
             await operations.wait_settled(api, namespace, name, what="scaling", timeout_s=timeout)
+        plain = [change.plain() for change in changes]
+        await _print_ended(api, namespace, name, "scaled", output=output, waited=wait, changes=plain)
 
 
 @cluster.command()
@@ -241,6 +273,7 @@ async def _scale(
 @_wait(default=True)
 @_TIMEOUT
 @_NAMESPACE
+@output_option()
 @api_options
 def upgrade(name: str, kubernetes_version: str, **options: Any) -> None:
     """Upgrade the cluster NAME: the control plane, then the workers; waits for both.
@@ -252,7 +285,15 @@ def upgrade(name: str, kubernetes_version: str, **options: Any) -> None:
 
 
 async def _upgrade(
-    name: str, target: str, *, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
+    name: str,
+    target: str,
+    *,
+    namespace: str,
+    wait: bool,
+    timeout: float,
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
 ) -> None:
     from ironbell.cli.cluster import changes, operations
     from ironbell.cli.cluster.snapshot import read
@@ -260,26 +301,33 @@ async def _upgrade(
     async with connected(kubeconfig, context) as api:
         found = await read(api, namespace, name)
         changes.check_upgrade(found, target)
-        await operations.change(api, changes.control_plane_upgrade(found, target))
+        made = changes.control_plane_upgrade(found, target)
+        await operations.change(api, made)
         if not wait:
-            await _upgrade_workers_if_due(api, await read(api, namespace, name), target)
-            return
-        if not found.has_topology:
+            made += await _upgrade_workers_if_due(api, await read(api, namespace, name), target)
+        elif not found.has_topology:
             what = "the upgrade of the control plane"
             found = await operations.wait_control_plane(api, namespace, name, what=what, timeout_s=timeout)
-            await operations.change(api, changes.worker_upgrade(found, target))
-        await operations.wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout)
-        click.echo(f"Cluster {namespace}/{name} has {target}", err=True)
+            due = changes.worker_upgrade(found, target)
+            await operations.change(api, due)
+            made += due
+        if wait:
+            await operations.wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout)
+            click.echo(f"Cluster {namespace}/{name} has {target}", err=True)
+        plain = [change.plain() for change in made]
+        result = "upgraded" if wait else "upgrading"
+        await _print_ended(api, namespace, name, result, output=output, waited=wait, target=target, changes=plain)
 
 
-async def _upgrade_workers_if_due(api: Any, found: Any, target: str) -> None:
+async def _upgrade_workers_if_due(api: HttpApi, found: Snapshot, target: str) -> list[Change]:
     from ironbell.cli.cluster import changes, operations
 
     due = changes.worker_upgrade(found, target)
     if due and not operations.is_control_plane_done(found):
         click.echo(f"The workers are next. Run this again once the control plane has {target}.", err=True)
-        return
+        return []
     await operations.change(api, due)
+    return due
 
 
 @cluster.command()
@@ -288,6 +336,7 @@ async def _upgrade_workers_if_due(api: Any, found: Any, target: str) -> None:
 @_wait(default=True)
 @_TIMEOUT
 @_NAMESPACE
+@output_option()
 @api_options
 def delete(name: str, yes: bool, **options: Any) -> None:
     """Delete the cluster NAME with all its machines, and wait until it is gone."""
@@ -295,10 +344,19 @@ def delete(name: str, yes: bool, **options: Any) -> None:
 
 
 async def _delete(
-    name: str, *, yes: bool, namespace: str, wait: bool, timeout: float, kubeconfig: Path | None, context: str
+    name: str,
+    *,
+    yes: bool,
+    namespace: str,
+    wait: bool,
+    timeout: float,
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
 ) -> None:
     from ironbell.cli.cluster import operations
     from ironbell.cli.cluster.snapshot import read
+    from ironbell.cli.cluster.status import title
 
     async with connected(kubeconfig, context) as api:
         found = await read(api, namespace, name)
@@ -308,9 +366,14 @@ async def _delete(
             if click.prompt(asked, default="", show_default=False, err=True) != name:
                 raise click.ClickException("that is not the cluster's name; nothing was deleted")
         await operations.delete(api, found)
-        if not wait:
-            return
-        await operations.wait_gone(api, namespace, name, timeout_s=timeout)
-        click.echo(f"Cluster {namespace}/{name} is gone", err=True)
-        for left in await operations.templates_left(api, found):
-            click.echo(f"left: {left}", err=True)
+        left = []
+        if wait:
+            await operations.wait_gone(api, namespace, name, timeout_s=timeout)
+            click.echo(f"Cluster {namespace}/{name} is gone", err=True)
+            left = await operations.templates_left(api, found)
+        for obj in left:
+            click.echo(f"left: {title(obj)}", err=True)
+        if output == JSON:
+            place = reference("Cluster", namespace, name, waited=wait)
+            kept = [reference(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in left]
+            print_json(ended("deleted" if wait else "deleting", **place, left=kept))

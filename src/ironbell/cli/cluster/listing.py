@@ -10,7 +10,7 @@ from typing import Any
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.wording import human_duration
-from ironbell.cli.cluster.snapshot import object_name
+from ironbell.cli.cluster.snapshot import object_name, read
 from ironbell.cli.cluster.status import Standing, standing, title, version
 from ironbell.cli.cluster.waiting import until
 from ironbell.cli.get import aligned
@@ -46,6 +46,7 @@ class Summary:
             for part in ("controlPlane", "workers")
         }
         return {
+            "kind": CLUSTER.kind,
             "namespace": meta.get("namespace", ""),
             "name": meta["name"],
             "version": self.version,
@@ -72,6 +73,16 @@ async def summaries(api: HttpApi, namespace: str) -> list[Summary]:
             planes[group, kind, plane["metadata"].get("namespace", ""), object_name(plane)] = plane
     found = [Summary(one, version(one) or version(planes.get(_plane_key(one), {}))) for one in clusters]
     return sorted(found, key=lambda one: (one.cluster["metadata"].get("namespace", ""), object_name(one.cluster)))
+
+
+async def summary(api: HttpApi, namespace: str, name: str) -> Summary:
+    """One Cluster.
+
+    Raises:
+        NoClusterError: there is none of this name.
+    """
+    found = await read(api, namespace, name)
+    return Summary(found.cluster, version(found.cluster) or version(found.control_plane or {}))
 
 
 async def wait_available(api: HttpApi, namespace: str, *, timeout_s: float) -> None:

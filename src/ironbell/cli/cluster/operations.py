@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -26,7 +27,8 @@ from ironbell.cli.cluster.status import (
     title,
     unsettled,
 )
-from ironbell.cli.cluster.waiting import HEARTBEAT_S, until
+from ironbell.cli.cluster.waiting import HEARTBEAT_S, StillWaitingError, until
+from ironbell.cli.output import reference
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.why.depends import is_settled
@@ -46,6 +48,8 @@ class FailedForGoodError(IronbellError):
 
     reason = "Failed"
     retry = Retry.NEVER
+    details: Mapping[str, Any] = {}
+    """What `-o json` adds to the error: the object that blocks."""
 
 
 class NotAppliedError(IronbellError):
@@ -55,8 +59,10 @@ class NotAppliedError(IronbellError):
     retry = Retry.NEVER
 
 
-async def create(api: HttpApi, namespace: str, objects: Sequence[Object]) -> None:
+async def create(api: HttpApi, namespace: str, objects: Sequence[Object]) -> list[dict[str, Any]]:
     """Apply the objects of a template; all are tried without effect first, so that a mistake in one leaves nothing.
+
+    Returns what was applied, as values for JSON.
 
     Raises:
         NotAppliedError: naming object and reason.
@@ -71,9 +77,12 @@ async def create(api: HttpApi, namespace: str, objects: Sequence[Object]) -> Non
     if not any(obj["kind"] == "Namespace" for obj in objects):  # what is in a namespace that is to come cannot be tried
         for obj in objects:
             await _apply(api, discovered, namespace, obj, dry_run=True)
+    applied = []
     for obj in objects:
-        await _apply(api, discovered, namespace, obj, dry_run=False)
-        click.echo(f"{obj['kind']} {_namespace(obj, namespace)}/{object_name(obj)} applied", err=True)
+        space = await _apply(api, discovered, namespace, obj, dry_run=False)
+        applied.append(reference(obj["kind"], space, object_name(obj), result="applied"))
+        click.echo(f"{obj['kind']} {space + '/' if space else ''}{object_name(obj)} applied", err=True)
+    return applied
 
 
 async def change(api: HttpApi, changes: Sequence[Change]) -> None:
@@ -113,7 +122,8 @@ async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, ti
         done = not unsettled(snapshot)
         return done, progress(snapshot, "" if done else await blocking.line(snapshot))
 
-    await until(look, what=what, timeout_s=timeout_s)
+    with blocking.added_to_errors():
+        await until(look, what=what, timeout_s=timeout_s)
 
 
 async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: str, timeout_s: float) -> Snapshot:
@@ -133,7 +143,8 @@ async def wait_control_plane(api: HttpApi, namespace: str, name: str, *, what: s
         done = is_control_plane_done(last)
         return done, progress(last, "" if done else await blocking.line(last))
 
-    await until(look, what=what, timeout_s=timeout_s)
+    with blocking.added_to_errors():
+        await until(look, what=what, timeout_s=timeout_s)
     return last
 
 
@@ -160,6 +171,7 @@ class Blocking:
         self.discovered = Discovered(api)
         """Kinds that the API has, read once."""
         self._api = api
+        self._last: Why | None = None
         self._line, self._versions, self._found_at = "", frozenset[str](), -math.inf
 
     async def line(self, snapshot: Snapshot) -> str:
@@ -171,10 +183,21 @@ class Blocking:
         age_s = now - self._found_at
         if age_s >= HEARTBEAT_S or (versions != self._versions and age_s >= FIND_S):
             answer = await cause(self._api, snapshot, self.discovered)
+            self._last = None if answer.is_good else answer
             bare = dataclasses.replace(answer, since="")
             self._line = "" if answer.is_good else first_line(bare, SystemClock().now())
             self._versions, self._found_at = versions, now
         return self._line
+
+    @contextmanager
+    def added_to_errors(self) -> Iterator[None]:
+        """Add what was found last to the error with which a wait ends."""
+        try:
+            yield
+        except (StillWaitingError, FailedForGoodError) as error:
+            if self._last is not None:
+                error.details = {"why": self._last.plain()}
+            raise
 
 
 def _versions(snapshot: Snapshot) -> frozenset[str]:
@@ -216,17 +239,19 @@ async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float
         left = f"{counted(len(machines), 'Machine')} left"
         return False, "; ".join(part for part in (left, what) if part)
 
-    await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)
+    with blocking.added_to_errors():
+        await until(look, what=f"the deletion of Cluster {namespace}/{name}", timeout_s=timeout_s)
 
 
-async def templates_left(api: HttpApi, snapshot: Snapshot) -> list[str]:
+async def templates_left(api: HttpApi, snapshot: Snapshot) -> list[Object]:
     """Which templates of a cluster are still there; they are the user's, and other clusters may use them."""
     discovered, namespace = Discovered(api), snapshot.cluster["metadata"]["namespace"]
     references = [
         reference for obj in (snapshot.control_plane, *snapshot.deployments) if obj for reference in _refs(obj)
     ]
     found = [await referenced(discovered, namespace, reference) for reference in references]
-    return list(dict.fromkeys(title({"kind": r["kind"], **f}) for r, f in zip(references, found, strict=True) if f))
+    objects = [{"kind": one["kind"], **obj} for one, obj in zip(references, found, strict=True) if obj]
+    return list({title(obj): obj for obj in objects}.values())
 
 
 def _refs(obj: Object) -> list[dict[str, Any]]:
@@ -240,7 +265,8 @@ def _refs(obj: Object) -> list[dict[str, Any]]:
     return [reference for reference in found if reference.get("name")]
 
 
-async def _apply(api: HttpApi, discovered: Discovered, namespace: str, obj: Object, *, dry_run: bool) -> None:
+async def _apply(api: HttpApi, discovered: Discovered, namespace: str, obj: Object, *, dry_run: bool) -> str:
+    """Apply one object; returns its namespace, empty where its kind has none."""
     group, _, version = str(obj["apiVersion"]).rpartition("/")
     where = await discovered.collection(group, obj["kind"], version)
     options = WriteOptions(field_manager=MANAGER, dry_run=dry_run, field_validation="Strict")
@@ -255,6 +281,7 @@ async def _apply(api: HttpApi, discovered: Discovered, namespace: str, obj: Obje
         ) from None
     except ApiError as error:
         raise NotAppliedError(f"{obj['kind']} {space}/{object_name(obj)}: {error.message}") from None
+    return space
 
 
 def _namespace(obj: Object, namespace: str) -> str:

@@ -5,12 +5,13 @@ Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/tree, cmd/clusterctl/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from ironbell.api.cluster import MACHINE
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.snapshot import Snapshot, object_name, part_key, part_references
@@ -34,6 +35,8 @@ class Row:
     counters: tuple[int | None, ...] = (None, None, None, None)
     state: Standing = field(default_factory=Standing)
     children: tuple[Row, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Kind, namespace and name, or the names of a group."""
 
     def plain(self) -> dict[str, Any]:
         """For JSON; what is not known is left out."""
@@ -42,7 +45,8 @@ class Row:
         counters = dict(zip(_COUNTERS, self.counters, strict=True))
         known = {name: value for name, value in {**counters, **state}.items() if value not in (None, "")}
         return {
-            "name": self.name,
+            **self.values,
+            "title": self.name,
             **known,
             **({"children": [c.plain() for c in self.children]} if self.children else {}),
         }
@@ -77,7 +81,7 @@ def tree(snapshot: Snapshot, *, grouping: bool = True) -> Row:
         groups.append(Row("Other", children=_machines(snapshot, workers, grouping=grouping)))
     if groups:
         children.append(Row("Workers", children=tuple(groups)))
-    return Row(_name(cluster), counters, standing(cluster), tuple(children))
+    return Row(_name(cluster), counters, standing(cluster), tuple(children), _values(cluster))
 
 
 def text(root: Row, now: datetime) -> str:
@@ -111,7 +115,7 @@ def _age(since: str, now: datetime) -> str:
 def _row(obj: Object, children: Sequence[Row] = ()) -> Row:
     status = obj.get("status", {})
     counters = tuple(status.get(name) for name in _COUNTERS) if "replicas" in obj.get("spec", {}) else (None,) * 4
-    return Row(_name(obj), counters, standing(obj), tuple(children))
+    return Row(_name(obj), counters, standing(obj), tuple(children), _values(obj))
 
 
 def _machines(snapshot: Snapshot, machines: Sequence[Object], *, grouping: bool) -> tuple[Row, ...]:
@@ -132,7 +136,9 @@ def _group(machines: list[Object]) -> Row:
     counted = tuple(sum(_is_true(machine, kind) for machine in machines) for kind in _OF_MACHINES)
     since = max(standing(machine).since for machine in machines)
     said = Standing(state.type, state.status, state.reason, since, f"See {', '.join(names[:_SHOWN_NAMES])}{more}")
-    return Row(f"{len(machines)} Machines...", (len(machines), *counted), said)
+    return Row(
+        f"{len(machines)} Machines...", (len(machines), *counted), said, (), {"kind": MACHINE.kind, "names": names}
+    )
 
 
 def _machine(snapshot: Snapshot, machine: Object) -> Row:
@@ -140,7 +146,7 @@ def _machine(snapshot: Snapshot, machine: Object) -> Row:
     parts = [snapshot.parts.get(part_key(reference)) for reference in part_references(machine)]
     waiting = [_row(part) for part in parts if part is not None and not standing(part).is_good]
     counted = tuple(int(_is_true(machine, kind)) for kind in _OF_MACHINES)
-    return Row(_name(machine), (1, *counted), standing(machine), tuple(waiting))
+    return Row(_name(machine), (1, *counted), standing(machine), tuple(waiting), _values(machine))
 
 
 def _likeness(machine: Object) -> tuple[tuple[str, str], ...]:
@@ -156,6 +162,14 @@ def _is_true(machine: Object, condition: str) -> bool:
 def _name(obj: Object) -> str:
     mark = "!! DELETED !! " if obj["metadata"].get("deletionTimestamp") else ""
     return mark + ", ".join(part for part in (title(obj), version(obj)) if part)
+
+
+def _values(obj: Object) -> dict[str, Any]:
+    """What `_name` puts into one text, as values."""
+    meta = obj["metadata"]
+    found = {"kind": obj.get("kind", ""), "namespace": meta.get("namespace", ""), "name": object_name(obj)}
+    found |= {"version": version(obj)} if version(obj) else {}
+    return {**found, **({"deletionTimestamp": meta["deletionTimestamp"]} if meta.get("deletionTimestamp") else {})}
 
 
 def _owner(obj: Object) -> str:

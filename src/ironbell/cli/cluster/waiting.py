@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import click
 
@@ -26,6 +27,8 @@ class StillWaitingError(IronbellError):
 
     reason = "TimedOut"
     retry = Retry.BACKOFF
+    details: Mapping[str, Any] = {}
+    """What `-o json` adds to the error: the object that blocks."""
 
 
 async def until(look: Callable[[], Awaitable[tuple[bool, str]]], *, what: str, timeout_s: float) -> None:

@@ -97,7 +97,8 @@ def test_json_leaves_out_what_is_not_known() -> None:
     plain = tree(cluster()).plain()
     assert plain["replicas"] == 4
     assert plain["children"][0] == {
-        "name": "DevCluster site/one", "condition": "Ready", "status": "True", "reason": "Ready", "since": SINCE
+        "kind": "DevCluster", "namespace": "site", "name": "one", "title": "DevCluster site/one",
+        "condition": "Ready", "status": "True", "reason": "Ready", "since": SINCE,
     }  # fmt: skip
 
 

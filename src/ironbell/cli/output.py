@@ -1,0 +1,71 @@
+"""`-o json`: what a command did, as one JSON document on standard output.
+
+A document holds values (kind, namespace, name, result, reason, time), never text that has to be taken apart. Progress
+goes to standard error. A command that fails ends with a status other than 0 and prints an object `error` on standard
+output, beside the line on standard error; see `problems`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+JSON = "json"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_option(*, text: str = "text") -> Callable[[F], F]:
+    """`-o`, with `json` beside the form for people."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice([text, JSON]),
+        default=text,
+        show_default=True,
+        help="Form of the answer.",
+    )
+
+
+def format_option(command: F) -> F:
+    """The same as `-o`, for commands whose `--output` names what they write."""
+    return click.option(
+        "-o",
+        "--format",
+        "form",
+        type=click.Choice(["text", JSON]),
+        default="text",
+        show_default=True,
+        help="Form of the answer.",
+    )(command)
+
+
+def print_json(value: Any) -> None:
+    """Print one document."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def ended(result: str, **values: Any) -> dict[str, Any]:
+    """The document of a command that did something: its result in one word, when it ended, and the values."""
+    from ironbell.base.clock import SystemClock, rfc3339
+
+    return {"result": result, "time": rfc3339(SystemClock().now()), **values}
+
+
+def reference(kind: str, namespace: str, name: str, **values: Any) -> dict[str, Any]:
+    """An object in a document."""
+    return {"kind": kind, "namespace": namespace, "name": name, **values}
+
+
+_ALONE = frozenset(("-ojson", "--output=json", "--format=json"))
+_BEFORE = frozenset(("-o", "--output", "--format"))
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether a command line requests JSON, even one that cannot be parsed: its error is then JSON as well."""
+    following = [*arguments[1:], ""]
+    return any(
+        word in _ALONE or (word in _BEFORE and value == JSON) for word, value in zip(arguments, following, strict=False)
+    )
