@@ -103,17 +103,7 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
     Raises:
         OptionsError: the file cannot be read, or an option has a wrong name, type or value.
     """
-    values: dict[str, Any] = {}
-    if file is not None:
-        try:
-            loaded = goyaml.load(file.read_bytes())
-        except OSError as error:
-            raise OptionsError(f"cannot read the configuration {file}: {error.strerror}") from error
-        except IronbellError as error:
-            raise OptionsError(f"{file}: {error}") from error
-        if not isinstance(loaded, dict):
-            raise OptionsError(f"{file}: must be a mapping of option names to values")
-        values = loaded
+    values = _file_values(file) if file is not None else {}
     values = {_FILE_NAMES.get(str(name), name): value for name, value in values.items()}
     values |= {name.replace("_", "-"): value for name, value in given.items() if value is not None}
     if values.get("dhcp") is False:  # YAML reads an unquoted `off` as a boolean
@@ -125,6 +115,28 @@ def read_options(file: Path | None, given: Mapping[str, Any]) -> UpOptions:
     except msgspec.ValidationError as error:
         raise OptionsError(f"{file or 'options'}: {error}") from error
     return _at_home(_checked(options))
+
+
+def _file_values(file: Path) -> dict[str, Any]:
+    """The options of a configuration file.
+
+    Raises:
+        OptionsError: it cannot be read, or is no mapping in YAML.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise OptionsError(f"--config: {file} cannot be read: {problem}; give a YAML file of options") from error
+    if b"\0" in content or not _is_text(content):
+        raise OptionsError(f"--config: {file} is a binary file; give a YAML file of options")
+    try:
+        loaded = goyaml.load(content)
+    except IronbellError as error:
+        raise OptionsError(f"--config: {file}: {error}") from error
+    if not isinstance(loaded, dict):
+        raise OptionsError(f"--config: {file} must be a mapping of option names to values")
+    return loaded
 
 
 def _at_home(options: UpOptions) -> UpOptions:
@@ -204,6 +216,14 @@ def _expanded(path: str) -> str:
         return str(Path(path).expanduser()) if path.startswith("~") else path
     except RuntimeError as error:
         raise OptionsError(f"{path}: there is no such home folder; write the path without ~") from error
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_ipv4(text: str) -> bool:

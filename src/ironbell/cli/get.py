@@ -9,8 +9,10 @@ from typing import Any
 import click
 import msgspec
 
+from ironbell.api.client import NotFound
 from ironbell.api.kind import Kind
 from ironbell.cli.api_options import api_options
+from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.session import connected, kind_named, namespace_options, run
 from ironbell.cli.terminal import one_line
 from ironbell.cli.watching import TABLE, Rows, follow
@@ -43,7 +45,7 @@ def get(kind: str, names: tuple[str, ...], selector: str, output: str, *, watch:
         with contextlib.suppress(KeyboardInterrupt):
             run(_watched(kinds[0], "".join(names), selector=selector, wide=output == "wide", **where))
         return
-    found = run(_answers(kinds, names, selector=selector, output=output, **where))
+    found, hint = run(_answers(kinds, names, selector=selector, output=output, **where))
     with_namespace = where["all_namespaces"]
     if output in TABLES:
         tables = [
@@ -51,6 +53,8 @@ def get(kind: str, names: tuple[str, ...], selector: str, output: str, *, watch:
             for one, answers in zip(kinds, found, strict=True)
         ]
         click.echo("\n".join(tables), nl=False)
+        if hint:
+            click.echo(hint, err=True)
     else:
         click.echo(objects_text(list(zip(kinds, found, strict=True)), output=output), nl=False)
 
@@ -65,8 +69,12 @@ async def _answers(
     all_namespaces: bool,
     kubeconfig: Path | None,
     context: str,
-) -> list[list[Answer]]:
-    """For each kind the answers for all names, or the one of the list."""
+) -> tuple[list[list[Answer]], str]:
+    """For each kind the answers for all names, or the one of the list; and where else objects are if there are none.
+
+    Raises:
+        NotFound: there is no object of a name; the message says which namespaces have one.
+    """
     query = {"labelSelector": selector} if selector else {}
     accept = TABLE if output in TABLES else "application/json"
     found = []
@@ -74,9 +82,21 @@ async def _answers(
         for kind in kinds:
             space = "" if all_namespaces or not kind.namespaced else namespace
             paths = [kind.collection.path(space, name) for name in names] or [kind.collection.path(space)]
-            bodies = [await api.raw("GET", path, query=dict(query), accept=accept) for path in paths]
+            try:
+                bodies = [await api.raw("GET", path, query=dict(query), accept=accept) for path in paths]
+            except NotFound as error:
+                if not names:
+                    raise
+                hints = [await elsewhere(api, kind.collection, space, name) for name in names]
+                raise NotFound(" ".join([error.message, *dict.fromkeys(filter(None, hints))])) from None
             found.append([msgspec.json.decode(body) for body in bodies])
-    return found
+        is_empty = output in TABLES and not names and not any(map(_has_objects, found))
+        hint = await elsewhere(api, kinds[0].collection, space) if is_empty and len(kinds) == 1 else ""
+    return found, hint
+
+
+def _has_objects(answers: list[Answer]) -> bool:
+    return any(answer.get("rows") or answer.get("items") for answer in answers)
 
 
 async def _watched(

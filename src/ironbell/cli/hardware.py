@@ -20,6 +20,7 @@ from ironbell.base.clock import SystemClock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
+from ironbell.cli.namespaces import named
 from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.hardware_claim import claim_of
@@ -136,7 +137,7 @@ async def _confirm(
     async with connected(kubeconfig, context) as api:
         client = Client(api)
         if names:
-            found = [await client.get(HARDWARE, namespace, name) for name in names]
+            found = [await named(api, HARDWARE, namespace, name) for name in names]
         else:
             listed = (await client.list(HARDWARE, "" if all_namespaces else namespace)).items
             found = [one for one in listed if claim_of(one) is None]

@@ -15,6 +15,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError
 from ironbell.cli.api_options import api_options
+from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.session import UnknownKindError, connected, named, run
 from ironbell.cli.terminal import printable
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
@@ -75,13 +76,15 @@ async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig:
         except NotFound as error:
             kept = await _kept(api, namespace, name, query)
             if not kept:
-                raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}") from error
+                hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
+                raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip()) from error
             click.echo(
                 "This API serves no logs. The Workflow keeps the end of each action's output, without times:", err=True
             )
             click.echo(printable("\n".join(kept)))
         except ApiError as error:
-            raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}") from error
+            message = f"no logs of workflow {namespace}/{name}: {error}"
+            raise ApiError(message, code=error.code, reason=error.reason) from error
 
 
 async def _no_logs(api: HttpApi, namespace: str, name: str) -> str:

@@ -118,7 +118,8 @@ def main() -> None:
     """Entry point of the console script."""
     try:
         cli.main(prog_name="ironbell", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is, where it was closed before the start
+            sys.stdout.flush()
     except click.exceptions.Exit as leave:
         sys.exit(leave.exit_code)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost place: reported, and the status set

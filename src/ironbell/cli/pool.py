@@ -11,6 +11,7 @@ import click
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.cli.api_options import api_options
 from ironbell.cli.hardware import CONFIRMED, NOT_HELD, RESULTS
+from ironbell.cli.namespaces import named
 from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.restored import RESTORED, restored
@@ -64,7 +65,7 @@ async def _confirm(
     async with connected(kubeconfig, context) as api:
         client = Client(api)
         if names:
-            found: Sequence[Any] = [await client.get(kind, place, name) for name in names]
+            found: Sequence[Any] = [await named(api, kind, place, name) for name in names]
         else:
             found = (await client.list(kind, "" if all_namespaces else place)).items
         for one in found:

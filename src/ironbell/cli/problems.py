@@ -21,6 +21,11 @@ from ironbell.cli.output import print_json
 
 SHOW_TRACEBACK = "IRONBELL_TRACEBACK"
 FAILED, INTERRUPTED, NO_READER = 1, 130, 141
+_BY_CODE = {
+    401: "Use a kubeconfig of this API that is still valid; `ironbell up` writes one at every start.",
+    403: "Use a kubeconfig or --context of somebody who may do that, or have the right granted.",
+}
+"""What can be done about a refusal by the API server, by its HTTP status."""
 _REMEDIES = {
     errno.ENOENT: "Check the path.",
     errno.ENOTDIR: "Check the path.",
@@ -55,7 +60,7 @@ def report(error: BaseException, *, as_json: bool = False) -> int:
 def _values(error: BaseException, message: str, status: int) -> dict[str, Any]:
     """What the line says, as values; `details` of the error (such as `why`) are added."""
     reason = getattr(error, "reason", "") or type(error).__name__
-    return {"reason": str(reason), "message": message, "status": status, **getattr(error, "details", {})}
+    return {**getattr(error, "details", {}), "reason": str(reason), "message": message, "status": status}
 
 
 def _described(error: BaseException) -> tuple[int, str]:
@@ -70,7 +75,8 @@ def _described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, IronbellError):
-        return FAILED, str(error)
+        remedy = _BY_CODE.get(getattr(error, "code", 0), "")
+        return FAILED, f"{str(error).rstrip('.')}. {remedy}" if remedy else str(error)
     if isinstance(error, OSError) and error.errno is not None:
         named = f"{error.filename}: " if error.filename else ""
         problem = os.strerror(error.errno)

@@ -22,6 +22,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.cli.api_options import api_options
 from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
+from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.servers import of_machine
 from ironbell.cli.session import connected, named, run
 from ironbell.cli.terminal import printable
@@ -104,10 +105,10 @@ async def _answers(
             if not bare:
                 await _require_installed(api, kinds)
             known = "the kinds that can wait" if bare else " or ".join(_qualified(kind) for kind in kinds)
-            raise NothingThereError(
-                f'there is no "{name}" among {known} in namespace {namespace}; -n names another namespace'
-                + (f". Not read, as you may not: {', '.join(forbidden)}" if forbidden else "")
-            )
+            hints = [] if bare else [await elsewhere(api, kind.collection, namespace, name) for kind in kinds]
+            hints += [f"Not read, as you may not: {', '.join(forbidden)}."] if forbidden else []
+            hint = " ".join(dict.fromkeys(filter(None, hints))) or "-n names another namespace."
+            raise NothingThereError(f'there is no "{name}" among {known} in namespace "{namespace}". {hint}')
         also = tuple(_qualified(kind) for kind, _ in roots[1:]) if bare else ()
         events = await _events(api, namespace) if output != "text" else []
         found = []

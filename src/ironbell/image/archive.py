@@ -21,6 +21,7 @@ from ironbell.image import compress, contents
 from ironbell.image import manifest as manifests
 from ironbell.image.build import manifest_path
 from ironbell.image.debian import BuildError, Sources, Tree, bootstrap, require_root, require_tools, run
+from ironbell.image.output import check_file
 
 PACKAGES: Final = (
     "ca-certificates", "cloud-init", "dbus", "e2fsprogs", "grub-efi-amd64-bin", "grub-pc-bin", "grub2-common",
@@ -57,6 +58,7 @@ def build(options: Options, sources: Sources, *, progress: Callable[[str], None]
     """
     if options.kernel not in contents.KERNEL_PACKAGES:
         raise BuildError(f"--kernel {options.kernel}: must be one of {', '.join(contents.KERNEL_PACKAGES)}")
+    check_file(options.output, manifest_path(options.output))
     words = [options.compression, options.kernel, *options.extra_packages, sources.suite, sources.text]
     digest = manifests.digest_inputs([*words, manifests.digest_file(Path(__file__))], folders=[])
     earlier = manifests.load(manifest_path(options.output))

@@ -22,6 +22,7 @@ from ironbell.image import compress, contents, disk
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, Sources, Tree, bootstrap, require_root, require_tools, run
 from ironbell.image.kubernetes import node as nodes
+from ironbell.image.output import check_file
 from ironbell.image.system import configure, make_loaders
 
 Progress = Callable[[str], None]
@@ -68,6 +69,7 @@ def build(options: Options, sources: Sources, *, progress: Progress) -> tuple[ma
     """
     if options.kernel not in contents.KERNEL_PACKAGES:
         raise BuildError(f"--kernel {options.kernel}: must be one of {', '.join(contents.KERNEL_PACKAGES)}")
+    check_file(options.output, manifest_path(options.output))
     digest = inputs(options, sources)
     earlier = manifests.load(manifest_path(options.output))
     if (

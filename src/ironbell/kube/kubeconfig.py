@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,9 +132,27 @@ def _parse(path: Path, content: str) -> _File:
 
 
 def _named(files: Sequence[_File], section: str, name: str, inner: str) -> Section:
-    for file in files:
-        for entry in file.content.get(section) or ():
-            if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(inner), dict):
-                return Section(file.path, name, entry[inner])
+    for file, entry in _entries(files, section):
+        if entry.get("name") == name and isinstance(entry.get(inner), dict):
+            return Section(file.path, name, entry[inner])
     paths = ", ".join(str(file.path) for file in files)
-    raise ConnectionConfigError(f"{paths}: {section} has no entry named {name!r}")
+    if section == "contexts":
+        raise ConnectionConfigError(f"{paths}: {_no_context(files, name)}")
+    raise ConnectionConfigError(f'{paths}: the context names {inner} "{name}", which is not among its {section}')
+
+
+def _no_context(files: Sequence[_File], name: str) -> str:
+    """Why there is no such context, and which there are."""
+    known = sorted({str(entry.get("name")) for _, entry in _entries(files, "contexts")})
+    problem = f'there is no context "{name}"' if name else "no current context is set"
+    if not known:
+        return f"{problem}, and no other one; give a kubeconfig that has contexts"
+    return f"{problem}; choose one of these with --context: {', '.join(known)}"
+
+
+def _entries(files: Sequence[_File], section: str) -> Iterator[tuple[_File, Mapping[str, Any]]]:
+    for file in files:
+        entries = file.content.get(section)
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                yield file, entry

@@ -29,6 +29,7 @@ from ironbell.base.clock import Clock, SystemClock
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, Sources, bootstrap, require_root, require_tools
 from ironbell.image.debian import Tree as PackageTree
+from ironbell.image.output import check_folder
 from ironbell.osie import agent, contents, cpio
 from ironbell.osie.tree import TreeBuilder, index_modules
 
@@ -91,6 +92,7 @@ def build(
     """
     if options.architecture not in contents.KERNEL_PACKAGE:
         raise BuildError(f"--arch {options.architecture}: must be one of {', '.join(contents.KERNEL_PACKAGE)}")
+    check_folder(options.output)
     base_digest = base_inputs(options, sources)
     digest = manifests.digest_inputs([base_digest, options.proxy], folders=[_FILES, *agent.own_folders()])
     if options.only_if_changed and (earlier := _current(options, MANIFEST_NAME, digest)):

@@ -72,7 +72,7 @@ def test_the_api_is_named_before_or_after_the_subcommand(tmp_path: Path, words: 
     file.write_text("apiVersion: v1\nkind: Config\nclusters: []\nusers: []\ncontexts: []\n")
     status, said = outcome(*(word.format(file=file) for word in words))
     assert status == 1
-    assert f"{file}: contexts has no entry named 'x'" in said
+    assert f'{file}: there is no context "x", and no other one; give a ' in said
 
 
 def test_naming_an_api_to_a_command_that_has_none_is_a_mistake() -> None:

@@ -40,6 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    (tmp_path / "without-context").write_text(KUBECONFIG.replace("current-context: c", ""))
+    (tmp_path / "list").write_text("[1]")
     (tmp_path / "template.yaml").write_text(TEMPLATE)
     return tmp_path
 
@@ -76,7 +78,11 @@ def failed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         ("get hardware --kubeconfig empty", 1, "empty is no kubeconfig"),
         ("get hardware --kubeconfig nowhere", 1, "nowhere cannot be read: no such file or directory"),
         ("get hardware --kubeconfig folder", 2, "is a directory. `ironbell get --help` shows the options."),
-        ("get hardware --kubeconfig kubeconfig --context x", 1, "kubeconfig: contexts has no entry named 'x'"),
+        (
+            "get jobs --kubeconfig kubeconfig --context x",
+            1,
+            'kubeconfig: there is no context "x"; choose one of these with --',
+        ),
         ("get hardware --kubeconfig kubeconfig", 1, "the API server at 127.0.0.1"),
         ("uninstall --kubeconfig kubeconfig", 1, "This command asks a question, and standard input is no terminal. A"),
         ("cluster scale a --workers x", 2, "'x' is not a valid integer. `ironbell cluster scale --help` shows the op"),
@@ -84,6 +90,27 @@ def failed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         ("run wire --kubeconfig kubeconfig --http-port 99999", 2, "99999 is not in the range 0<=x<=65535."),
         ("lab init nowhere/lab.yaml", 1, "nowhere/lab.yaml: no such file or directory. Check the path."),
         ("up --data-dir empty", 2, "'empty' is a file. `ironbell up --help` shows the options."),
+        (
+            "get jobs --kubeconfig without-context",
+            1,
+            "no current context is set; choose one of these with --con",
+        ),
+        ("up --config binary --data-dir folder", 1, "--config: binary is a binary file; give a YAML file of options"),
+        (
+            "up --config nowhere --data-dir folder",
+            1,
+            "nowhere cannot be read: no such file or directory; give a YAML",
+        ),
+        ("up --config list --data-dir folder", 1, "--config: list must be a mapping of option names to values"),
+        ("osie build --output binary", 1, "--output: binary is a file, and no folder; choose another path"),
+        ("osie build --output binary/below", 1, "/binary is a file, and no folder; choose another path"),
+        ("image build --output folder", 1, "folder is a folder; give the file to write, such as"),
+        (
+            "image build --output binary",
+            1,
+            "binary exists, and no manifest beside it says that it was built here",
+        ),
+        ("image archive --output binary/x", 1, "binary is a file, and no folder; choose another path"),
         ("storage check --data-dir folder", 1, "there is no database folder/api.db: name the data folder of a site"),
     ],
 )

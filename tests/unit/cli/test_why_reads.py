@@ -28,7 +28,7 @@ def test_a_kind_that_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -
     done = asked(monkeypatch, Objects(CLUSTER), "hardware/s1")
     assert "the API has no kind Hardware of tinkerbell.org; is its provider installed?" in str(done.exception)
     done = asked(monkeypatch, Objects(CLUSTER), "cluster/two")
-    assert 'there is no "two" among clusters.cluster.x-k8s.io in namespace site' in str(done.exception)
+    assert 'there is no "two" among clusters.cluster.x-k8s.io in namespace "site"' in str(done.exception)
 
 
 def test_a_kind_that_may_not_be_read_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ async def test_the_first_file_that_sets_something_wins_and_paths_start_from_its_
 
 def test_what_no_file_has_is_told_with_all_of_them(tmp_path: Path) -> None:
     one, two = write(tmp_path / "one"), write(tmp_path / "two")
-    with pytest.raises(ConnectionConfigError, match=rf"{one}, {two}: contexts has no entry named 'x'"):
+    with pytest.raises(ConnectionConfigError, match=rf'{one}, {two}: there is no context "x", and no other one'):
         choose([one, two], "x")
 
 

@@ -142,21 +142,26 @@ def list_clusters(output: str, *, namespace: str, all_namespaces: bool, **option
     from ironbell.base.clock import SystemClock
     from ironbell.cli.cluster import listing
 
-    found = run(_listed("" if all_namespaces else namespace, **options))
+    found, hint = run(_listed("" if all_namespaces else namespace, **options))
     if output == "json":
         plain = [one.plain() for one in found]
         print_json(plain)
         return
     click.echo(listing.text(found, SystemClock().now(), with_namespace=all_namespaces), nl=False)
+    if hint:
+        click.echo(hint, err=True)
 
 
 async def _listed(namespace: str, *, wait: bool, timeout: float, kubeconfig: Path | None, context: str) -> Any:
+    from ironbell.api.cluster import CLUSTER
     from ironbell.cli.cluster.listing import summaries, wait_available
+    from ironbell.cli.namespaces import elsewhere
 
     async with connected(kubeconfig, context) as api:
         if wait:
             await wait_available(api, namespace, timeout_s=timeout)
-        return await summaries(api, namespace)
+        found = await summaries(api, namespace)
+        return found, "" if found else await elsewhere(api, CLUSTER.collection, namespace)
 
 
 @cluster.command()

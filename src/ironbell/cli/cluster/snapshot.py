@@ -10,6 +10,7 @@ from ironbell.api.client import NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.cli.namespaces import elsewhere
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 
@@ -52,8 +53,9 @@ async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
     try:
         found: Object = msgspec.json.decode(await api.get(CLUSTER.collection, namespace, name))
     except NotFound:
+        hint = await elsewhere(api, CLUSTER.collection, namespace, name)
         raise NoClusterError(
-            f"there is no Cluster {namespace}/{name}; `ironbell get clusters -A` shows all, -n names a namespace"
+            f"there is no Cluster {namespace}/{name}. {hint or '`ironbell cluster list -A` shows all.'}"
         ) from None
     return found
 
