@@ -39,4 +39,4 @@ def build(folder: Path, source: Path | None, form: str) -> None:
         print_json([{"path": str(path), "bytes": path.stat().st_size} for path in built])
         return
     for path in built:
-        click.echo(f"{path}  {path.stat().st_size} bytes")
+        click.echo(f"{path}  {path.stat().st_size / 1e6:.1f} MB")

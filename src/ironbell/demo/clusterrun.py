@@ -28,6 +28,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
+from ironbell.base.wording import counted
 from ironbell.codec import goyaml
 from ironbell.demo import clustermanifests, clusterplan, disks
 from ironbell.demo.clustermanifests import ClusterRequest, Document
@@ -161,7 +162,7 @@ class Show:
         deployment = f"{NAME}-{group.role}"
         body = {"spec": {"replicas": group.count - 1}}
         await self.client.merge_patch(MACHINE_DEPLOYMENT, "default", deployment, body=body)
-        self.tell([Line("scaled", f"MachineDeployment {deployment} to {group.count - 1} replicas")])
+        self.tell([Line("scaled", f"MachineDeployment {deployment} to {counted(group.count - 1, 'replica')}")])
         await self._stage("one server drained, wiped, off and nobody's", self._not_given_back)
         (name,) = story.free
         await self._read(name, before[name])
@@ -223,7 +224,9 @@ class Show:
         """
         servers = clustermanifests.servers(self.site.lab)
         await self._create(servers)
-        self.tell([Line("applied", f"Secret, bmc Machine and Hardware of {len(self.site.lab.machines)} servers")])
+        self.tell(
+            [Line("applied", f"Secret, bmc Machine and Hardware of {counted(len(self.site.lab.machines), 'server')}")]
+        )
         request = ClusterRequest(
             NAME,
             self.site.lab.machine(self.demo.plan.control_plane.machines[0]).address,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ironbell.base.wording import counted
 from ironbell.image import compress, contents
 from ironbell.image import manifest as manifests
 from ironbell.image.build import manifest_path
@@ -80,7 +81,7 @@ def _build(
     wanted = (contents.KERNEL_PACKAGES[options.kernel], *PACKAGES, *options.extra_packages)
     packages = bootstrap(Tree(target=tree, architecture="amd64", packages=wanted, variant="apt"), sources)
     _make_anew_on_each_machine(tree)
-    progress(f"packing {len(packages)} packages ({options.compression})")
+    progress(f"packing {counted(len(packages), 'package')} ({options.compression})")
     left_out = [f"--exclude={name}" for name in _LEFT_OUT]
     run(["tar", "--numeric-owner", "--xattrs", "--xattrs-include=*", *left_out, "-C", str(tree), "-cf", str(tar), "."])
     temporary = options.output.with_name(f".{options.output.name}.new")

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.wording import counted
 from ironbell.codec import goyaml
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -156,7 +157,7 @@ def parse(document: Any) -> LabDescription:
     if not lab.machines:
         raise LabFileError("machines: a lab needs at least one machine")
     if network.num_addresses < len(lab.machines) + FIRST_MACHINE_ADDRESS + 1:
-        raise LabFileError(f"network.subnet: {network} is too small for {len(lab.machines)} machines")
+        raise LabFileError(f"network.subnet: {network} is too small for {counted(len(lab.machines), 'machine')}")
     machines = tuple(_completed(lab, place, machine) for place, machine in enumerate(lab.machines))
     for what in ("name", "mac", "address", "uuid"):
         _unique(what, [getattr(machine, what) for machine in machines])

@@ -209,7 +209,7 @@ def _versions(snapshot: Snapshot) -> frozenset[str]:
 def _check_hope(snapshot: Snapshot, what: str) -> None:
     failed = hopeless(snapshot)
     if failed:
-        more = f" ({len(failed) - 1} more Machines failed)" if len(failed) > 1 else ""
+        more = f" ({counted(len(failed) - 1, 'more Machine')} failed)" if len(failed) > 1 else ""
         raise FailedForGoodError(f"{what} cannot be completed. {failed[0]}{more}")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
 from ironbell.cli.session import SECONDS, kubeconfig_paths, run
 from ironbell.cli.terminal import printable
@@ -148,8 +149,9 @@ def _lines(found: Plan | Outcome, wanted: Wanted) -> list[str]:
     if found.course == "nothing":
         return [_nothing(wanted)]
     if found.course == "abort":
-        return [f"taken back: {found.objects} copies removed, the sources go on"]
-    moved = f": {found.objects} objects, Clusters {', '.join(found.clusters) or 'none'}" if found.objects else ""
+        return [f"taken back: {counted(found.objects, 'copy', 'copies')} removed, the sources go on"]
+    clusters = f"{'Cluster' if len(found.clusters) == 1 else 'Clusters'} {', '.join(found.clusters) or 'none'}"
+    moved = f": {counted(found.objects, 'object')}, {clusters}" if found.objects else ""
     lines = [f"moved{moved}"]
     lines += [f"on both sides: {title}" for title in found.kept]
     lines += [f"paused as before: {title}" for title in found.paused]

@@ -16,7 +16,7 @@ import msgspec
 
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.base.clock import Clock, rfc3339
-from ironbell.base.wording import spoken_duration
+from ironbell.base.wording import counted, spoken_duration
 from ironbell.cli.pivot import checks, pauses
 from ironbell.cli.pivot.copies import adopted, copy_of, difference, is_marked, released, status_difference, status_of
 from ironbell.cli.pivot.graph import Plan, Wanted, order
@@ -130,7 +130,7 @@ class Pivot:
         for site in (self.target, self.source):
             await self._set_phase(site, Phase.ABORTING)
         copies = await self._copies(known)
-        self.tell(f"removing {len(copies)} copies from the target")
+        self.tell(f"removing {counted(len(copies), 'copy', 'copies')} from the target")
         await self._drop(self.target, copies, lambda copy: copy.uid)
         await self._resume_sources(known)
         await self.target.drop_journal()
@@ -301,7 +301,7 @@ class Pivot:
             await self._set_phase(site, Phase.COMMITTED)
         copies = await self._copies(journal)
         going = [copy for copy in copies if ANNOTATION_KEPT not in copy.annotations]
-        self.tell(f"removing {len(going)} objects from the source")
+        self.tell(f"removing {counted(len(going), 'object')} from the source")
         await self._drop(self.source, going, lambda copy: copy.annotations[ANNOTATION_SOURCE])
         await self._resume_sources(journal)
         outcome = await self._release(journal, outcome)
@@ -315,7 +315,7 @@ class Pivot:
             copies = await self._copies(journal)
             if not copies:
                 return outcome
-            self.tell(f"setting {len(copies)} objects free on the target")
+            self.tell(f"setting {counted(len(copies), 'object')} free on the target")
             holders = [copy for copy in copies if ANNOTATION_PIVOT_PAUSED in copy.annotations]
             clusters = [copy for copy in holders if copy.kind.name == CLUSTER]
             others = [copy for copy in copies if copy not in holders]

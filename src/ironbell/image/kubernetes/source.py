@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ironbell.base.wording import counted
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, run
 from ironbell.image.kubernetes import golang, oci, programs, store
@@ -81,7 +82,7 @@ class GoModules:
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
     ) -> tuple[str, ...]:
         made = [self._contents(image, tree, progress) for image in images]
-        progress(f"packing {len(made)} container images")
+        progress(f"packing {counted(len(made), 'container image')}")
         archive = scratch / "images.tar"
         oci.write(made, archive)
         return store.import_archives(tree, [archive])
@@ -158,7 +159,7 @@ class Folder:
         progress: Progress,
     ) -> tuple[str, ...]:
         archives = self._archives()
-        progress(f"importing {len(archives)} archives of container images")
+        progress(f"importing {counted(len(archives), 'archive')} of container images")
         return store.import_archives(tree, archives)
 
     def _archives(self) -> list[Path]:
@@ -191,5 +192,5 @@ class Packages:
         scratch: Path,
         progress: Progress,
     ) -> tuple[str, ...]:
-        progress(f"pulling {len(images)} container images")
+        progress(f"pulling {counted(len(images), 'container image')}")
         return store.pull(tree, [image.reference for image in images])
