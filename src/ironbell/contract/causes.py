@@ -27,6 +27,7 @@ class Weight(IntEnum):
 _CONSEQUENCES: Final = frozenset({"WaitingForBootstrapData", "WaitingForCluster", "WaitingForOwner"})
 _NEEDS_HELP: Final = frozenset(
     {
+        "BMCNotContactable",
         "BootstrapFailed",
         "DisksKept",
         "EndpointInUse",

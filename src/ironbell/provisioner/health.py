@@ -83,6 +83,14 @@ def is_silent(bmc: Machine) -> bool:
     return any(one.type == MachineConditionType.CONTACTABLE and one.status == "False" for one in bmc.status.conditions)
 
 
+def silence(bmc: Machine) -> str:
+    """Why the BMC does not answer, as it was found when it was last asked; "" if it answers."""
+    if not is_silent(bmc):
+        return ""
+    kind = MachineConditionType.CONTACTABLE
+    return next((one.message for one in bmc.status.conditions if one.type == kind), "") or "no reason given"
+
+
 def concerns(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> tuple[Concern, ...]:
     """Everything that speaks against a server, the gravest first.
 
@@ -113,11 +121,8 @@ def _bmc(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> Iterator[Concern]:
     if key is None:
         yield Concern(Severity.MANUAL, "it has no BMC: somebody must power it on and boot it over the network")
     bmc = bmcs.get(key) if key is not None else None
-    if bmc is None or not is_silent(bmc):
-        return
-    kind = MachineConditionType.CONTACTABLE
-    cause = next((one.message for one in bmc.status.conditions if one.type == kind), "")
-    yield Concern(Severity.BLOCKED, f"its BMC {bmc.metadata.name} does not answer: {cause or 'no reason given'}")
+    if bmc is not None and (cause := silence(bmc)):
+        yield Concern(Severity.BLOCKED, f"its BMC {bmc.metadata.name} does not answer: {cause}")
 
 
 def _wipe(hardware: Hardware) -> Iterator[Concern]:

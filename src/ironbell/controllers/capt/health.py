@@ -18,7 +18,7 @@ from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.health import bmc_key, is_silent
+from ironbell.provisioner.health import bmc_key, is_silent, silence
 
 BMC_CONTACTABLE: Final = "BMCContactable"
 _UNKNOWN: Final[tuple[bool | None, str]] = (None, "PowerUnknown")
@@ -72,11 +72,16 @@ def tell_health(progress: Progress, hardware: Hardware, bmc: Machine | None) -> 
             if find_condition(progress.obj.status.conditions, type_) is not None:
                 progress.note(type_, None, "NoBMC", f"Hardware {hardware.metadata.name} names no BMC")
         return
-    answers, power = _seen(bmc)
+    answers, power, _ = _seen(bmc)
     if answers == "True":
         progress.note(BMC_CONTACTABLE, True, "BMCContactable")
     elif answers == "False":
-        progress.note(BMC_CONTACTABLE, False, "BMCNotContactable", f"bmc Machine {_bmc(hardware)[0]} says why")
+        progress.note(
+            BMC_CONTACTABLE,
+            False,
+            "BMCNotContactable",
+            f"bmc Machine {_bmc(hardware)[0]}: {silence(bmc) if bmc is not None else ''}",
+        )
     else:
         progress.note(BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist")
     is_on, reason = _POWERED.get(power, _UNKNOWN)
@@ -88,10 +93,10 @@ def _power_message(hardware: Hardware, is_on: bool | None, *, is_current: bool) 
     return ", ".join([*parts, *([] if is_on or is_current else ["as of when the BMC last answered"])])
 
 
-def _seen(bmc: Machine | None) -> tuple[str, str]:
-    """Whether it answers, and the power state."""
+def _seen(bmc: Machine | None) -> tuple[str, str, str]:
+    """Whether it answers, the power state, and why it does not answer."""
     if bmc is None:
-        return "", ""
+        return "", "", ""
     kind = MachineConditionType.CONTACTABLE
     answers = next((one.status for one in bmc.status.conditions if one.type == kind), "")
-    return answers, bmc.status.power_state
+    return answers, bmc.status.power_state, silence(bmc)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ironbell.api.bmc.machine import Machine as BmcMachine
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import (
     ANNOTATION_PROVISIONED,
@@ -59,6 +60,7 @@ from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.kube.decision import Decision, Effect, Key, create, delete, do, emit, patch
 from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.health import is_silent, silence
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 from ironbell.provisioner.user_data import needs_user_data
@@ -110,6 +112,8 @@ def install(
     if hardware.spec.bmc_ref is None and not has_started(workflow):
         return _by_hand(progress, hardware)
     progress.state = State.INSTALLING
+    if observed.bmc is not None and is_silent(observed.bmc) and not has_started(workflow):
+        return _without_bmc(progress, hardware, observed.bmc)
     message = how_far(workflow)
     progress.note(INSTALLED, False, "Installing", message)
     return progress.waits("Installing", message)
@@ -122,6 +126,14 @@ def _by_hand(progress: Progress, hardware: Hardware) -> Decision:
     progress.state = State.WAITING
     progress.note(INSTALLED, False, "WaitingForManualAction", message)
     return progress.waits("WaitingForManualAction", message)
+
+
+def _without_bmc(progress: Progress, hardware: Hardware, bmc: BmcMachine) -> Decision:
+    """Only its BMC boots the server, and that does not answer."""
+    where = "/".join(hardware.key)
+    message = f"the BMC of Hardware {where} cannot be used: {silence(bmc)}"
+    progress.note(INSTALLED, False, "BMCNotContactable", message)
+    return progress.waits("BMCNotContactable", message)
 
 
 def user_data(observed: Observed, hardware: Hardware) -> Effect | None:

@@ -64,6 +64,7 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "WaitingForManualAction": Advice(
         "the server has booted over the network", "Power it on, or restart it, and boot it over the network"
     ),
+    "BMCNotContactable": Advice("the BMC answers", "Check the BMC's address, Secret, cable and power"),
     "KeepDisksUnknown": Advice(
         "its inventory has the disks that are kept", "Correct annotation ironbell.dev/keep-disks"
     ),

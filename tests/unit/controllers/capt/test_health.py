@@ -45,9 +45,28 @@ def test_power_and_bmc_are_told_and_only_what_turns_wakes_the_machine() -> None:
     lost = bmc(world, "False", "off", "no route to host")
     assert woken(world, off, lost) == [KEY]
     world.settle(MACHINES)
-    assert said(get(world), "BMCContactable") == ("False", "BMCNotContactable", "bmc Machine default/bmc says why")
+    assert said(get(world), "BMCContactable") == (
+        "False",
+        "BMCNotContactable",
+        "bmc Machine default/bmc: no route to host",
+    )
     assert "when the BMC last answered" in said(get(world), "PoweredOn")[2]
     assert said(get(world))[0] == "True", "nodes say whether a machine works"
+
+
+def test_an_installation_that_waits_for_its_bmc_names_the_cause() -> None:
+    world = scene(Engine(""))
+    bmc(world, "True", "off", "the BMC answers")
+    add_machine(world)
+    world.settle(MACHINES)
+    bmc(world, "False", "off", "BMCAuthenticationFailed: 192.0.2.99: user name or password is refused")
+    world.settle(MACHINES)
+    status, reason, message = said(get(world))
+    assert (status, reason) == ("False", "BMCNotContactable")
+    assert message.startswith("the BMC of Hardware default/s0 cannot be used: BMCAuthenticationFailed: 192.0.2.99:")
+    bmc(world, "True", "on", "the BMC answers")
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Installing"
 
 
 def test_a_server_without_a_bmc_is_told_nothing_of() -> None:
