@@ -24,6 +24,8 @@ POWERED_ON: Final = "PoweredOn"
 _SHOWN: Final = 3
 _MOST_CHARACTERS: Final = 1024
 _OF_PROVIDERS: Final = ("InfrastructureReady", POWERED_ON, "BootstrapConfigReady")
+_HOLDS_DELETION: Final = frozenset({"ForeignJob", "ForeignWorkflow", "HardwareHeld", "HardwareNotConfirmed"})
+"""Reasons of an infrastructure's machine that is being deleted; others may be of the time before."""
 _NODE_TROUBLE: Final = frozenset({"NodeNotHealthy", "NodeHealthyUnknown"})
 
 
@@ -36,9 +38,11 @@ class Cause:
 
 
 def cause_of(machine: Machine) -> Cause | None:
-    """Return the root cause of a Machine that is not available; None if it is under way, or is being deleted."""
+    """Return the root cause of a Machine that is not available, or not deleted; None if it is under way."""
     if is_deleting(machine):
-        return None
+        found = find_condition(machine.status.conditions, "InfrastructureReady")
+        holds = found is not None and found.status == "False" and found.reason in _HOLDS_DELETION
+        return Cause(_message(found), Weight.NEEDS_HELP) if found is not None and holds else None
     return heaviest(_causes(machine), lambda cause: cause.weight)
 
 

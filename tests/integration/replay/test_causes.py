@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
+
 from ironbell.api.bmc import JOB
 from ironbell.api.bmc.action import PowerAction
+from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.contract.hardware_claim import HELD
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
@@ -82,6 +87,39 @@ def test_a_control_plane_whose_server_is_switched_off_is_named_on_the_cluster() 
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
+
+
+def test_a_held_server_is_named_on_a_cluster_that_is_being_deleted() -> None:
+    async def main() -> None:
+        async with fleet_site(1, 2) as (site, _fleet):
+            await site.apply(cluster("one", endpoint_host("one"), workers=1, spread=False))
+
+            async def is_up() -> bool:
+                return is_true((await site.client.get(CLUSTER, NAMESPACE, "one")).status.conditions, "Available")
+
+            async def is_named() -> bool:
+                found = find_condition((await site.client.get(CLUSTER, NAMESPACE, "one")).status.conditions, "Deleting")
+                return found is not None and "is held (kept for the test)" in found.message
+
+            async def is_gone() -> bool:
+                return not await site.all(CLUSTER)
+
+            await site.until(is_up, within_s=3600, say=lambda: "the Cluster does not become available")
+            for name in ("sim-0001", "sim-0002"):
+                await hold(site, name, "kept for the test")
+            await site.client.api.delete(CLUSTER.collection, NAMESPACE, "one")
+            await site.until(is_named, within_s=600, say=lambda: "the Cluster does not name the hold")
+            for name in ("sim-0001", "sim-0002"):
+                await hold(site, name, None)
+            await site.until(is_gone, within_s=3600, say=lambda: "the Cluster stays")
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main())
+
+
+async def hold(site: ReplaySite, name: str, reason: str | None) -> None:
+    body = msgspec.json.encode({"metadata": {"annotations": {HELD: reason}}})
+    await site.client.api.patch(HARDWARE.collection, NAMESPACE, name, body, patch_type=PatchType.MERGE)
 
 
 async def _versions(site: ReplaySite) -> dict[str, str]:

@@ -34,6 +34,11 @@ def test_what_is_under_way_and_what_follows_from_others_is_not_reported() -> Non
     assert cause_lines([installing, consequence, healthy, goes]) == []
 
 
+def test_what_holds_a_deletion_is_reported() -> None:
+    held = ("InfrastructureReady", "False", "HardwareHeld", "Hardware default/s1 is held")
+    assert cause_lines([machine("m0", held, deleting=True)]) == ["* Machine m0: Hardware default/s1 is held"]
+
+
 def test_the_heaviest_cause_is_first_and_the_rest_is_counted() -> None:
     lost = ("NodeHealthy", "Unknown", "NodeHealthyUnknown", "* Node.Ready: Kubelet stopped posting node status.")
     nodes = [machine(f"n{number}", lost, node=f"n{number}") for number in range(2)]

@@ -9,11 +9,12 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster/cluster_controller
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import FINALIZER_CLUSTER, LABEL_TOPOLOGY_OWNED
 from ironbell.contract.external import External
+from ironbell.contract.machine_causes import cause_lines
 from ironbell.contract.owners import owners_patch, without_owner
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.kube.decision import Action, delete, emit
@@ -35,13 +36,14 @@ def step(observed: Observed) -> Step:
     cluster, there = observed.cluster, observed.descendants
     if left := there.left(cluster):
         doomed = tuple(delete(kind, obj) for kind, obj in there.owned(cluster) if not is_deleting(obj))
-        return Step("WaitingForWorkersDeletion", "\n".join(f"* {line}" for line in left), doomed)
+        causes = cause_lines([*there.control_plane_machines, *there.counted_workers])
+        return Step("WaitingForWorkersDeletion", "\n".join([*(f"* {line}" for line in left), *causes]), doomed)
     for external, what in (
         (observed.control_plane, "WaitingForControlPlaneDeletion"),
         (observed.infrastructure, "WaitingForInfrastructureDeletion"),
     ):
         if external is not None and (waiting := _gone(external, what)) is not None:
-            return waiting
+            return replace(waiting, message="\n".join([waiting.message, *cause_lines(there.control_plane_machines)]))
     if observed.unlisted_templates:
         return Step("WaitingForTemplates", f"Templates that stay must be found first: {observed.unlisted_templates}")
     actions = [*_released(observed)]

@@ -179,7 +179,8 @@ def _deleting(observed: Observed, now: datetime) -> Condition:
     machines, sets = len(observed.machines), len(observed.sets)
     message = "Deletion completed"
     if machines:
-        message = f"Deleting {machines} Machine{'' if machines == 1 else 's'}{_stale(observed, now)}"
+        progress = f"Deleting {machines} Machine{'' if machines == 1 else 's'}{_stale(observed, now)}"
+        message = "\n".join([progress, *cause_lines(observed.machines)])
     elif sets:
         message = f"Deleting {sets} MachineSets"
     return Condition(type="Deleting", status="True", reason="Deleting", message=message)
