@@ -103,10 +103,11 @@ class Objects:
     """An API with these objects; counts what is read."""
 
     def __init__(self, *objects: Object, forbidden: Names[str] = (), absent: Names[str] = ()) -> None:
-        self.read = 0
+        self.read, self.discovered = 0, 0
         self._objects, self._forbidden, self._absent = objects, forbidden, absent
 
     async def raw(self, _method: str, path: str) -> bytes:
+        self.discovered += 1
         _, group, *version = path.removeprefix("/").split("/")
         of_group = [one for one in self._objects if group_of(one) == group]
         versions = sorted({one["apiVersion"].rpartition("/")[2] for one in of_group})
