@@ -14,6 +14,7 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.cluster import MACHINE as CLUSTER_MACHINE
 from ironbell.api.cluster.names import (
+    ANNOTATION_PAUSED,
     LABEL_CLUSTER_NAME,
     LABEL_CONTROL_PLANE,
     LABEL_DEPLOYMENT_NAME,
@@ -60,6 +61,11 @@ def queries(obj: Object) -> list[Query]:
 
 def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
     """What may block the object."""
+    found = _dependencies(obj, scope, world)
+    return [*found, *(ref for ref in _pausing(obj) if ref not in found)]
+
+
+def _dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
     follow = _FOLLOWED.get(_kind(obj))
     if follow is not None:
         return follow(obj, scope, world)
@@ -69,6 +75,15 @@ def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
         name = labels(obj).get(LABEL_CLUSTER_NAME, "")
         return [Ref(CLUSTER.group, CLUSTER.kind, obj["metadata"]["namespace"], name, CONTROL_PLANE)] if name else []
     return addresses.waited_for(obj, world) if _is_infrastructure_machine(obj) else []
+
+
+def _pausing(obj: Object) -> list[Ref]:
+    """The Cluster with which an object is paused."""
+    name = labels(obj).get(LABEL_CLUSTER_NAME, "")
+    by_itself = ANNOTATION_PAUSED in (obj["metadata"].get("annotations") or {})
+    if not name or by_itself or condition(obj, "Paused").get("status") != "True":
+        return []
+    return [Ref(CLUSTER.group, CLUSTER.kind, obj["metadata"].get("namespace", ""), name, CONTROL_PLANE)]
 
 
 def hardware_events(obj: Object, world: World) -> tuple[Object, ...]:

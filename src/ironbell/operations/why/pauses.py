@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT
 from ironbell.api.cluster.names import ANNOTATION_PAUSED
 from ironbell.contract.causes import Weight
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.model import Finding, Object
-from ironbell.operations.why.world import conditions, group_of, since
+from ironbell.operations.why.world import condition, conditions, group_of, since
 
 
 def pause(obj: Object) -> Finding | None:
@@ -21,12 +21,22 @@ def pause(obj: Object) -> Finding | None:
     if _is_cluster(obj) and obj.get("spec", {}).get("paused"):
         what, remedy = "is paused: spec.paused is true", "Set spec.paused to false"
         return Finding(what, "Paused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
+    if _rollout_is_paused(obj):
+        what, remedy = "does not roll out its changes: spec.paused is true", "Set spec.paused to false"
+        when = since(condition(obj, "RollingOut"))
+        return Finding(what, "RolloutPaused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
     if reported.get("status") != "True":
         return None
     if ANNOTATION_PAUSED in annotations:
         what, remedy = f"is paused by annotation {ANNOTATION_PAUSED}", f"Remove annotation {ANNOTATION_PAUSED}"
         return Finding(what, "Paused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
     return Finding("is paused with its Cluster", "Paused", when, "the Cluster is resumed", "", Weight.CONSEQUENCE)
+
+
+def _rollout_is_paused(obj: Object) -> bool:
+    is_deployment = obj["kind"] == MACHINE_DEPLOYMENT.kind and group_of(obj) == MACHINE_DEPLOYMENT.group
+    paused = is_deployment and bool(obj.get("spec", {}).get("paused"))
+    return paused and condition(obj, "RollingOut").get("status") == "True"
 
 
 def _is_cluster(obj: Object) -> bool:

@@ -227,3 +227,21 @@ def test_a_topology_that_cannot_be_reconciled_comes_before_what_is_under_way() -
     assert found.remedy == "Correct spec.topology of the Cluster, or its ClusterClass"
     missing = answer(of_class, KCP)
     assert (names(missing), missing.what) == (["Cluster/one", "ClusterClass/small"], "does not exist")
+
+
+def test_an_object_that_is_paused_with_its_cluster_leads_there() -> None:
+    paused = condition("Paused", "True", "Paused", "Cluster spec.paused is set to true")
+    halted = {**CLUSTER, "spec": {**CLUSTER["spec"], "paused": True}}
+    up = obj(
+        CAPI, "Machine", "m", condition("Available", "True"), paused, metadata={"labels": OF_ONE}, clusterName="one"
+    )
+    found = answer(up, halted, KCP)
+    assert (names(found), found.remedy) == (["Machine/m", "Cluster/one"], "Set spec.paused to false")
+
+
+def test_a_rollout_that_is_paused_is_not_under_way() -> None:
+    rolls = condition("RollingOut", "True", "RollingOut", "Rolling out 3 not up-to-date replicas")
+    found = answer(obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), rolls, paused=True))
+    assert (found.reason, found.remedy) == ("RolloutPaused", "Set spec.paused to false")
+    other = answer(obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), rolls))
+    assert other.reason == "RollingOut"
