@@ -14,10 +14,9 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.contract.capabilities import capabilities
-from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.hardware_claim import WIPED, claim_of
 from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
-from ironbell.controllers.capt.names import WIPED
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler

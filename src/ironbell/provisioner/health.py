@@ -17,13 +17,10 @@ import msgspec
 from ironbell.api.bmc.machine import Machine, MachineConditionType
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
-from ironbell.contract import hardware_claim
 from ironbell.contract.agent_inventory import in_band
 from ironbell.contract.capabilities import capabilities
+from ironbell.contract.hardware_claim import WIPED
 from ironbell.kube.decision import Key
-
-WIPED: Final = hardware_claim.WIPED
-"""On Hardware: JSON of the last wipe: which method, when, of which machine, what the agent said of each disk."""
 
 INSTALL_FAILED: Final = "ironbell.dev/install-failed"
 """On Hardware: JSON of the installations that failed on it in a row; removed when one succeeds."""

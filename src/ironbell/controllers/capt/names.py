@@ -5,10 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from ironbell.provisioner import health
-
-WIPED: Final = health.WIPED
-
 WANTED_SINCE: Final = "ironbell.dev/hardware-wanted-since"
 """On a TinkerbellMachine: since when it waits for Hardware; its place in the line."""
 

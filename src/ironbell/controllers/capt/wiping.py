@@ -22,7 +22,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
 from ironbell.contract.directory import ERROR, KEEP_VARIABLE
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.hardware_claim import HELD, WIPED
 from ironbell.controllers.capt.made import (
     ENDED,
     agent_id,
@@ -45,7 +45,6 @@ from ironbell.controllers.capt.names import (
     WIPE_ATTEMPTS,
     WIPE_TEMPLATE,
     WIPE_TIMEOUT,
-    WIPED,
     State,
     WipePolicy,
 )

@@ -19,6 +19,7 @@ from ironbell.contract.hardware_claim import (
     HELD,
     INSTALLED_SYSTEM_UP,
     USER_DATA_OF,
+    WIPED,
     WITHDRAWN,
     Claimant,
     claim_of,
@@ -33,7 +34,6 @@ from ironbell.controllers.capt.names import (
     WIPE_ATTEMPT,
     WIPE_ATTEMPTS,
     WIPE_TEMPLATE,
-    WIPED,
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.testing import World, crash_check

@@ -10,8 +10,8 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.codec import goyaml
-from ironbell.contract.hardware_claim import HELD, claim_of
-from ironbell.controllers.capt.names import WIPE, WIPE_TIMEOUT, WIPED, WipePolicy
+from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
+from ironbell.controllers.capt.names import WIPE, WIPE_TIMEOUT, WipePolicy
 from ironbell.controllers.capt.wiping import wipe_template
 from ironbell.kube.testing import World
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
