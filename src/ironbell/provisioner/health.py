@@ -104,6 +104,11 @@ def severity(found: Sequence[Concern]) -> Severity:
     return max((concern.severity for concern in found), default=Severity.NONE)
 
 
+def own_severity(hardware: Hardware) -> Severity:
+    """Severity of the gravest concern that the server's record alone raises, whatever its BMC does."""
+    return severity(concerns(hardware, {}))
+
+
 def install_failures(hardware: Hardware) -> InstallFailures | None:
     """Who gave up on this server last; None if nobody did since an installation last succeeded."""
     text = hardware.metadata.annotations.get(INSTALL_FAILED, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,7 +48,7 @@ from ironbell.kube import finalizers
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.health import install_failures, is_silent
+from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
 from ironbell.workload.questions import NodeView
 
 MOVE_AFTER: Final = 2
@@ -81,8 +81,11 @@ BY_OWNER: Index[Hardware] = Index(
     lambda hardware: [f"{claim.namespace}/{claim.name}"] if (claim := claim_of(hardware)) is not None else [],
 )
 FREE: Index[Hardware] = Index(
-    HARDWARE, "capt-free", lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else ["free"]
+    HARDWARE,
+    "capt-free",
+    lambda hardware: [] if LABEL_OWNER_NAME in hardware.metadata.labels else [own_severity(hardware).name],
 )
+"""Servers that nobody has claimed, by what their records say against them: a claim begins with the best."""
 SILENT: Index[BmcMachine] = Index(BMC_MACHINE, "capt-silent", lambda bmc: ["silent"] if is_silent(bmc) else [])
 """BMCs that do not answer: a few of many."""
 FAILED_FOR: Index[Hardware] = Index(
@@ -119,7 +122,7 @@ class Observed:
     bmc: BmcMachine | None = None
     """That of its server."""
     servers: tuple[Hardware, ...] = ()
-    """Free ones, as long as it has none, or looks for another."""
+    """Free ones as `free_servers` has them, as long as it has none, or looks for another."""
     silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
     """BMCs that do not answer, as long as it looks for a server."""
     wanted_in: str = ""
@@ -191,7 +194,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         hardware=hardware,
         bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
-        servers=tuple(cache.indexed(FREE, "free")) if looks else (),
+        servers=tuple(free_servers(cache)) if looks else (),
         silent_bmcs=silent_bmcs(cache) if looks else {},
         wanted_in=obj.metadata.annotations.get(WANTED_IN, ""),
         failed_servers=_failed_servers(cache, machine, hardware) if moves else (),
@@ -229,6 +232,12 @@ def owner_text(machine: Machine | None) -> str:
     """Who replaces a Machine, as `KIND NAMESPACE/NAME`; empty if nobody does."""
     owner = controller_of(machine) if machine is not None else None
     return f"{owner.kind} {machine.metadata.namespace}/{owner.name}" if machine is not None and owner else ""
+
+
+def free_servers(cache: Cache) -> Iterator[Hardware]:
+    """Servers that nobody has claimed, those without concerns first, then by namespace and name."""
+    for severity in Severity:
+        yield from cache.indexed(FREE, severity.name)
 
 
 def silent_bmcs(cache: Cache) -> dict[Key, BmcMachine]:
@@ -374,4 +383,4 @@ def behind(cache: Cache, gone: TinkerbellMachine) -> Sequence[Key]:
 
 def is_any_free(cache: Cache) -> bool:
     """Whether there is a server that somebody may take."""
-    return any(HELD not in hardware.metadata.annotations for hardware in cache.indexed(FREE, "free"))
+    return any(HELD not in hardware.metadata.annotations for hardware in free_servers(cache))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -159,26 +159,15 @@ def _is_address(text: str) -> bool:
 def pick(wished: Wish, servers: Iterable[Hardware], place: int, bmcs: Bmcs = NO_BMCS) -> Hardware | None:
     """The server for the machine at this place of the queue (0 is its head); None if there are too few.
 
-    `servers` come by namespace and name. Where no label is preferred, the search ends at the first server that serves:
-    of a thousand that are free each machine would look at all.
+    `servers` come by `own_severity`, then by namespace and name. Where no label is preferred, the search ends at the
+    first server that serves: of a thousand that are free each machine would look at all.
     """
     if wished.preferred:
         fitting: Iterable[Verdict] = [found for found in verdicts(wished, servers, bmcs) if found.fits]
     else:
-        fitting = _in_order(verdict(wished, hardware, bmcs) for hardware in servers)
+        fitting = (each for hardware in servers if (each := verdict(wished, hardware, bmcs)).fits)
     found = next(islice(fitting, place, None), None)
     return found.hardware if found is not None else None
-
-
-def _in_order(found: Iterable[Verdict]) -> Iterator[Verdict]:
-    """Verdicts that fit: those without concerns as they come, then the others by rank."""
-    doubtful: list[Verdict] = []
-    for each in found:
-        if each.fits and each.severity is Severity.NONE:
-            yield each
-        elif each.fits:
-            doubtful.append(each)
-    yield from sorted(doubtful, key=lambda each: each.rank)
 
 
 def elsewhere(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[str]:

@@ -9,8 +9,10 @@ import pytest
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
-from ironbell.contract.hardware_claim import claim_of
-from ironbell.controllers.capt.names import UNTOUCHED, WIPED
+from ironbell.contract.hardware_claim import WIPED, claim_of
+from ironbell.controllers.capt import selection
+from ironbell.controllers.capt.names import UNTOUCHED
+from ironbell.controllers.capt.selection import verdict
 from ironbell.kube.testing import World, crash_check
 from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
@@ -122,3 +124,17 @@ def test_a_server_with_a_bmc_is_claimed_first() -> None:
     add_machine(world, "n")
     world.settle(MACHINES)
     assert (get(world).spec.hardware_name, get(world, "n").spec.hardware_name) == ("s9", "s0")
+
+
+def test_a_claim_looks_at_one_server_where_none_has_a_bmc(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, looked_at = scene(Engine(), servers=30, bmc=False), []
+
+    def counted(wished: Any, one: Any, bmcs: Any) -> Any:
+        looked_at.append(one.metadata.name)
+        return verdict(wished, one, bmcs)
+
+    monkeypatch.setattr(selection, "verdict", counted)
+    add_machine(world)
+    world.settle(MACHINES)
+    assert get(world).spec.hardware_name == "s0"
+    assert looked_at == ["s0"]

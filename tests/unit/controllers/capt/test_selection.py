@@ -13,7 +13,7 @@ from ironbell.base.labels import SelectorError
 from ironbell.cli.servers import candidates
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
 from ironbell.controllers.capt.selection import pick, shortage, verdict, verdicts, wish
-from ironbell.provisioner.health import Severity
+from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity
 from support import captworld
 from support.captworld import machine, wanted
 
@@ -29,7 +29,8 @@ def server(name: str, **changes: Any) -> Any:
 
 
 def chosen(spec: dict[str, Any], *servers: Any, place: int = 0, **more: str) -> str | None:
-    found = pick(wish(wanted(**spec), **more), sorted(servers, key=lambda one: one.key), place)
+    ordered = sorted(servers, key=lambda one: (own_severity(one), one.key))
+    found = pick(wish(wanted(**spec), **more), ordered, place)
     return found.metadata.name if found else None
 
 
@@ -49,8 +50,10 @@ def test_any_free_server_in_order_of_namespace_and_name() -> None:
     assert chosen({}, *servers, place=3) is None
 
 
-def test_no_more_servers_are_looked_at_than_it_takes() -> None:
-    servers = iter([server(f"s{number}") for number in range(9)])
+@pytest.mark.parametrize("record", [{"spec": BMC}, {}, {"annotations": {INSTALL_FAILED: "{}"}}])
+def test_no_more_servers_are_looked_at_than_it_takes(record: dict[str, Any]) -> None:
+    """Also where nothing has a BMC, so that the same speaks against all."""
+    servers = iter([captworld.server(f"s{number}", **record) for number in range(9)])
     found = pick(wish(wanted()), servers, 2)
     assert found is not None
     assert found.metadata.name == "s2"
