@@ -31,6 +31,7 @@ from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
+from ironbell.app.hold_admission import protect_held_servers
 from ironbell.app.privileges import named_account
 from ironbell.app.restored import hold_what_was_restored
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
@@ -88,6 +89,7 @@ async def serve_core(configuration: CoreConfig) -> None:
         )
         limit_wire(server.admission)
         warn_of_tinkerbell(server.admission)
+        protect_held_servers(server.admission)
         cluster_kinds.join(server)
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)

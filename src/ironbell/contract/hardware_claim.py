@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 from ironbell.api.capt.names import (
@@ -34,6 +35,13 @@ WIPED: Final = "ironbell.dev/wiped"
 """Annotation on Hardware: what was done to its disks when it was last released, as JSON, until it is claimed again."""
 HELD: Final = "ironbell.dev/hold"
 """Annotation on Hardware that nobody may take, power, wipe or install: why."""
+HOLD_FINALIZER: Final = "ironbell.dev/hold"
+"""Finalizer on Hardware that is held: its deletion waits until the hold is removed."""
+PHASE: Final = "ironbell.dev/phase"
+"""Annotation on Hardware: what becomes of the server (`ServerPhase`), for people. The Hardware controller sets it; who
+claims or releases a server changes it in the same write, where it is set."""
+POWER: Final = "ironbell.dev/power"
+"""Annotation on Hardware: whether the server is `on` or `off`, as its BMC last answered; unset if that is not known."""
 INSTALLED_SYSTEM_UP: Final = "ironbell.dev/installed-system-up"
 """Annotation on Hardware: when the installed system last reported that it is up."""
 INSTALLED_SYSTEM_FAILED: Final = "ironbell.dev/installed-system-failed"
@@ -45,6 +53,17 @@ _LEFT: Final[Mapping[str, None]] = dict.fromkeys(
         *(INSTALLED_SYSTEM_UP, INSTALLED_SYSTEM_FAILED),
     )
 )
+
+
+class ServerPhase(StrEnum):
+    """Values of the annotation `PHASE`."""
+
+    FREE = "Free"
+    IN_USE = "InUse"
+    WIPING = "Wiping"
+    HELD = "Held"
+    DELETING = "Deleting"
+    UNREACHABLE = "Unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +126,7 @@ def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
         "labels": {LABEL_OWNER_NAME: claimant.name, LABEL_OWNER_NAMESPACE: claimant.namespace},
         "annotations": {
             **_LEFT,
+            **shown(hardware, ServerPhase.IN_USE),
             WIPED: None,
             CLAIMED_BY: str(claimant),
             CLAIMED_SINCE: since,
@@ -118,12 +138,31 @@ def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
 
 def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = None) -> MergePatch:
     """The one write that gives a server back, without its owner's data; further annotations may go with it."""
+    held = {**hardware.metadata.annotations, **(annotations or {})}.get(HELD) is not None
+    phase = shown(hardware, ServerPhase.HELD if held else ServerPhase.FREE)
     metadata: dict[str, Any] = {
         "labels": {LABEL_OWNER_NAME: None, LABEL_OWNER_NAMESPACE: None},
-        "annotations": {**_LEFT, **(annotations or {})},
-        "finalizers": _others(hardware) or None,
+        "annotations": {**_LEFT, **phase, **(annotations or {})},
+        "finalizers": [*_others(hardware), *(_of_hold(hardware) if held else [])] or None,
     }
     return patch(HARDWARE, hardware, {"metadata": metadata, "spec": {"userData": None}}, locked=True)
+
+
+def shown(hardware: Hardware, phase: ServerPhase) -> dict[str, str]:
+    """The annotation for a new phase; empty where no Hardware controller looks after this Hardware."""
+    return {PHASE: phase} if PHASE in hardware.metadata.annotations else {}
+
+
+def _of_hold(hardware: Hardware) -> list[str]:
+    """What keeps a server that is released and held from being deleted; the Hardware controller takes it off.
+
+    The API accepts no new finalizer on an object that is being deleted: there that of the claim stays.
+    """
+    if PHASE not in hardware.metadata.annotations or HOLD_FINALIZER in hardware.metadata.finalizers:
+        return []
+    if hardware.metadata.deletion_timestamp is None:
+        return [HOLD_FINALIZER]
+    return [one for one in hardware.metadata.finalizers if one in (FINALIZER, LEGACY_FINALIZER)]
 
 
 def _others(hardware: Hardware) -> list[str]:

@@ -1,25 +1,69 @@
-"""What a person should know who deletes the Hardware of a server."""
+"""The deletion of a server's Hardware: what it waits for, and what a person should know who deletes it. Pure.
+
+A held server is not deleted: with the hold, which people set to keep a server from being claimed, its reason would be
+lost, and the server could be claimed as soon as somebody adds it again. A finalizer keeps it while the hold is set.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
+from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.hardware_claim import HELD, HOLD_FINALIZER, claim_of
+from ironbell.kube.finalizers import is_deleting
 
+_KEEP: Final = frozenset({HOLD_FINALIZER, FINALIZER, LEGACY_FINALIZER})
+"""Finalizers that keep a Hardware for the sake of its hold; those of a claim, if it was held while it was deleted."""
 DELETION_WAITS_FOR: Final = "ironbell.dev/deletion-waits-for"
-"""Annotation on a Hardware that is being deleted: who has to release the server first."""
+"""Annotation on a Hardware that is being deleted: who has to release the server first, or the hold to remove."""
 
 
 def deletion_waits_for(hardware: Hardware) -> str:
     """Return what the deletion of a Hardware waits for, or "" if it waits for nothing that is known."""
     if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
         return ""
+    found = []
     claim = claim_of(hardware)
     if claim is not None and hardware.metadata.finalizers:
-        return f"{claim} to release the server"
-    return ""
+        found.append(f"{claim} to release the server")
+    if waits_for_hold(hardware):
+        reason = hardware.metadata.annotations[HELD] or "no reason given"
+        found.append(f"its hold to be removed ({reason}): remove annotation {HELD}")
+    return ", and for ".join(found)
+
+
+def waits_for_hold(hardware: Hardware) -> bool:
+    """Return whether the deletion of a Hardware waits, or would wait, until its hold is removed."""
+    return HELD in hardware.metadata.annotations and not _KEEP.isdisjoint(hardware.metadata.finalizers)
+
+
+def lacks_hold_finalizer(annotations: Mapping[str, Any], finalizers: Collection[Any]) -> bool:
+    """Return whether a Hardware that is not being deleted is held, and its deletion would not wait.
+
+    What is deleted because it was moved keeps none: its copy is held.
+    """
+    is_held = HELD in annotations and ANNOTATION_DELETE_FOR_MOVE not in annotations
+    return is_held and HOLD_FINALIZER not in finalizers
+
+
+def hold_finalizers(hardware: Hardware) -> list[str]:
+    """Return the finalizers that a Hardware must have for its hold, or for want of one.
+
+    A claim's finalizer on a Hardware that nobody has any more was kept for a hold when the server was released.
+    """
+    annotations, current = hardware.metadata.annotations, hardware.metadata.finalizers
+    if is_deleting(hardware):
+        if HELD in annotations and ANNOTATION_DELETE_FOR_MOVE not in annotations:
+            return current
+        released = claim_of(hardware) is None and ANNOTATION_DELETE_FOR_MOVE not in annotations
+        done = _KEEP if released else {HOLD_FINALIZER}
+        return [one for one in current if one not in done]
+    if lacks_hold_finalizer(annotations, current):
+        return [*current, HOLD_FINALIZER]
+    return current if HELD in annotations else [one for one in current if one != HOLD_FINALIZER]
 
 
 def deletion_warnings(hardware: Hardware) -> list[str]:
@@ -39,8 +83,12 @@ def deletion_warnings(hardware: Hardware) -> list[str]:
         )
     if HELD in annotations:
         reason = annotations[HELD] or "no reason given"
-        found.append(
-            f'Hardware "{where}" is held ({reason}), which is lost with it: a Hardware that is created anew for this '
-            f'server can be claimed. Set annotation "{HELD}" on that as well.'
-        )
+        if HOLD_FINALIZER in hardware.metadata.finalizers:
+            what = f'it stays until the hold is removed. Remove annotation "{HELD}" if the server may be forgotten.'
+        else:
+            what = (
+                "its deletion does not wait for that yet, and the hold is lost with it. Set annotation "
+                f'"{HELD}" on a Hardware that is created anew for this server as well.'
+            )
+        found.append(f'Hardware "{where}" is held ({reason}): {what}')
     return found

@@ -27,6 +27,8 @@ MACHINES = "machines.cluster.x-k8s.io"
 BMCS = "machines.bmc.tinkerbell.org"
 WIPED = "ironbell.dev/wiped"
 ENDPOINT = "127.99.7.1"
+OF_USED, OF_FREE = ("InUse", "on"), ("Free", "off")
+"""Phase and power."""
 
 
 @dataclass
@@ -55,6 +57,12 @@ class Fleet:
         """Whether there are so many Machines, and all run."""
         phases = [one.get("status", {}).get("phase") for one in self.items(MACHINES)]
         return phases == ["Running"] * count
+
+    def shown(self) -> dict[str, tuple[str, str]]:
+        """Phase and power of the servers as `kubectl get` shows them."""
+        head, *rows = self.run("get", "hardware").splitlines()
+        places = [head.index(name) for name in ("PHASE", "POWER")]
+        return {row.split()[0]: tuple(row[place:].split()[0] for place in places) for row in rows}  # type: ignore[misc]
 
     def wiped(self) -> dict[str, Any]:
         """The certificates of servers that nobody has and that are off."""
@@ -111,6 +119,7 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
     for name, node in nodes.items():
         assert node["spec"]["providerID"] == f"tinkerbell://default/{name}"
         assert node["status"]["nodeInfo"]["kubeletVersion"] == VERSION
+    assert eventually(lambda: fleet.shown() == {name: OF_USED if name in taken else OF_FREE for name in fleet.states})
     racks = {one["metadata"]["name"]: one["metadata"]["labels"]["rack"] for one in fleet.items("hardware")}
     assert len({racks[name] for name in nodes}) == 2
 
@@ -142,6 +151,21 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
         assert not state.get("on")
         assert not state.get("disks")
         assert not state.get("node")
+
+
+def test_a_held_server_is_not_deleted_before_the_hold_is_removed(fleet: Fleet) -> None:
+    name = f"sim-{SERVERS:04}"
+    fleet.run("annotate", "hardware", name, "ironbell.dev/hold=fan")
+    command = [str(fleet.kubectl), "--kubeconfig", str(fleet.site.kubeconfig), "delete", "hardware", name]
+    done = subprocess.run([*command, "--wait=false"], capture_output=True, text=True, timeout=WITHIN_S, check=True)
+    assert f'Warning: Hardware "default/{name}" is held (fan): it stays until the hold is removed.' in done.stderr
+    _dies(fleet, "core")
+    waits_for = "jsonpath={.metadata.annotations.ironbell\\.dev/deletion-waits-for}"
+    why = "its hold to be removed (fan): remove annotation ironbell.dev/hold"
+    assert eventually(lambda: fleet.run("get", "hardware", name, "-o", waits_for) == why, timeout=WITHIN_S)
+    assert fleet.shown()[name] == ("Held", "off")
+    assert eventually(lambda: fleet.run("annotate", "hardware", name, "ironbell.dev/hold-"), timeout=WITHIN_S)
+    assert eventually(lambda: not fleet.run("get", "hardware", name), timeout=WITHIN_S)
 
 
 def test_an_endpoint_that_is_not_on_this_machine_is_said_to_be_none(fleet: Fleet) -> None:

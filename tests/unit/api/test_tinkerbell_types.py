@@ -130,16 +130,19 @@ def test_new_object_writes_only_what_was_said() -> None:
     }
 
 
-def test_the_columns_of_a_hardware_name_its_owner_address_model_and_hold() -> None:
+def test_the_columns_of_a_hardware_show_phase_owner_power_address_model_and_hold() -> None:
     labels = {"v1alpha1.tinkerbell.org/ownerName": "cp-1", "ironbell.dev/model": "PowerEdge-R640"}
+    annotations = {"ironbell.dev/hold": "fan", "ironbell.dev/phase": "InUse", "ironbell.dev/power": "on"}
     body = {
-        "metadata": {"labels": labels, "annotations": {"ironbell.dev/hold": "fan"}},
+        "metadata": {"labels": labels, "annotations": annotations},
         "spec": {"interfaces": [{"dhcp": {"ip": {"address": "192.0.2.7"}}}, {}]},
         "status": {"state": "Ready"},
     }
     assert [(column.name, Path(column.json_path).find(body)) for column in HARDWARE.columns] == [
         ("State", ["Ready"]),
+        ("Phase", ["InUse"]),
         ("Owner", ["cp-1"]),
+        ("Power", ["on"]),
         ("Address", ["192.0.2.7"]),
         ("Model", ["PowerEdge-R640"]),
         ("Hold", ["fan"]),

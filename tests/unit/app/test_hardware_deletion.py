@@ -15,6 +15,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.shape import plain_shape
 from ironbell.apiserver.warnings import collecting
 from ironbell.app import webhooks
+from ironbell.app.hold_admission import protect_held_servers
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.webhooks import DELETION_PATH
 from ironbell.app.install.webhooks import webhooks as configuration
@@ -27,9 +28,16 @@ IN_USE = (
     "Delete the owner, or the Machine that it belongs to."
 )
 HELD = (
-    'Hardware "default/x" is held (fan), which is lost with it: a Hardware that is created anew for this server can be '
-    'claimed. Set annotation "ironbell.dev/hold" on that as well.'
+    'Hardware "default/x" is held (fan): it stays until the hold is removed. Remove annotation "ironbell.dev/hold" if '
+    "the server may be forgotten."
 )
+NOT_KEPT = (
+    'Hardware "default/x" is held (fan): its deletion does not wait for that yet, and the hold is lost with it. Set '
+    'annotation "ironbell.dev/hold" on a Hardware that is created anew for this server as well.'
+)
+HOLD = {"ironbell.dev/hold": "fan"}
+KEPT = ["ironbell.dev/hold"]
+MOVED = {"clusterctl.cluster.x-k8s.io/delete-for-move": ""}
 INFO = ResourceInfo(
     HARDWARE.group,
     HARDWARE.version,
@@ -40,8 +48,9 @@ INFO = ResourceInfo(
 )
 
 
-def hardware(labels: dict[str, str], annotations: dict[str, str]) -> dict[str, Any]:
-    return {"metadata": {"namespace": "default", "name": "x", "labels": labels, "annotations": annotations}}
+def hardware(labels: dict[str, str], annotations: dict[str, str], finalizers: list[str]) -> dict[str, Any]:
+    place = {"namespace": "default", "name": "x"}
+    return {"metadata": {**place, "labels": labels, "annotations": annotations, "finalizers": finalizers}}
 
 
 async def embedded(old: dict[str, Any]) -> list[str]:
@@ -69,19 +78,56 @@ async def through_the_webhook(old: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("way", [embedded, through_the_webhook])
 @pytest.mark.parametrize(
-    ("labels", "annotations", "warnings"),
+    ("labels", "annotations", "finalizers", "warnings"),
     [
-        ({}, {}, []),
-        (OWNED, {}, [IN_USE]),
-        ({}, {"ironbell.dev/hold": "fan"}, [HELD]),
-        (OWNED, {"ironbell.dev/hold": "fan"}, [IN_USE, HELD]),
-        (OWNED, {"clusterctl.cluster.x-k8s.io/delete-for-move": ""}, []),
+        ({}, {}, [], []),
+        (OWNED, {}, [], [IN_USE]),
+        ({}, HOLD, KEPT, [HELD]),
+        ({}, HOLD, [], [NOT_KEPT]),
+        (OWNED, HOLD, KEPT, [IN_USE, HELD]),
+        (OWNED, MOVED, [], []),
+        ({}, {**MOVED, **HOLD}, KEPT, []),
     ],
 )
 async def test_the_deletion_of_a_server_in_use_or_held_warns(
-    way: Any, labels: dict[str, str], annotations: dict[str, str], warnings: list[str]
+    way: Any, labels: dict[str, str], annotations: dict[str, str], finalizers: list[str], warnings: list[str]
 ) -> None:
-    assert await way(hardware(labels, annotations)) == warnings
+    assert await way(hardware(labels, annotations, finalizers)) == warnings
+
+
+@pytest.mark.parametrize(
+    ("annotations", "finalizers", "old", "subresource", "kept"),
+    [
+        (HOLD, [], {}, "", KEPT),
+        (HOLD, ["a.b/c"], None, "", ["a.b/c", *KEPT]),
+        (HOLD, KEPT, {}, "", None),
+        ({}, [], {}, "", None),
+        ({}, KEPT, {}, "", None),
+        (HOLD, [], {}, "status", None),
+        (HOLD, [], {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "", None),
+        ({**HOLD, **MOVED}, [], {}, "", None),
+    ],
+)
+async def test_the_embedded_api_keeps_a_held_server_from_the_write_on_that_holds_it(
+    annotations: dict[str, str], finalizers: list[str], old: Any, subresource: str, kept: list[str] | None
+) -> None:
+    admission = Admission()
+    protect_held_servers(admission)
+    new = hardware({}, annotations, finalizers)
+    before = {"metadata": old} if old is not None else None
+    operation = Operation.UPDATE if old is not None else Operation.CREATE
+    request = AdmissionRequest(operation, INFO, "default", "x", ADMIN, new=new, old=before, subresource=subresource)
+    found = await admission.mutate(request)
+    assert found == hardware({}, annotations, finalizers if kept is None else kept)
+    assert new == hardware({}, annotations, finalizers), "what the client sent is left as it is"
+
+
+@pytest.mark.parametrize("metadata", [None, "x", {"annotations": "x"}, {"annotations": HOLD, "finalizers": "x"}])
+async def test_what_the_schema_rejects_is_left_to_it(metadata: Any) -> None:
+    admission = Admission()
+    protect_held_servers(admission)
+    new = {"metadata": metadata}
+    assert await admission.mutate(AdmissionRequest(Operation.CREATE, INFO, "default", "x", ADMIN, new=new)) == new
 
 
 def test_deletions_are_sent_to_the_webhook_whatever_the_spec_is() -> None:

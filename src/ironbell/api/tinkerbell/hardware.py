@@ -103,7 +103,9 @@ HARDWARE: Kind[Hardware] = Kind(
     categories=("tinkerbell",),
     columns=(
         Column("State", ".status.state"),
+        Column("Phase", r".metadata.annotations.ironbell\.dev/phase", description="What becomes of the server."),
         Column("Owner", r".metadata.labels.v1alpha1\.tinkerbell\.org/ownerName", description="Who uses the server."),
+        Column("Power", r".metadata.annotations.ironbell\.dev/power", description="Power, as the BMC last answered."),
         Column("Address", ".spec.interfaces[0].dhcp.ip.address", description="Address of the first interface."),
         Column("Model", r".metadata.labels.ironbell\.dev/model", description="Model, from the inventory."),
         Column("Hold", r".metadata.annotations.ironbell\.dev/hold", description="Why nobody may claim the server."),

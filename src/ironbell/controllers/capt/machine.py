@@ -31,7 +31,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.contract.boot_token import BOOT_FOR
-from ironbell.contract.hardware_claim import HELD, claim_of, release
+from ironbell.contract.hardware_claim import HELD, PHASE, POWER, claim_of, release
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
@@ -71,7 +71,9 @@ from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
-_NOTED = frozenset({ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR})
+_SHOWN = frozenset({PHASE, POWER})
+"""Annotations of a Hardware that people read, and nothing else."""
+_NOTED = _SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR}
 """Annotations of a Hardware that say nothing to who has it."""
 
 
@@ -126,9 +128,17 @@ def _waiting_for_bmc(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
     return first_in_line(cache) if free else []
 
 
-def _may_be_had(_old: Hardware | None, new: Hardware | None) -> bool:
-    """Whether it is free now; that it was concerns nobody who waits."""
-    return new is not None and _is_free(new)
+def _may_be_had(old: Hardware | None, new: Hardware | None) -> bool:
+    """Whether it is free now, and more has changed than what people see; that it was free concerns nobody who waits."""
+    if new is None or not _is_free(new):
+        return False
+    return old is None or _of_waiters(old) != _of_waiters(new)
+
+
+def _of_waiters(hardware: Hardware) -> tuple[Any, ...]:
+    metadata = hardware.metadata
+    annotations = {name: value for name, value in metadata.annotations.items() if name not in _SHOWN}
+    return metadata.labels, metadata.deletion_timestamp, annotations, hardware.spec, hardware.status
 
 
 def _is_free(hardware: Hardware) -> bool:

@@ -22,7 +22,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
 from ironbell.contract.directory import ERROR, KEEP_VARIABLE
-from ironbell.contract.hardware_claim import HELD, WIPED
+from ironbell.contract.hardware_claim import HELD, PHASE, WIPED, ServerPhase, shown
 from ironbell.controllers.capt.made import (
     ENDED,
     agent_id,
@@ -207,7 +207,16 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "bootOptions": boot_options(obj, hardware),
         }
         write = create(WORKFLOW, {"metadata": workflow_metadata(obj, hardware, wipe_name(obj)), "spec": spec})
-    return progress.waits("Wiping", f"the wipe ({f'template {own}' if own else policy}) is being begun", write)
+    message = f"the wipe ({f'template {own}' if own else policy}) is being begun"
+    return progress.waits("Wiping", message, _show_wiping(hardware), write)
+
+
+def _show_wiping(hardware: Hardware) -> Action | None:
+    """Have tables show that the server is being wiped."""
+    annotations = shown(hardware, ServerPhase.WIPING)
+    if hardware.metadata.annotations.get(PHASE) == annotations.get(PHASE):
+        return None
+    return patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
 
 
 def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
@@ -258,7 +267,10 @@ def _certify(
         message=message,
         results=list(disks),
     )
-    annotations: dict[str, Any] = {WIPED: msgspec.json.encode(certificate).decode()}
+    annotations: dict[str, Any] = {
+        WIPED: msgspec.json.encode(certificate).decode(),
+        **shown(hardware, ServerPhase.IN_USE),
+    }
     if hold:
         annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)

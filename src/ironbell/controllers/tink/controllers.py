@@ -1,6 +1,6 @@
 """The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
 
-Reading is the manager's identity's business: workflows, templates, hardware and bmc jobs, everywhere.
+Reading is the manager's identity's business: workflows, templates, hardware, bmc jobs and machines, everywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
 _READ: Final = ["get", "list", "watch"]
 READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
-    {"apiGroups": _BMC, "resources": ["jobs"], "verbs": _READ},
+    {"apiGroups": _BMC, "resources": ["jobs", "machines"], "verbs": _READ},
 ]
 """PolicyRules for what all of them watch."""
 

@@ -1,4 +1,5 @@
-"""The controller of Hardware: finds what would keep a machine from being served, and says so on it.
+"""The controller of Hardware: finds what would keep a machine from being served, and reports that on it. It also keeps
+the server's phase and power, which tables show, and the finalizer that keeps a held server from being deleted.
 
 Two Hardware with one MAC, IP, agent id or instance id are served by nobody (contract.directory), and those with one
 machine UUID or disk serial get no action; addresses that do not parse are never handed out. Each Hardware is compared
@@ -10,11 +11,14 @@ Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from ironbell.api.bmc.machine import MACHINE as BMC_MACHINE
+from ironbell.api.bmc.machine import Machine as BmcMachine
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.api.tinkerbell.interface import Dhcp
 from ironbell.contract.directory import (
@@ -26,14 +30,20 @@ from ironbell.contract.directory import (
     normal_mac,
     normal_uuid,
 )
+from ironbell.contract.hardware_claim import PHASE, POWER, claim_of
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
-from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for
+from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for, hold_finalizers
+from ironbell.provisioner.health import bmc_key, is_silent
+from ironbell.provisioner.server_phase import server_phase, server_power
 
 MESSAGE_LIMIT: Final = 1024
+BMC_DELAY_S: Final = 10.0
+"""Least time between two looks at a Hardware because of its BMC: power that is cycled, and BMCs that come and go, are
+not written each time."""
 
 
 def claims(hardware: Hardware) -> list[str]:
@@ -62,26 +72,48 @@ def neighbours(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     }
 
 
+def _behind(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
+    """The Hardware of the server behind a BMC."""
+    return [hardware.key for hardware in cache.indexed(BY_BMC, "/".join(bmc.key))]
+
+
+def _shows_otherwise(old: BmcMachine | None, new: BmcMachine | None) -> bool:
+    """Whether tables are to show something else: BMCs are written with each query."""
+    return _shown(old) != _shown(new)
+
+
+def _shown(bmc: BmcMachine | None) -> tuple[bool, str]:
+    return bmc is not None and is_silent(bmc), server_power(bmc)
+
+
 @dataclass(frozen=True, slots=True)
 class HardwareObserved:
-    """A Hardware, and what it claims together with others."""
+    """A Hardware, its BMC, and what it claims together with others."""
 
     hardware: Hardware
     conflicts: tuple[str, ...] = ()
+    bmc: BmcMachine | None = None
 
 
 class HardwareReconciler:
-    """Sets `status.state` of Hardware; what is wrong goes into an event and an annotation."""
+    """Sets `status.state` of Hardware; problems, phase and power are annotations, and problems are events as well."""
 
     name = "tink-hardware"
     kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = (Watch(HARDWARE, neighbours),)
+    watches: Sequence[Watch[Any]] = (
+        Watch(HARDWARE, neighbours),
+        Watch(BMC_MACHINE, _behind, _shows_otherwise, delay_s=BMC_DELAY_S, tells=True),
+    )
     indexes: Sequence[Index[Any]] = (BY_CLAIM, BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> HardwareObserved | None:
         hardware = cache.get(HARDWARE, *key)
-        if hardware is None or is_deleting(hardware):
-            return HardwareObserved(hardware) if hardware is not None else None
+        if hardware is None:
+            return None
+        reference = bmc_key(hardware)
+        bmc = cache.get(BMC_MACHINE, *reference) if reference is not None else None
+        if is_deleting(hardware):
+            return HardwareObserved(hardware, bmc=bmc)
         directory = HardwareDirectory()
         directory.upsert(hardware)
         for other in neighbours(hardware, cache):
@@ -91,41 +123,52 @@ class HardwareReconciler:
         conflicts = [conflict.message for conflict in directory.conflicts_of(hardware)]
         if sharers := sharers_of_bmc(cache, hardware):
             conflicts.append(f"spec.bmcRef names the BMC of {', '.join(sharers)}, too; no workflow switches it")
-        return HardwareObserved(hardware, tuple(conflicts))
+        return HardwareObserved(hardware, tuple(conflicts), bmc)
 
     def decide(self, observed: HardwareObserved, now: datetime) -> Decision:
         hardware = observed.hardware
         if is_deleting(hardware):
-            return _deleting(hardware)
+            return _deleting(observed)
+        if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
+            return DONE  # its copy counts, and whoever moves it is about to delete it
         problem = shortened("; ".join([*observed.conflicts, *problems(hardware)]), MESSAGE_LIMIT)
         state = HardwareState.ERROR if problem else HardwareState.READY
         known = hardware.metadata.annotations.get(ERROR, "")
-        if (hardware.status.state, known) == (state, problem):
-            return DONE
-        annotation = {"metadata": {"annotations": {ERROR: problem or None}}}
+        is_news = (hardware.status.state, known) != (state, problem)
         reason = "HardwareConflict" if observed.conflicts else "HardwareInvalid"
         return do(
-            patch(HARDWARE, hardware, annotation, locked=True) if known != problem else None,
+            _written(observed, {ERROR: problem, DELETION_WAITS_FOR: ""}),
             patch_status(HARDWARE, hardware, {"state": state}) if hardware.status.state != state else None,
-            emit(HARDWARE, hardware, reason=reason, message=problem, warning=True) if problem else None,
+            emit(HARDWARE, hardware, reason=reason, message=problem, warning=True) if problem and is_news else None,
         )
 
 
-def _deleting(hardware: Hardware) -> Decision:
-    """Report what the deletion waits for."""
+def _deleting(observed: HardwareObserved) -> Decision:
+    """Report what the deletion waits for; take off the finalizer of a hold that was removed."""
+    hardware = observed.hardware
     waits_for = deletion_waits_for(hardware)
+    write = _written(observed, {DELETION_WAITS_FOR: waits_for})
     if not waits_for:
-        return DONE
+        return do(write)
     message = f"The deletion waits for {waits_for}."
-    if hardware.metadata.annotations.get(DELETION_WAITS_FOR) == waits_for:
-        return wait("WaitingForRelease", message)
-    annotation = {"metadata": {"annotations": {DELETION_WAITS_FOR: waits_for}}}
-    return wait(
-        "WaitingForRelease",
-        message,
-        patch(HARDWARE, hardware, annotation, locked=True),
-        emit(HARDWARE, hardware, reason="WaitingForRelease", message=message),
-    )
+    reason = "WaitingForRelease" if claim_of(hardware) is not None else "HardwareHeld"
+    is_news = hardware.metadata.annotations.get(DELETION_WAITS_FOR) != waits_for
+    return wait(reason, message, write, emit(HARDWARE, hardware, reason=reason, message=message) if is_news else None)
+
+
+def _written(observed: HardwareObserved, wanted: Mapping[str, str]) -> Action | None:
+    """The one write that makes annotations (empty is unset), phase, power and the finalizer of a hold what they must
+    be; None if they are."""
+    hardware, bmc = observed.hardware, observed.bmc
+    current = hardware.metadata.annotations
+    if ANNOTATION_DELETE_FOR_MOVE not in current:
+        wanted = {**wanted, PHASE: server_phase(hardware, bmc), POWER: server_power(bmc)}
+    annotations = {name: value or None for name, value in wanted.items() if current.get(name, "") != value}
+    finalizers = hold_finalizers(hardware)
+    metadata: dict[str, Any] = {"annotations": annotations} if annotations else {}
+    if finalizers != hardware.metadata.finalizers:
+        metadata["finalizers"] = finalizers or None
+    return patch(HARDWARE, hardware, {"metadata": metadata}, locked=True) if metadata else None
 
 
 def problems(hardware: Hardware) -> list[str]:

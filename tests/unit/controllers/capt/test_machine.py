@@ -534,11 +534,12 @@ def test_a_machine_that_waits_for_a_label_of_the_inventory_wakes_when_the_agent_
     assert said(get(world))[1] == "WaitingForHardware"
     report = '{"product": {"vendor": "Dell Inc."}}'
     world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {"tinkerbell.org/agent-attributes": report}}})
+    before = hardware(world)
     world.settle(both[1])
-    assert hardware(world).metadata.labels["ironbell.dev/vendor"] == "Dell-Inc"
     now = hardware(world)
+    assert now.metadata.labels["ironbell.dev/vendor"] == "Dell-Inc"
     watches = [one for one in MACHINES.watches if one.kind is HARDWARE]
-    heard = [one for one in watches if one.relevant is None or one.relevant(now, now)]
+    heard = [one for one in watches if one.relevant is None or one.relevant(before, now)]
     woken = [key for one in heard for key in one.keys(now, world)]
     assert woken == [("default", "m")], "the label's change wakes who waits"
     world.settle(*both)

@@ -77,7 +77,7 @@ def test_both_recover_when_one_is_mended() -> None:
     world.change(HARDWARE, other, {"spec": {"interfaces": [dhcp("02:00:00:00:00:02", "10.0.0.2")]}})
     world.settle(HardwareReconciler())
     assert {hardware.status.state for hardware in world.list(HARDWARE)} == {"Ready"}
-    assert not any(hardware.metadata.annotations for hardware in world.list(HARDWARE))
+    assert not any("ironbell.dev/error" in hardware.metadata.annotations for hardware in world.list(HARDWARE))
 
 
 def test_a_change_concerns_only_those_that_share_a_value() -> None:
