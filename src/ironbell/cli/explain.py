@@ -16,8 +16,10 @@ from ironbell.base.clock import parse_rfc3339
 from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.cli.terminal import printable
+from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.findings import one_line
+from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 
 Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
@@ -168,7 +170,12 @@ def _is_bad(condition: Object) -> bool:
     return condition["status"] in (wrong, "Unknown")
 
 
-_TOLD = (("ironbell.dev/error", "error"), ("tinkerbell.org/disabled", "disabled"), ("ironbell.dev/hold", "held"))
+_TOLD = (
+    ("ironbell.dev/error", "error"),
+    ("tinkerbell.org/disabled", "disabled"),
+    (HELD, "held"),
+    (DELETION_WAITS_FOR, "deletion waits for"),
+)
 
 
 def _annotations(obj: Object) -> list[str]:

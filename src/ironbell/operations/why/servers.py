@@ -22,6 +22,7 @@ from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.provisioner.deletion import waits_for_hold
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
 _UNKNOWN: Final = Advice("it is Ready")
@@ -55,6 +56,8 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
 
 def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
     """A server by itself: its record, a hold, its deletion."""
+    if is_deleting(obj):
+        return _deletion(obj)
     error, held = annotation(obj, ERROR), annotation(obj, HELD)
     if obj.get("status", {}).get("state") == HardwareState.ERROR:
         remedy = "Correct the fields that are named; the Hardware is checked again at once"
@@ -66,16 +69,26 @@ def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
         what = f"is held, so nothing may claim, install or wipe it: {held or 'no reason was recorded'}"
         remedy = f"Remove annotation {HELD} once the server may be used"
         return Finding(what, "HardwareHeld", "", "the hold is removed", remedy, Weight.NEEDS_HELP)
-    if is_deleting(obj):
-        owner = owner_of(obj)
-        waits = (
-            f"it is in use by {owner}" if owner else f"finalizers {', '.join(obj['metadata'].get('finalizers', []))}"
-        )
-        ends = f"{owner} releases it" if owner else "they are removed"
-        remedy = f"Delete the Machine of {owner}" if owner else ""
-        time = obj["metadata"]["deletionTimestamp"]
-        return Finding(f"is being deleted and waits: {waits}", "Deleting", time, ends, remedy, Weight.NEEDS_HELP)
     return addresses.hardware(obj)
+
+
+def _deletion(obj: Object) -> Finding:
+    """What the deletion of a Hardware waits for: its owner, its hold, or finalizers of others."""
+    owner, time = owner_of(obj), obj["metadata"]["deletionTimestamp"]
+    waits, ends, remedies = [], [], []
+    if owner:
+        waits.append(f"it is in use by {owner}")
+        ends.append(f"{owner} releases it")
+        remedies.append(f"delete the Machine of {owner}")
+    if waits_for_hold(HARDWARE.convert(obj)):
+        waits.append(f"it is held: {annotation(obj, HELD) or 'no reason was recorded'}")
+        ends.append("the hold is removed")
+        remedies.append(f"remove annotation {HELD}")
+    if not waits:
+        waits.append(f"finalizers {', '.join(obj['metadata'].get('finalizers', []))}")
+        ends.append("they are removed")
+    what, remedy = f"is being deleted and waits: {', and '.join(waits)}", " and ".join(remedies)
+    return Finding(what, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", Weight.NEEDS_HELP)
 
 
 def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
