@@ -25,6 +25,7 @@ from support.topologies import (
 
 CORE = "/apis/cluster.x-k8s.io/v1beta2"
 INFRASTRUCTURE = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
+TINKERBELL = "/apis/tinkerbell.org/v1alpha1"
 NAMESPACE = "default"
 UP_S = 180.0
 COMMAND_S = 120
@@ -51,7 +52,8 @@ class Management:
         api = self.api
         for document in documents:
             group, _, version = document["apiVersion"].partition("/")
-            plural = {"ClusterClass": "clusterclasses"}.get(document["kind"], f"{document['kind'].lower()}s")
+            plurals = {"ClusterClass": "clusterclasses", "Hardware": "hardware"}
+            plural = plurals.get(document["kind"], f"{document['kind'].lower()}s")
             path = f"/apis/{group}/{version}/namespaces/{NAMESPACE}/{plural}/{document['metadata']['name']}"
             body = {**document, "metadata": {**document["metadata"], "namespace": NAMESPACE}}
 
@@ -61,6 +63,21 @@ class Management:
                 return True
 
             eventually(applied, timeout=UP_S)
+
+    def hold(self, name: str) -> None:
+        """Add a server that is held."""
+        metadata = {"name": name, "annotations": {"ironbell.dev/hold": "fan"}}
+        self.apply([{"apiVersion": "tinkerbell.org/v1alpha1", "kind": "Hardware", "metadata": metadata}])
+
+    def held(self) -> dict[str, tuple[str, list[str]]]:
+        """Why each server is held, and what keeps it from being deleted."""
+        return {
+            one["metadata"]["name"]: (
+                one["metadata"].get("annotations", {}).get("ironbell.dev/hold", ""),
+                one["metadata"].get("finalizers", []),
+            )
+            for one in self.items(TINKERBELL, "hardware")
+        }
 
     def items(self, prefix: str, plural: str) -> list[dict[str, Any]]:
         answer = self.api.get(f"{prefix}/namespaces/{NAMESPACE}/{plural}")

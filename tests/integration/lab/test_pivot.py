@@ -20,6 +20,8 @@ from support.real import CLUSTERCTL, component
 
 COPYING, REMOVING = 8, 30
 """Steps that are told before these are in the middle, for a cluster of two machines."""
+HELD = {"spare": ("fan", ["ironbell.dev/hold"])}
+"""What is held on the side that has the server."""
 DISCOVERED, DELETING = 4, 45
 """The same for clusterctl and a cluster of three: before it writes, and while it removes the source."""
 
@@ -50,6 +52,7 @@ def clusterctl(tmp_path: Path) -> list[str | Path]:
 def test_killed_and_taken_back_killed_and_finished(sites: tuple[Management, Management], tmp_path: Path) -> None:
     here, there = sites
     here.create()
+    here.hold("spare")
     machines, nodes = here.machines(), here.nodes(tmp_path)
 
     listed = msgspec.json.decode(pivot(here, there, "--dry-run", "--output", "json"))["objects"]
@@ -66,6 +69,7 @@ def test_killed_and_taken_back_killed_and_finished(sites: tuple[Management, Mana
     assert "taken back: " in pivot(here, there, "--abort")
     here.runs(2)
     assert (there.left(), here.marks()) == ([], [])
+    assert (there.held(), here.held()) == ({}, HELD)
 
     assert killed(here, there, COPYING)
     assert killed(here, there, REMOVING)
@@ -73,6 +77,7 @@ def test_killed_and_taken_back_killed_and_finished(sites: tuple[Management, Mana
     there.runs(2)
     assert (here.left(), there.marks()) == ([], [])
     assert (there.machines(), there.nodes(tmp_path)) == (machines, nodes)
+    assert (here.held(), there.held()) == ({}, HELD)
     assert "nothing to move" in pivot(here, there)
 
     # and it is alive: a third machine joins, with a token that is made over there
@@ -88,6 +93,7 @@ def test_clusterctl_moves_it_back(
     here, there = sites
     if not there.machines():
         there.create(workers=2)
+    there.hold("spare")
     there.runs(3)
     machines, nodes = there.machines(), there.nodes(tmp_path)
     move = [*clusterctl, "move", "--kubeconfig", there.kubeconfig, "--to-kubeconfig", here.kubeconfig]
@@ -95,6 +101,7 @@ def test_clusterctl_moves_it_back(
     assert done.returncode == 0, done.stderr
     here.runs(3)
     assert there.left() == []
+    assert (there.held(), here.held()) == ({}, HELD)
     assert (here.machines(), here.nodes(tmp_path)) == (machines, nodes)
 
 
@@ -120,6 +127,7 @@ def half_moved(
         here, there = there, here
     if not here.machines():
         here.create()
+    here.hold("spare")
     machines, nodes = here.machines(), here.nodes(folder)
     count = len(machines)
     for line in lines:
@@ -129,6 +137,7 @@ def half_moved(
             there.set_free()  # the last that clusterctl had to do
         there.runs(count)
         assert (here.left(), there.marks()) == ([], [])
+        assert (here.held(), there.held()) == ({}, HELD)
         assert (there.machines(), there.nodes(folder)) == (machines, nodes)
         here, there = there, here
         if not was_killed:

@@ -23,6 +23,7 @@ from ironbell.cli.pivot.names import (
     MANAGER,
     MARKS,
 )
+from ironbell.contract.hardware_claim import HOLD_FINALIZER, PHASE, POWER
 
 Uids = Mapping[str, str]
 """Uids on the target by those on the source."""
@@ -33,6 +34,9 @@ _SERVERS: Final = (
 )  # fmt: skip
 _MANAGERS_LIMIT: Final = 128 * 1024
 _OBSERVED: Final = "observedGeneration"
+_DERIVED: Final = frozenset({PHASE, POWER})
+_DERIVED_FINALIZERS: Final = frozenset({HOLD_FINALIZER})
+"""Annotations and finalizers that the target's controllers derive again; a source of an earlier version lacks them."""
 
 
 def copy_of(item: Item, *, uids: Uids, pivot: str, kept: bool) -> Object:
@@ -84,11 +88,15 @@ def difference(copy: Item, wanted: Object) -> str:
 
 def _metadata(have: Object, wanted: Object) -> str:
     for name in ("labels", "annotations"):
-        missing = _lacks(have.get(name) or {}, wanted.get(name) or {}, f"metadata.{name}")
-        extra = sorted((have.get(name) or {}).keys() - (wanted.get(name) or {}).keys())
+        there, asked = (
+            {key: text for key, text in (meta.get(name) or {}).items() if key not in _DERIVED}
+            for meta in (have, wanted)
+        )
+        missing = _lacks(there, asked, f"metadata.{name}")
+        extra = sorted(there.keys() - asked.keys())
         if missing or extra:
             return missing or f"metadata.{name}.{extra[0]}"
-    if sorted(have.get("finalizers") or ()) != sorted(wanted.get("finalizers") or ()):
+    if (set(have.get("finalizers") or ()) ^ set(wanted.get("finalizers") or ())) - _DERIVED_FINALIZERS:
         return "metadata.finalizers"
 
     def owners(meta: Object) -> list[tuple[str, ...]]:

@@ -148,3 +148,16 @@ def test_a_provider_that_blocks_or_has_not_paused_is_waited_for() -> None:
     assert "block-move" in pauses.unready([blocks], acknowledged=False)
     assert "has not been paused" in pauses.unready([runs], acknowledged=True)
     assert pauses.unready([runs, source()], acknowledged=False) == ""
+
+
+def test_what_a_controller_on_the_target_derives_of_a_server_is_no_difference() -> None:
+    """A hold's finalizer, phase and power: an earlier version on the source has none of them."""
+    wanted = copy_of(source(HARDWARE), uids={"1": "11"}, pivot="p", kept=False)
+    copy = copied(source(HARDWARE))
+    shown = {"ironbell.dev/phase": "Held", "ironbell.dev/power": "on"}
+    meta = {**copy.meta, "annotations": {**copy.annotations, **shown}, "finalizers": ["f", "ironbell.dev/hold"]}
+    assert difference(Item(HARDWARE, {**copy.body, "metadata": meta}), wanted) == ""
+    other = {**meta, "finalizers": ["ironbell.dev/hold"]}
+    assert difference(Item(HARDWARE, {**copy.body, "metadata": other}), wanted) == "metadata.finalizers"
+    held = {**copy.annotations, "ironbell.dev/hold": "fan"}
+    assert "hold" in difference(Item(HARDWARE, {**copy.body, "metadata": {**meta, "annotations": held}}), wanted)
