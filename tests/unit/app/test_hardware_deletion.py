@@ -8,8 +8,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from ironbell.api.client import PatchType
+from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.admission import Admission, AdmissionRequest, Operation
+from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.schema.shape import plain_shape
@@ -21,6 +24,8 @@ from ironbell.app.install.webhooks import DELETION_PATH
 from ironbell.app.install.webhooks import webhooks as configuration
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
 from ironbell.app.webhook_reviews import hardware_deletion_review
+from ironbell.base.clock import ManualClock
+from ironbell.base.randomness import SeededRandomness
 
 OWNED = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "default"}
 IN_USE = (
@@ -138,3 +143,36 @@ def test_deletions_are_sent_to_the_webhook_whatever_the_spec_is() -> None:
     assert [match["name"] for match in entry["matchConditions"]] == ["by-others"]
     assert entry["failurePolicy"] == "Ignore"
     assert len({one["name"] for one in made["webhooks"]}) == len(made["webhooks"])
+
+
+async def test_a_server_that_is_held_is_kept_in_the_same_write_and_not_deleted() -> None:
+    where = HARDWARE.collection
+    server = ApiServer.open(
+        None, clock=ManualClock(), randomness=SeededRandomness(1), definitions=[crd_document(HARDWARE)]
+    )
+    async with server as made:
+        protect_held_servers(made.admission)
+        warn_of_tinkerbell(made.admission)
+        api = made.client(ADMIN)
+
+        async def annotated(hold: str | None) -> Any:
+            patch = msgspec.json.encode({"metadata": {"annotations": {"ironbell.dev/hold": hold}}})
+            body = await api.patch(where, "default", "x", patch, patch_type=PatchType.MERGE)
+            return HARDWARE.decode(body).metadata
+
+        await api.create(
+            where,
+            "default",
+            msgspec.json.encode({"apiVersion": HARDWARE.api_version, "kind": "Hardware", **hardware({}, {}, [])}),
+        )
+        assert (await annotated("fan")).finalizers == KEPT
+        found = msgspec.json.decode(await api.get(where, "default", "x"))
+        found["metadata"].pop("finalizers")
+        replaced = await api.replace(where, "default", "x", msgspec.json.encode(found))
+        assert HARDWARE.decode(replaced).metadata.finalizers == KEPT, "whoever replaces it does not lose it"
+        with collecting() as warnings:
+            await api.delete(where, "default", "x")
+        assert list(warnings) == [HELD]
+        waits = HARDWARE.decode(await api.get(where, "default", "x")).metadata
+        assert (waits.deletion_timestamp is not None, waits.finalizers) == (True, KEPT)
+        assert (await annotated(None)).finalizers == KEPT, "the Hardware controller takes it off"
