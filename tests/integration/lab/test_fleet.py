@@ -119,8 +119,13 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
     for name, node in nodes.items():
         assert node["spec"]["providerID"] == f"tinkerbell://default/{name}"
         assert node["status"]["nodeInfo"]["kubeletVersion"] == VERSION
-    assert eventually(lambda: fleet.shown() == {name: OF_USED if name in taken else OF_FREE for name in fleet.states})
     racks = {one["metadata"]["name"]: one["metadata"]["labels"]["rack"] for one in fleet.items("hardware")}
+
+    def all_are_shown() -> bool:
+        assert fleet.shown() == {name: OF_USED if name in taken else OF_FREE for name in racks}
+        return True
+
+    assert eventually(all_are_shown, timeout=WITHIN_S)
     assert len({racks[name] for name in nodes}) == 2
 
     fleet.run("scale", "machinedeployment", "one", "--replicas", "3")
