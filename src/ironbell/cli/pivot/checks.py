@@ -103,13 +103,20 @@ def _version(provider: Object) -> tuple[int, ...]:
     return tuple(int(part) for part in found.groups()) if found else ()
 
 
+def _is_of_clusterctl(item: Item, found: Item) -> bool:
+    """Whether an object on the target can be what clusterctl made of this one: it pauses Clusters and their classes."""
+    if item.kind.name in (kinds.CLUSTER, kinds.CLUSTER_CLASS):
+        return is_paused(found)
+    return is_paused(found) or not difference(found, {"spec": item.spec})
+
+
 def strangers(plan: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> Iterator[str]:
     """Objects of the same name on the target that are none of our copies. `adopts`: clusterctl's are as good, as long
-    as they are paused."""
+    as they are paused, or are of kinds that it does not pause and say the same."""
     if adopts:
         for item in plan.items:
             found = there.get(item.key)
-            if found is not None and item.uid in plan.paused and not is_paused(found):
+            if found is not None and item.uid in plan.paused and not _is_of_clusterctl(item, found):
                 yield f"{item.title} is not paused on the target: that is no copy of an interrupted `clusterctl move`"
         return
     for item in plan.items:

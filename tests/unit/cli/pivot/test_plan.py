@@ -206,6 +206,16 @@ def test_of_a_clusterctl_move_only_what_is_paused_is_taken() -> None:
     assert not list(checks.strangers(found, {paused.key: paused}, "p", adopts=True))
 
 
+def test_of_a_clusterctl_move_servers_are_taken_that_say_the_same() -> None:
+    """clusterctl pauses no Hardware."""
+    server = one(HARDWARE, "spare", spec={"a": 1})
+    found = plan([server], ALL)
+    assert server.uid in found.paused
+    same, other = one(HARDWARE, "spare", spec={"a": 1, "more": 2}), one(HARDWARE, "spare", spec={"a": 2})
+    assert not list(checks.strangers(found, {same.key: same}, "p", adopts=True))
+    assert "is not paused on the target" in next(checks.strangers(found, {other.key: other}, "p", adopts=True))
+
+
 def test_providers_that_are_older_there_are_named() -> None:
     def provider(version: str) -> dict[str, str]:
         return {"type": "CoreProvider", "providerName": "cluster-api", "version": version}
