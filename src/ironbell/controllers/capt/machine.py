@@ -31,7 +31,7 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.contract.boot_token import BOOT_FOR
-from ironbell.contract.hardware_claim import HELD, PHASE, POWER, claim_of, release
+from ironbell.contract.hardware_claim import HELD, claim_of, release
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
@@ -61,7 +61,7 @@ from ironbell.controllers.capt.observed import (
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
-from ironbell.controllers.capt.selection import unusable
+from ironbell.controllers.capt.selection import SHOWN, became_claimable, is_claimable, unusable
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
@@ -71,9 +71,7 @@ from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
-_SHOWN = frozenset({PHASE, POWER})
-"""Annotations of a Hardware that people read, and nothing else."""
-_NOTED = _SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR}
+_NOTED = SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR}
 """Annotations of a Hardware that say nothing to who has it."""
 
 
@@ -119,31 +117,13 @@ def _of_owner(hardware: Hardware) -> tuple[Any, ...]:
 
 def _waiting_for(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     """Those who stand first in line."""
-    return first_in_line(cache) if _is_free(hardware) else []
+    return first_in_line(cache) if is_claimable(hardware) else []
 
 
 def _waiting_for_bmc(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
     """The head of each queue, if the server behind this BMC is free."""
-    free = any(_is_free(hardware) for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)))
+    free = any(is_claimable(hardware) for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)))
     return first_in_line(cache) if free else []
-
-
-def _may_be_had(old: Hardware | None, new: Hardware | None) -> bool:
-    """Whether it is free now, and more has changed than what people see; that it was free concerns nobody who waits."""
-    if new is None or not _is_free(new):
-        return False
-    return old is None or _of_waiters(old) != _of_waiters(new)
-
-
-def _of_waiters(hardware: Hardware) -> tuple[Any, ...]:
-    metadata = hardware.metadata
-    annotations = {name: value for name, value in metadata.annotations.items() if name not in _SHOWN}
-    return metadata.labels, metadata.deletion_timestamp, annotations, hardware.spec, hardware.status
-
-
-def _is_free(hardware: Hardware) -> bool:
-    held = HELD in hardware.metadata.annotations
-    return claim_of(hardware) is None and not held and not finalizers.is_deleting(hardware)
 
 
 def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
@@ -209,7 +189,7 @@ class TinkerbellMachineReconciler:
         Watch(CLUSTER, _of_cluster, _cluster_matters),
         Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
         Watch(HARDWARE, _owner_of, _matters_to_owner),
-        Watch(HARDWARE, _waiting_for, _may_be_had),
+        Watch(HARDWARE, _waiting_for, became_claimable),
         Watch(WORKFLOW, _of_made, _workflow_turned),
         Watch(WORKFLOW, _of_made, _workflow_went_on, delay_s=PROGRESS_S, tells=True),
         Watch(TEMPLATE, _of_made),

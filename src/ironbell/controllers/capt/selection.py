@@ -24,7 +24,7 @@ from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.base.labels import LabelSelector, SelectorError
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import ERROR
-from ironbell.contract.hardware_claim import HELD, claim_of
+from ironbell.contract.hardware_claim import HELD, PHASE, POWER, claim_of
 from ironbell.contract.selectors import compiled
 from ironbell.controllers.capt.requirements import lacks
 from ironbell.kube.decision import Key
@@ -35,6 +35,8 @@ from ironbell.provisioner.permission import workflow_objection
 
 Bmcs: TypeAlias = Mapping[Key, BmcMachine]
 """bmc Machines by namespace and name; those whose BMC answers may be left out."""
+SHOWN: Final = frozenset({PHASE, POWER})
+"""Annotations of a Hardware that people read, and nothing else."""
 NO_BMCS: Final[Bmcs] = MappingProxyType({})
 
 
@@ -110,6 +112,27 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS) -> Verdict:
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
     lesser = [concern for concern in raised if concern.severity is not Severity.BLOCKED]
     return Verdict(hardware, tuple(problems), score, gravest(lesser), tuple(concern.message for concern in lesser))
+
+
+def is_claimable(hardware: Hardware) -> bool:
+    """Return whether nobody has a server, and it may be claimed."""
+    return not _not_free(hardware)
+
+
+def became_claimable(old: Hardware | None, new: Hardware | None) -> bool:
+    """Return whether a server can be claimed now, and more has changed than what people see of it.
+
+    That it was claimable before concerns nobody who waits.
+    """
+    if new is None or not is_claimable(new):
+        return False
+    return old is None or _of_waiters(old) != _of_waiters(new)
+
+
+def _of_waiters(hardware: Hardware) -> tuple[object, ...]:
+    metadata = hardware.metadata
+    annotations = {name: value for name, value in metadata.annotations.items() if name not in SHOWN}
+    return metadata.labels, metadata.deletion_timestamp, annotations, hardware.spec, hardware.status
 
 
 def _not_free(hardware: Hardware) -> list[str]:
@@ -217,10 +240,13 @@ def _kind_of(problem: str) -> str:
 
 
 __all__ = [
+    "SHOWN",
     "SelectorError",
     "Verdict",
     "Wish",
+    "became_claimable",
     "elsewhere",
+    "is_claimable",
     "pick",
     "shortage",
     "unusable",
