@@ -6,6 +6,7 @@ Only what can block is followed: the Hardware of a Workflow whose actions run is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from ironbell.api import core
@@ -27,6 +28,7 @@ from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref
+from ironbell.operations.why.pauses import is_paused
 from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
 
 FOLLOWED_SETS: Final = 6
@@ -51,7 +53,9 @@ def queries(obj: Object) -> list[Query]:
         found = (MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET, CLUSTER_MACHINE)
         return [Query(one.group, one.kind, namespace, f"{LABEL_CLUSTER_NAME}={name}") for one in found]
     if _is_scaled(obj):
-        return [_machines(obj)]
+        machines = _machines(obj)
+        sets = replace(machines, kind=MACHINE_SET.kind)
+        return [machines, sets] if obj["kind"] == MACHINE_DEPLOYMENT.kind else [machines]
     if kind == (JOB.group, JOB.kind):
         return [Query(TASK.group, TASK.kind, namespace, f"owner-name={name}")]
     if kind == (HARDWARE.group, HARDWARE.kind):
@@ -60,9 +64,10 @@ def queries(obj: Object) -> list[Query]:
 
 
 def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
-    """What may block the object."""
-    found = _dependencies(obj, scope, world)
-    return [*found, *(ref for ref in _pausing(obj) if ref not in found)]
+    """What may block the object. Nothing does but the pause while it is paused."""
+    if is_paused(obj):
+        return _pausing(obj)
+    return _dependencies(obj, scope, world)
 
 
 def _dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -166,11 +171,12 @@ def _of_cluster(obj: Object, scope: str, world: World) -> list[Ref]:
 
 
 def _of_scaled(obj: Object, scope: str, world: World) -> list[Ref]:
-    uid, (query,) = obj["metadata"].get("uid"), queries(obj)
+    uid, (query, *of_sets) = obj["metadata"].get("uid"), queries(obj)
     machines: Iterable[Object] = world.listed(query)
+    sets = [one for asked in of_sets for one in world.listed(asked) if not is_settled(one)]
     if obj["kind"] == MACHINE_SET.kind:
         machines = [one for one in machines if uid in {owner.get("uid") for owner in _owners(one)}]
-    return [ref_of(machine) for machine in _likely(machines)]
+    return [ref_of(one) for one in (*_likely(machines), *sets)]
 
 
 def _likely(machines: Iterable[Object]) -> list[Object]:

@@ -31,6 +31,8 @@ _TOPOLOGY_FAILED: Final = {
     "ClusterClassNotReconciled": "Correct the ClusterClass",
 }
 """Remedies for reasons of TopologyReconciled that do not end by themselves."""
+_CANNOT_CREATE: Final = ("does not exist", "do not exist", "could not be created")
+"""In the message of ScalingUp: that no Machine is created until somebody changes something."""
 _SUMMARIES: Final = ("Available", "Ready", "Provisioned")
 _OPTIONAL: Final = {(one.group, one.kind) for one in (WORKFLOW, JOB, IP_ADDRESS_CLAIM)}
 """Kinds that are created when their turn comes: one that does not exist blocks nothing."""
@@ -91,12 +93,18 @@ def _is_ours(finalizer: str) -> bool:
 def _summary(obj: Object) -> Finding | None:
     """The condition that sums the object up, if that is bad."""
     found = conditions(obj)
+    blocked = found.get("ScalingUp", {})
+    if blocked.get("status") == "True" and any(sign in blocked.get("message", "") for sign in _CANNOT_CREATE):
+        remedy = "Create what does not exist or correct the reference; correct what the API rejects"
+        return replace(_of_condition(blocked, Weight.NEEDS_HELP), ends_when="Machines are created", remedy=remedy)
     weight = Weight.CONSEQUENCE if group_of(obj).endswith("cluster.x-k8s.io") else Weight.WAITING
     if not found and "status" in obj and group_of(obj).startswith("infrastructure."):
         return None
     for name in _SUMMARIES:
         if name in found and found[name].get("status") != "True":
-            return _of_condition(found[name], weight)
+            # Machines have the message in Ready
+            message = found[name].get("message") or found.get("Ready", {}).get("message", "")
+            return _of_condition({**found[name], "message": message}, weight)
     for name in CHANGES:
         if found.get(name, {}).get("status") == "True":
             return _of_condition(found[name], weight)

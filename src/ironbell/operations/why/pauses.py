@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT
 from ironbell.api.cluster.names import ANNOTATION_PAUSED
 from ironbell.contract.causes import Weight
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import condition, conditions, group_of, since
+
+_ROLLOUT: Final = "RolloutPaused"
 
 
 def pause(obj: Object) -> Finding | None:
@@ -24,13 +28,19 @@ def pause(obj: Object) -> Finding | None:
     if _rollout_is_paused(obj):
         what, remedy = "does not roll out its changes: spec.paused is true", "Set spec.paused to false"
         when = since(condition(obj, "RollingOut"))
-        return Finding(what, "RolloutPaused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
+        return Finding(what, _ROLLOUT, when, "it is resumed", remedy, Weight.NEEDS_HELP)
     if reported.get("status") != "True":
         return None
     if ANNOTATION_PAUSED in annotations:
         what, remedy = f"is paused by annotation {ANNOTATION_PAUSED}", f"Remove annotation {ANNOTATION_PAUSED}"
         return Finding(what, "Paused", when, "it is resumed", remedy, Weight.NEEDS_HELP)
     return Finding("is paused with its Cluster", "Paused", when, "the Cluster is resumed", "", Weight.CONSEQUENCE)
+
+
+def is_paused(obj: Object) -> bool:
+    """Whether nothing at all is done for the object."""
+    found = pause(obj)
+    return found is not None and found.reason != _ROLLOUT
 
 
 def _rollout_is_paused(obj: Object) -> bool:

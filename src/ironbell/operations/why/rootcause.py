@@ -15,7 +15,7 @@ from ironbell.operations.why.depends import dependencies
 from ironbell.operations.why.findings import finding, missing
 from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
 from ironbell.operations.why.servers import facts
-from ironbell.operations.why.world import World, group_of, plain, ref_of
+from ironbell.operations.why.world import World, group_of, is_deleting, plain, ref_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,9 @@ def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _
     own = finding(obj, world, now)
     seen = above | {plain(ref)}
     following = [below for below in dependencies(obj, ref.scope, world) if plain(below) not in seen]
+    if is_deleting(obj):
+        # what was deleted before it does not block it
+        following = [below for below in following if world.get(below) is not None]
     paths = [path for below in following if (path := _heaviest(world, below, now, seen)) is not None]
     deeper = [_Path((plain(ref), *path.refs), path.found) for path in paths]
     # last: of two alike the deeper one is the cause

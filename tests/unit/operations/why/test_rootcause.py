@@ -245,3 +245,43 @@ def test_a_rollout_that_is_paused_is_not_under_way() -> None:
     assert (found.reason, found.remedy) == ("RolloutPaused", "Set spec.paused to false")
     other = answer(obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), rolls))
     assert other.reason == "RollingOut"
+
+
+def test_what_keeps_machines_from_being_created_is_the_cause() -> None:
+    blocked = "Scaling up from 0 to 1 replicas is blocked because:\n* TinkerbellMachineTemplate does not exist"
+    plane = {
+        **KCP,
+        "status": {"conditions": [condition("Available", "False"), condition("ScalingUp", "True", "", blocked)]},
+    }
+    found = answer(CLUSTER, plane)
+    assert (names(found)[-1], found.needs_help) == ("KubeadmControlPlane/cp", True)
+    assert found.what.endswith("TinkerbellMachineTemplate does not exist")
+    labels = {**OF_ONE, "cluster.x-k8s.io/deployment-name": "md"}
+    refused = "Scaling up from 0 to 2 replicas is blocked because:\n* Machine md-x could not be created: quota exceeded"
+    scaling = condition("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 2 replicas")
+    deployment = obj(
+        CAPI, "MachineDeployment", "md", condition("Available", "False"), scaling, metadata={"labels": OF_ONE}
+    )
+    below = obj(CAPI, "MachineSet", "md-x", condition("ScalingUp", "True", "", refused), metadata={"labels": labels})
+    found = answer(deployment, below)
+    assert names(found) == ["MachineDeployment/md", "MachineSet/md-x"]
+    assert "quota exceeded" in found.what
+
+
+def test_nothing_below_a_paused_object_is_the_cause() -> None:
+    halted = {**CLUSTER, "spec": {**CLUSTER["spec"], "paused": True}}
+    waits = host("m", "WaitingForHardware", "all 12 Hardware are claimed")
+    found = answer(halted, KCP, machine("m", PLANE, "WaitingForHardware"), waits)
+    assert (names(found), found.what) == (["Cluster/one"], "is paused: spec.paused is true")
+
+
+def test_what_a_deletion_has_removed_does_not_block_it() -> None:
+    meta = {**CLUSTER["metadata"], "deletionTimestamp": SINCE, "finalizers": ["cluster.cluster.x-k8s.io"]}
+    found = answer({**CLUSTER, "metadata": meta})
+    assert (names(found), found.reason) == (["Cluster/one"], "Deleting")
+
+
+def test_a_machine_has_the_message_of_its_condition_ready() -> None:
+    ready = condition("Ready", "False", "NotReady", "* InfrastructureReady: the machine is starting")
+    found = answer(obj(CAPI, "Machine", "m", condition("Available", "False", "NotReady"), ready))
+    assert found.what == "InfrastructureReady: the machine is starting"

@@ -135,7 +135,9 @@ def _available(observed: Observed, limits: Limits, available: int | None) -> Con
             f" (spec.strategy.rollout.maxUnavailable is {rolling.max_unavailable or 0}, spec.replicas is"
             f" {limits.replicas})"
         )
-    message = "\n".join([message, *cause_lines(observed.machines)])
+    missing = _missing(observed)
+    obstacles = [f"* {missing.removeprefix('because ')}"] if missing else []
+    message = "\n".join([message, *obstacles, *cause_lines(observed.machines)])
     if is_deleting(deployment):
         message = "Deletion in progress"
     return Condition(type="Available", status="False", reason="NotAvailable", message=message)

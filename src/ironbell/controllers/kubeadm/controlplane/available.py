@@ -43,16 +43,19 @@ class _Count:
         return self.healthy + self.unhealthy_just_now
 
 
-def available(plane: ControlPlane, *, matching: bool, now: datetime) -> Mark:
+def available(plane: ControlPlane, *, matching: bool, now: datetime, obstacles: Sequence[str] = ()) -> Mark:
     """Whether the control plane serves, and what keeps its Machines from it if it does not.
 
     Args:
         plane: with the conditions of its Machines, and its own about certificates and initialisation.
         matching: whether members of etcd and Machines match.
         now: the time.
+        obstacles: what keeps Machines from being created.
     """
     mark = _judged(plane, matching, now)
-    causes = cause_lines(plane.machines) if mark.status != "True" and not plane.deleting else []
+    if mark.status == "True" or plane.deleting:
+        return mark
+    causes = [*(f"* {obstacle}" for obstacle in obstacles), *cause_lines(plane.machines)]
     if not causes:
         return mark
     return Mark(mark.status, mark.reason, "\n".join([mark.message, *causes]))

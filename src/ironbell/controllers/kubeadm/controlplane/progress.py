@@ -37,6 +37,13 @@ def rolling_out(machines: Sequence[Machine]) -> Mark:
     return Mark("True", "RollingOut", "\n".join([f"Rolling out {len(outdated)} not up-to-date replicas", *ordered]))
 
 
+def creation_obstacles(plane: ControlPlane, *, template_missing: bool, failed: Failed | None) -> list[str]:
+    """What keeps Machines from being created until somebody changes something."""
+    template = plane.kcp.spec.machine_template.spec.infrastructure_ref.kind
+    missing = [f"{template} does not exist"] if template_missing else []
+    return [*missing, *([failed.told] if failed else [])]
+
+
 def scaling_up(
     plane: ControlPlane, preflight: Preflight, *, template_missing: bool, failed: Failed | None = None
 ) -> Mark:
@@ -44,13 +51,11 @@ def scaling_up(
     if plane.kcp.spec.replicas is None:
         return Mark("Unknown", "WaitingForReplicasSet", "Waiting for spec.replicas set")
     current, desired = len(plane.machines), 0 if plane.deleting else plane.desired
-    template = plane.kcp.spec.machine_template.spec.infrastructure_ref.kind
-    missing = f"{template} does not exist" if template_missing else ""
+    reasons = creation_obstacles(plane, template_missing=template_missing, failed=failed)
     if current >= desired:
         # a rollout makes one more than there are to be
-        why = missing or (failed.told if failed else "")
+        why = reasons[0] if reasons else ""
         return Mark("False", "NotScalingUp", f"Scaling up would be blocked because {why}" if why else "")
-    reasons = [*([missing] if missing else []), *([failed.told] if failed else [])]
     lines = [*preflight.lines, *(f"* {reason}" for reason in reasons)]
     return Mark("True", "ScalingUp", _blocked(f"Scaling up from {current} to {desired} replicas", lines))
 

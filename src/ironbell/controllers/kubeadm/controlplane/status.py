@@ -57,6 +57,7 @@ from ironbell.controllers.kubeadm.controlplane.names import (
 )
 from ironbell.controllers.kubeadm.controlplane.preflight import PASSED, Preflight
 from ironbell.controllers.kubeadm.controlplane.progress import (
+    creation_obstacles,
     not_remediated,
     resized,
     rolling_out,
@@ -108,7 +109,8 @@ def status_of(assessed: Assessed, report: Report, now: datetime) -> KubeadmContr
         conditions = with_mark(conditions, type_, mark, now=now, generation=generation)
     plane = replace(plane, kcp=_with(kcp, conditions=conditions))
     if not assessed.keeps or plane.deleting or find_condition(conditions, ConditionType.AVAILABLE) is None:
-        mark = available(plane, matching=assessed.matching, now=now)
+        obstacles = creation_obstacles(plane, template_missing=report.template_missing, failed=report.failed)
+        mark = available(plane, matching=assessed.matching, now=now, obstacles=obstacles)
         conditions = with_mark(conditions, ConditionType.AVAILABLE, mark, now=now, generation=generation)
     versions = versions_of(machines)
     remediation = last_remediation(plane)
