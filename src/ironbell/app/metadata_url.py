@@ -31,13 +31,18 @@ def metadata_url(options: UpOptions) -> str:
 def _url(options: UpOptions) -> str:
     if options.metadata_url:
         return options.metadata_url.rstrip("/")
-    address = (
+    address = site_address(options)
+    return f"http://{address}:{options.http_port}" if address else ""
+
+
+def site_address(options: UpOptions) -> str:
+    """Where machines reach the servers of a site; empty if that is not known."""
+    return (
         options.advertise
         or _lab_address(options)
         or (_of_interface(options.interface) if options.interface else "")
         or (SIMULATION_ADDRESS if options.simulated_servers else "")
     )
-    return f"http://{address}:{options.http_port}" if address else ""
 
 
 def _lab_address(options: UpOptions) -> str:

@@ -34,6 +34,7 @@ from ironbell.contract.netboot import CONSOLES
 _log = structlog.get_logger()
 
 CORE, WIRE, LAB, SIMULATION = "core", "wire", "lab", "simulation"
+UP = "up"
 PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
 """The lab's machines have one serial port, which is captured."""
@@ -58,6 +59,8 @@ class Site:
 
     options: UpOptions
     on_ready: Callable[[Path], None]
+    on_report: Callable[[str, Report], None] = lambda _name, _report: None
+    """Called with each report of a process, and with one of `up` itself: the processes that were requested."""
     _core_serves: asyncio.Event = field(default_factory=asyncio.Event)
     _was_ready: set[str] = field(default_factory=set)
     _has_announced: bool = False
@@ -73,15 +76,10 @@ class Site:
             UpError: root is needed, or a process cannot start at all.
             DataFolderError: another process uses the data folder.
         """
-        folder = self.options.folder
-        if self.options.needs_root and os.geteuid() != 0:
-            raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise UpError(f"cannot make the data folder {folder}: {error.strerror}; give another --data-dir") from error
-        with locked(folder):
-            await asyncio.to_thread(self._prepare)
+        make_folder(self.options)
+        with locked(self.options.folder):
+            found = await asyncio.to_thread(self._prepare)
+            self.on_report(UP, {"event": "requested", "processes": sorted(self._requested), "warnings": found})
             self._fatal = asyncio.get_running_loop().create_future()
             async with _tasks() as start_first:
                 start_first(Child(self._core(), self._reported).run(), CORE)
@@ -130,6 +128,7 @@ class Site:
 
     async def _reported(self, name: str, report: Report) -> None:
         event = report["event"]
+        self.on_report(name, report)
         is_first = name not in self._was_ready
         if event == "ready":
             self._was_ready.add(name)
@@ -167,8 +166,10 @@ class Site:
         if self._fatal is not None and not self._fatal.done():
             self._fatal.set_result(message)
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> tuple[str, ...]:
         """Check the options against this machine, make wire's folder, owned by its account, and publish what it serves.
+
+        Returns what servers will not get.
 
         Raises:
             OptionsError: what an option names does not exist.
@@ -177,20 +178,22 @@ class Site:
         if self.options.simulate_faults:
             _check_faults(Path(self.options.simulate_faults))
         if not self.options.serves_machines:
-            return
+            return ()
         wire = self._wire_folder
         account = named_account(self.options.user)
         for folder in (wire, wire / LOGS_FOLDER):
             folder.mkdir(exist_ok=True)
             os.chown(folder, account.uid, account.gid)
             folder.chmod(0o700)
-        for warning in warnings(self.options):
+        found = warnings(self.options)
+        for warning in found:
             _log.warning(warning)
         for name, source in self._published().items():
             count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
             _log.info("artefacts published", name=name, source=source, files=count)
         if self.options.ipxe_dir:
             publish(Path(self.options.ipxe_dir), wire / IPXE_FOLDER)
+        return found
 
     def _published(self) -> dict[str, str]:
         osie = {"osie": self.options.osie_dir} if self.options.osie_dir else {}
@@ -266,6 +269,21 @@ class Site:
         return ChildSpec(LAB, "ironbell.lab.process", dict, arguments, stop_after_s=LAB_STOP_S)
 
 
+def make_folder(options: UpOptions) -> None:
+    """Make the data folder.
+
+    Raises:
+        UpError: root is needed, or the folder cannot be made.
+    """
+    if options.needs_root and os.geteuid() != 0:
+        raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
+    try:
+        options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        problem = f"cannot make the data folder {options.folder}: {error.strerror}; give another --data-dir"
+        raise UpError(problem) from error
+
+
 def _check_faults(path: Path) -> None:
     """Look for what is wrong with the file before anything is started.
 
@@ -293,10 +311,14 @@ async def _tasks() -> AsyncIterator[Callable[[Any, str], None]]:
                 task.cancel()
 
 
-async def run_site(options: UpOptions, on_ready: Callable[[Path], None]) -> None:
+async def run_site(
+    options: UpOptions,
+    on_ready: Callable[[Path], None],
+    on_report: Callable[[str, Report], None] = lambda _name, _report: None,
+) -> None:
     """Run a site until cancelled; see `Site.run`."""
     try:
-        await Site(options, on_ready).run()
+        await Site(options, on_ready, on_report).run()
     except BaseExceptionGroup as group:
         for error in leaves(group):
             if isinstance(error, IronbellError):

@@ -76,6 +76,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     kernel_arguments: tuple[str, ...] = ()
     syslog_host: str = ""
     user: str = ""
+    log: bool = False
+    """Whether a terminal shows the log instead of the screen."""
 
     @property
     def folder(self) -> Path:

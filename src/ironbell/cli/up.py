@@ -5,10 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ironbell.app.log_file import LogFile
+    from ironbell.app.up_options import UpOptions
+    from ironbell.cli.screen import Screen
+
+LOG_FILE = "up.log"
+LOOK_S = 1.0
 
 
 @click.command()
@@ -105,17 +114,18 @@ import click
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")
 @click.option("--syslog-host", help="Where the in-memory OS sends its log.")
 @click.option("--user", help="Account for the servers toward machines.  [default: ironbell, else nobody]")
+@click.option("--log", is_flag=True, default=None, help="Show the log on a terminal, instead of the screen.")
 def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the servers toward
     machines.
 
-    Prints one line `ready` with the kubeconfig's path when everything that was requested is being served. SIGTERM or
-    Ctrl-C ends it.
+    A terminal shows what serves where, and the log is in the file up.log of the data folder. Without a terminal, or
+    with --log, the log goes to standard error, and standard output gets one line `ready` with the kubeconfig's path
+    when everything that was requested is being served. SIGTERM or Ctrl-C ends it.
     """
-    from ironbell.app.logs import configure_logging
     from ironbell.app.up_options import read_options
+    from ironbell.cli.screen import open_terminal
 
-    configure_logging(process="up")
     given["artefacts"] = dict(_pair(text) for text in artefacts) or None
     given["consoles"] = given["consoles"] or None
     given["simulate"] = True if given["simulate"] == 0 else given["simulate"]
@@ -123,8 +133,12 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     given["simulate_for"] = given["simulate_for"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None
     options = read_options(config, given)
+    terminal = None if options.log else open_terminal()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(options))
+        if terminal is None:
+            _with_log(options)
+        else:
+            _with_screen(options, terminal)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -134,11 +148,33 @@ def _pair(text: str) -> tuple[str, str]:
     return name, folder
 
 
-async def _run(options: Any) -> None:
-    from ironbell.app.up import run_site
+def _with_log(options: UpOptions) -> None:
+    from ironbell.app.logs import configure_logging
 
-    def ready(kubeconfig: Path) -> None:
-        click.echo(f"ready {kubeconfig}")
+    configure_logging(process="up")
+    asyncio.run(_run(options, lambda kubeconfig: click.echo(f"ready {kubeconfig}")))
+
+
+def _with_screen(options: UpOptions, terminal: int) -> None:
+    from ironbell.app.log_file import LogFile
+    from ironbell.app.logs import configure_logging
+    from ironbell.app.metadata_url import site_address
+    from ironbell.app.up import make_folder
+    from ironbell.cli.screen import Screen, SiteView, uses_colour
+    from ironbell.cli.version import ironbell_version
+
+    make_folder(options)
+    log = LogFile(options.folder.absolute() / LOG_FILE)
+    view = SiteView(options, site_address(options), log.path, ironbell_version())
+    with log.takes_output():
+        configure_logging(process="up")
+        asyncio.run(_run(options, lambda _: None, Screen(view, terminal, uses_colour()), log))
+
+
+async def _run(
+    options: UpOptions, ready: Callable[[Path], None], screen: Screen | None = None, log: LogFile | None = None
+) -> None:
+    from ironbell.app.up import run_site
 
     task = asyncio.current_task()
     assert task is not None  # noqa: S101
@@ -146,4 +182,22 @@ async def _run(options: Any) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
-        await run_site(options, ready)
+        if screen is None or log is None:
+            await run_site(options, ready)
+            return
+        for number in (signal.SIGWINCH, signal.SIGCONT):
+            loop.add_signal_handler(number, lambda: screen.draw(anew=True))
+        keeping = asyncio.create_task(_keep(screen, log), name="screen")
+        try:
+            await run_site(options, ready, screen.note)
+        finally:
+            keeping.cancel()
+
+
+async def _keep(screen: Screen, log: LogFile) -> None:
+    """Bound the log, and draw what could not be drawn while the terminal was stopped."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        await asyncio.to_thread(log.rotate)
+        if screen.view.states:
+            screen.draw()

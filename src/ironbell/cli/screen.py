@@ -1,0 +1,194 @@
+"""The screen of `ironbell up`: what serves where, the line that lets kubectl find the API, warnings, and the state.
+
+It is drawn with plain text and three control sequences (home, clear, colour) in the terminal's normal mode: a process
+that is killed leaves nothing to restore. It is drawn again only when something changed.
+
+Source: ECMA-48 sections 8.3.21 (CUP), 8.3.39 (ED), 8.3.117 (SGR); https://no-color.org.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ironbell.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from ironbell.app.up_options import UpOptions
+
+HOME, CLEAR, PLAIN = "\x1b[H", "\x1b[J", "\x1b[0m"
+BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
+_PLAIN_TERMINALS = {"", "dumb", "unknown"}
+CORE, WIRE, LAB = "core", "wire", "lab"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line; `is_whole` if it must be shown to its last letter, over several rows if need be."""
+
+    text: str = ""
+    style: str = ""
+    is_whole: bool = False
+    rank: int = 0
+    """What has a higher rank is left out first where there are too few rows."""
+
+    def rows(self, width: int) -> int:
+        """How many rows of a terminal it takes."""
+        return max(1, -(-len(self.text) // width)) if self.is_whole else 1
+
+    def drawn(self, width: int, *, colour: bool) -> str:
+        """With control sequences, cut to the width unless it is whole."""
+        text = self.text if self.is_whole or len(self.text) <= width else self.text[: max(width - 1, 0)] + "…"
+        return f"\x1b[{self.style}m{text}{PLAIN}" if self.style and colour else text
+
+
+@dataclass
+class SiteView:
+    """What is known of a site: its options, and what its processes have reported. Gives the lines to show. Pure."""
+
+    options: UpOptions
+    address: str
+    """Where servers reach us."""
+    log: Path
+    version: str
+    warnings: list[str] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    """What each requested process waits for or failed with; empty once it serves."""
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    machines: dict[str, str] = field(default_factory=dict)
+
+    def note(self, name: str, report: Mapping[str, Any]) -> None:
+        """Record a report of a process, or of `up` itself."""
+        event = report["event"]
+        facts = self.facts.setdefault(name, {})
+        if event == "requested":
+            self.states = dict.fromkeys(report["processes"], "is starting")
+            self.warnings = list(report["warnings"])
+        elif event == "machine":
+            self.machines[report["machine"]] = report["power"]
+        elif event in ("ready", "serving", "bound"):
+            facts.update(report)
+            if event == "ready" and name in self.states:
+                self.states[name] = ""
+        elif event == "ended" and name in self.states:
+            self.states[name] = f"ended with status {report['status']} and is being started again"
+        elif event == "failed" and name in self.states:
+            self.states[name] = f"cannot start: {report.get('message', '')}"
+
+    def lines(self) -> list[Line]:
+        """All lines, for a terminal of any height."""
+        waits = [f"{name} {state}" for name, state in self.states.items() if state]
+        state = Line(f"Waits for: {'; '.join(waits)}", YELLOW) if waits else Line("Ready.", GREEN)
+        services = list(self._services())
+        width = max((len(name) for name, _ in services), default=0)
+        return [
+            Line(f"Ironbell {self.version}, data folder {self.options.folder}", BOLD, rank=1),
+            state,
+            *self._export(),
+            Line(rank=4),
+            *(Line(f"{name.ljust(width)}   {where}", rank=2) for name, where in services),
+            Line(rank=4),
+            *(Line(f"Warning: {warning}", RED, is_whole=True, rank=1) for warning in self.warnings),
+            Line(f"Log: {self.log} (`--log` shows it here instead)", is_whole=True, rank=3),
+            Line("Ctrl-C ends Ironbell. Objects and servers stay as they are.", rank=3),
+        ]
+
+    def _export(self) -> Iterator[Line]:
+        kubeconfig = self.facts.get(CORE, {}).get("kubeconfig")
+        if kubeconfig:
+            yield Line(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}", BOLD, is_whole=True)
+
+    def _services(self) -> Iterator[tuple[str, str]]:
+        """What serves where, as far as it is bound."""
+        core, wire, lab = (self.facts.get(name, {}) for name in (CORE, WIRE, LAB))
+        address = self.address or "all addresses"
+        if "port" in core:
+            yield "Kubernetes API", f"https://{self.options.api_address}:{core['port']}"
+        if "http" in wire:
+            yield "HTTP boot", f"http://{address}:{wire['http']}"
+            yield "Metadata", f"http://{address}:{wire.get('metadata', wire['http'])}"
+            yield "Metrics", f"http://{address}:{wire['http']}/metrics"
+        if "tftp" in wire:
+            yield "TFTP", f"{address}, UDP port {wire['tftp']}"
+        if "dhcp" in wire:
+            yield "DHCP", f"{self.options.interface or lab.get('bridge', address)}, {self.options.dhcp}"
+        if "grpc" in wire:
+            yield "Workflows", f"{address}:{wire['grpc']} (gRPC)"
+        if self.options.simulated_servers:
+            yield "Simulation", f"servers: {self.options.simulated_servers}"
+        if self.machines:
+            on = sum(power.lower() == "on" for power in self.machines.values())
+            yield "Lab", f"virtual machines: {len(self.machines)}, switched on: {on}"
+
+
+def fitted(lines: list[Line], *, width: int, height: int) -> list[Line]:
+    """The lines that a terminal has room for; the cursor needs a row of its own."""
+    shown = list(lines)
+    while sum(line.rows(width) for line in shown) > max(height - 1, 1) and len(shown) > 1:
+        rank = max(line.rank for line in shown)
+        last = max(number for number, line in enumerate(shown) if line.rank == rank)
+        del shown[last]
+    return shown
+
+
+@dataclass
+class Screen:
+    """Draws a site on a terminal.
+
+    The terminal is opened anew, without blocking: a reader who has stopped the output must not stop the site.
+    """
+
+    view: SiteView
+    terminal: int
+    colour: bool
+    _drawn: str = ""
+    _has_begun: bool = False
+
+    def note(self, name: str, report: Mapping[str, Any]) -> None:
+        """Record a report and show it."""
+        self.view.note(name, report)
+        self.draw()
+
+    def draw(self, *, anew: bool = False) -> None:
+        """Draw what changed; `anew` after the terminal's size changed."""
+        try:
+            width, height = os.get_terminal_size(self.terminal)
+        except OSError:
+            return  # the terminal is gone, and the signal that ends us is on its way
+        width, height = width or 80, height or 24
+        lines = fitted([_clean(line) for line in self.view.lines()], width=width, height=height)
+        picture = "".join(f"{line.drawn(width, colour=self.colour)}\r\n" for line in lines)
+        if picture == self._drawn and not anew:
+            return
+        # what the terminal shows of earlier commands is moved into its history
+        lead = "" if self._has_begun else "\r\n" * height
+        whole = f"{lead}{HOME}{CLEAR}{picture}".encode()
+        with contextlib.suppress(OSError):  # no room for it now; the next look tries again
+            self._drawn, self._has_begun = "", True
+            if os.write(self.terminal, whole) == len(whole):
+                self._drawn = picture
+
+
+def _clean(line: Line) -> Line:
+    return Line(printable(line.text).replace("\n", " "), line.style, line.is_whole, line.rank)
+
+
+def open_terminal() -> int | None:
+    """The terminal that standard output and error both are, opened for drawing; None if the log is to be shown."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()) or os.environ.get("TERM", "") in _PLAIN_TERMINALS:
+        return None
+    try:
+        return os.open(os.ttyname(sys.stdout.fileno()), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def uses_colour() -> bool:
+    """Return whether colours are wanted."""
+    return not os.environ.get("NO_COLOR")

@@ -1,0 +1,139 @@
+"""What the screen of `ironbell up` shows, on terminals of any size."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import termios
+from pathlib import Path
+
+import pytest
+
+from ironbell.app.up_options import UpOptions
+from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
+from support.terminal import Grid
+
+PORTS = {"http": 7080, "grpc": 42113, "tftp": 69, "dhcp": 67, "metadata": 50061}
+
+
+def site(**options: object) -> SiteView:
+    return SiteView(
+        UpOptions(data_dir="/srv/site", interface="eno2", **options),  # type: ignore[arg-type]
+        "192.0.2.1",
+        Path("/srv/site/up.log"),
+        "0.1.0",
+    )
+
+
+def shown(view: SiteView) -> str:
+    return "\n".join(line.text for line in view.lines())
+
+
+def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
+    view = site()
+    view.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("eno2 has no address.",)})
+    assert "Waits for: core is starting; wire is starting" in shown(view)
+    assert "export" not in shown(view)
+    view.note("core", {"event": "serving", "kubeconfig": "/srv/my site/kubeconfig", "port": 6443})
+    view.note("core", {"event": "ready"})
+    view.note("core", {"event": "controllers ready"})
+    assert "Waits for: wire is starting" in shown(view)
+    view.note("wire", {"event": "ready", **PORTS})
+    text = shown(view)
+    for line in (
+        "Ready.",
+        "export KUBECONFIG='/srv/my site/kubeconfig'",
+        "Kubernetes API   https://127.0.0.1:6443",
+        "HTTP boot        http://192.0.2.1:7080",
+        "Metadata         http://192.0.2.1:50061",
+        "Metrics          http://192.0.2.1:7080/metrics",
+        "TFTP             192.0.2.1, UDP port 69",
+        "DHCP             eno2, reservation",
+        "Workflows        192.0.2.1:42113 (gRPC)",
+        "Warning: eno2 has no address.",
+    ):
+        assert line in text.splitlines()
+    view.note("wire", {"event": "failed", "message": "port 7080 is in use"})
+    assert "Waits for: wire cannot start: port 7080 is in use" in shown(view)
+
+
+def test_a_lab_counts_its_machines() -> None:
+    view = site()
+    for name, power in (("a", "On"), ("b", "Off")):
+        view.note("lab", {"event": "machine", "machine": name, "power": power, "starts": 1})
+    assert "Lab   virtual machines: 2, switched on: 1" in shown(view)
+
+
+@pytest.mark.parametrize("height", [1, 4, 8, 12, 40])
+@pytest.mark.parametrize("width", [10, 38, 200])
+def test_it_fits_and_the_most_important_lines_stay(width: int, height: int) -> None:
+    view = site()
+    view.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("w" * 50,)})
+    view.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
+    view.note("wire", {"event": "ready", **PORTS})
+    lines = fitted(view.lines(), width=width, height=height)
+    assert sum(line.rows(width) for line in lines) < max(height, 2) or len(lines) == 1
+    for line in lines:
+        assert line.is_whole or len(line.drawn(width, colour=False)) <= width
+    if height >= 8 and width >= 38:
+        texts = [line.text for line in lines]
+        assert "export KUBECONFIG=/srv/site/kubeconfig" in texts
+        assert "Waits for: core is starting" in texts
+
+
+def test_colour_is_left_out_where_it_is_not_wanted() -> None:
+    assert Line("a", "31").drawn(5, colour=True) == "\x1b[31ma\x1b[0m"
+    assert Line("abcdef", "31").drawn(5, colour=False) == "abcd…"
+
+
+def test_without_a_terminal_there_is_no_screen() -> None:
+    assert open_terminal() is None
+
+
+@pytest.mark.parametrize("width", [20, 27, 39, 40, 100])
+def test_what_is_drawn_is_what_was_meant(width: int) -> None:
+    """On a real terminal, over what an earlier command left there; lines as wide as the terminal included."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    grid = Grid(width, 40)
+    grid.feed("$ ls\r\n" + "x" * 4 * width)
+    view = site()
+    screen = Screen(view, os.dup(slave), colour=True)
+    screen.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("w" * 30,)})
+    screen.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
+    screen.note("wire", {"event": "ready", **PORTS})
+    screen.note("core", {"event": "ready"})
+    screen.draw()
+    os.set_blocking(master, False)
+    with contextlib.suppress(BlockingIOError):
+        while drawn := os.read(master, 1 << 16):
+            grid.feed(drawn.decode())
+    expected = []
+    for line in fitted(view.lines(), width=width, height=40):
+        text = line.drawn(width, colour=False)
+        expected += [text[at : at + width] for at in range(0, max(len(text), 1), width)]
+    assert [row.rstrip() for row in grid.rows] == [row.rstrip() for row in expected] + [""] * (40 - len(expected))
+    assert (grid.row, grid.column) == (len(expected), 0)
+    for end in (master, slave, screen.terminal):
+        os.close(end)
+
+
+def test_a_terminal_that_takes_nothing_more_does_not_hold_the_site_up() -> None:
+    master, slave = pty.openpty()
+    terminal = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    screen = Screen(site(), terminal, colour=False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(terminal, b"x" * 4096)  # nobody reads
+    screen.note("up", {"event": "requested", "processes": ["core"], "warnings": ()})
+    os.set_blocking(master, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.read(master, 1 << 16):
+            pass
+    screen.draw()
+    assert b"Waits for: core is starting" in os.read(master, 1 << 16)
+    for end in (master, slave, terminal):
+        os.close(end)
