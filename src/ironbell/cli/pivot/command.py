@@ -132,7 +132,8 @@ def _json(found: Plan | Outcome) -> str:
             "kept": [_entry(item.key) for item in found.items if item.uid in found.kept],
         }
     else:
-        plain = asdict(found)
+        entries = {name: [_entry(key) for key in getattr(found, name)] for name in ("clusters", "kept", "paused")}
+        plain = {**asdict(found), **entries}
     return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
 
 
@@ -142,6 +143,7 @@ def _entry(key: tuple[str, str, str]) -> dict[str, str]:
 
 def _lines(found: Plan | Outcome, wanted: Wanted) -> list[str]:
     from ironbell.cli.pivot.graph import Plan
+    from ironbell.cli.pivot.items import title_of
 
     if isinstance(found, Plan):
         lines = [f"{item.title}{' (stays as well)' * (item.uid in found.kept)}" for item in found.items]
@@ -150,11 +152,12 @@ def _lines(found: Plan | Outcome, wanted: Wanted) -> list[str]:
         return [_nothing(wanted)]
     if found.course == "abort":
         return [f"taken back: {counted(found.objects, 'copy', 'copies')} removed, the sources go on"]
-    clusters = f"{'Cluster' if len(found.clusters) == 1 else 'Clusters'} {', '.join(found.clusters) or 'none'}"
+    names = ", ".join(f"{namespace}/{name}" for _, namespace, name in found.clusters)
+    clusters = f"{'Cluster' if len(found.clusters) == 1 else 'Clusters'} {names or 'none'}"
     moved = f": {counted(found.objects, 'object')}, {clusters}" if found.objects else ""
     lines = [f"moved{moved}"]
-    lines += [f"on both sides: {title}" for title in found.kept]
-    lines += [f"paused as before: {title}" for title in found.paused]
+    lines += [f"on both sides: {title_of(key)}" for key in found.kept]
+    lines += [f"paused as before: {title_of(key)}" for key in found.paused]
     return [printable(line) for line in lines]
 
 

@@ -101,6 +101,12 @@ def served_versions(definitions: Iterable[Mapping[str, Any]]) -> dict[str, froze
     }
 
 
+def title_of(key: Key) -> str:
+    """Kind, namespace and name, for people."""
+    kind, namespace, name = key
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
 @dataclass(frozen=True)
 class Item:
     """One object of a kind that may move."""
@@ -170,7 +176,7 @@ class Item:
     @property
     def title(self) -> str:
         """For people; never what is in it."""
-        return f"{self.kind.name} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.name} {self.name}"
+        return title_of(self.key)
 
     def condition(self, name: str) -> str:
         """Status of a condition; empty if there is none."""

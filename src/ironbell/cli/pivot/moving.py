@@ -61,10 +61,10 @@ class Outcome:
     id: str = ""
     course: str = ""
     objects: int = 0
-    clusters: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    clusters: tuple[Key, ...] = ()
+    kept: tuple[Key, ...] = ()
     """What is on both sides now."""
-    paused: tuple[str, ...] = ()
+    paused: tuple[Key, ...] = ()
     """What was paused before, and still is."""
 
 
@@ -211,9 +211,9 @@ class Pivot:
         return replace(
             outcome,
             objects=len(items),
-            clusters=tuple(f"{item.namespace}/{item.name}" for item in items if item.kind.name == CLUSTER),
-            kept=tuple(item.title for item in items if item.uid in found.kept),
-            paused=tuple(item.title for item in items if pauses.is_paused(item) and item.uid not in mine),
+            clusters=tuple(item.key for item in items if item.kind.name == CLUSTER),
+            kept=tuple(item.key for item in items if item.uid in found.kept),
+            paused=tuple(item.key for item in items if pauses.is_paused(item) and item.uid not in mine),
         )
 
     async def _quiet(self, journal: Journal) -> Plan:

@@ -10,7 +10,7 @@ import pytest
 from ironbell.api.client import PatchType
 from ironbell.apiserver.identity import ADMIN
 from ironbell.cli.pivot.graph import Wanted
-from ironbell.cli.pivot.items import Key, Object
+from ironbell.cli.pivot.items import CLUSTER, Key, Object
 from ironbell.cli.pivot.journal import JournalError
 from support.pivoting import CLUSTERS, NAMESPACE, PASSWORD, STAYS, WANTED, Killed, Sides, Writes, facts, two_sides
 
@@ -65,8 +65,8 @@ async def test_everything_goes_over_and_is_the_same() -> None:
         outcome = await sides.run(workers=8)
         await is_moved(sides, before)
         assert outcome.objects == len(before)
-        assert outcome.clusters == (f"{NAMESPACE}/one", f"{NAMESPACE}/two")
-        assert outcome.paused == (f"Cluster.cluster.x-k8s.io {NAMESPACE}/two",)
+        assert outcome.clusters == ((CLUSTER, NAMESPACE, "one"), (CLUSTER, NAMESPACE, "two"))
+        assert outcome.paused == ((CLUSTER, NAMESPACE, "two"),)
         assert outcome.kept == ()
         assert PASSWORD not in f"{outcome}{sides.said}"
         assert (await sides.run()).course == "nothing"
@@ -170,7 +170,7 @@ async def test_one_cluster_goes_and_the_other_stays() -> None:
         before = await everything(sides, source=True)
         outcome = await sides.run(Wanted(frozenset([NAMESPACE]), frozenset(["two"])))
         left, after = await everything(sides, source=True), await everything(sides, source=False)
-        assert outcome.clusters == (f"{NAMESPACE}/two",)
+        assert outcome.clusters == ((CLUSTER, NAMESPACE, "two"),)
         assert {key[2] for key in after} == {"two", "two-ca", "two-kubeconfig", "two-files", "two-cp", "two-md"}
         assert left.keys() | after.keys() == before.keys()
         assert not left.keys() & after.keys()
