@@ -23,6 +23,7 @@ import msgspec
 from ironbell.agent.actions import mounts
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.rootfs import chosen
+from ironbell.base.wording import counted
 from ironbell.codec.hostnetwork import (
     HostNetworkError,
     Network,
@@ -115,7 +116,8 @@ def _write_networkd(context: Context, root: Path, network: Network) -> None:
         with contextlib.suppress(FileExistsError):
             place.symlink_to(f"/lib/systemd/system/{unit}")
     context.say(
-        f"systemd-networkd has {len(network.cards)} cards, {len(network.bonds)} bonds, {len(network.vlans)} VLANs"
+        f"systemd-networkd has {counted(len(network.cards), 'card')}, {counted(len(network.bonds), 'bond')}, "
+        f"{counted(len(network.vlans), 'VLAN')}"
     )
 
 

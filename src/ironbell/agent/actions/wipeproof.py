@@ -19,6 +19,7 @@ from typing import Final
 from ironbell.agent.actions.context import ActionError, Context
 from ironbell.agent.actions.devices import Device
 from ironbell.agent.actions.meter import Meter
+from ironbell.base.wording import counted
 
 SAMPLES: Final = 1024
 _CHUNK: Final = 4 << 20
@@ -78,7 +79,7 @@ def verify(context: Context, device: Device, samples: Samples, *, zeros: bool) -
             same.append(offset)
         elif zeros and (data is None or any(data)):
             other.append(offset)
-    looked = f"{len(samples.offsets)} places"
+    looked = counted(len(samples.offsets), "place")
     remedy = "set WIPE_METHOD (ironbell.dev/wipe) to zero, or replace the disk"
     if same:
         raise ActionError(

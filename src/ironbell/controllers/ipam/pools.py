@@ -15,6 +15,7 @@ import msgspec
 from ironbell.api.clusteripam import IP_ADDRESS
 from ironbell.api.clusteripam.ipaddress import IpAddress
 from ironbell.api.inclusteripam.pool import GlobalIpPool, IpPool, IpPoolAddresses
+from ironbell.base.wording import counted
 from ironbell.controllers.ipam.names import PROTECT_POOL
 from ironbell.controllers.ipam.observed import ADDRESSES_OF, index_value, number_in, pool_key
 from ironbell.controllers.ipam.ranges import COUNT_LIMIT, AddressError, Ranges, ranges_of
@@ -63,15 +64,15 @@ class PoolReconciler:
             if not has_finalizer(pool, PROTECT_POOL):
                 return DONE
             if observed.given:
-                message = f"{len(observed.given)} addresses are given; delete their IPAddressClaims"
+                message = f"{counted(len(observed.given), 'address', 'addresses')} in use; delete the IPAddressClaims"
                 return wait("PoolInUse", message)
             return do(remove_finalizer(self.kind, pool, PROTECT_POOL))
         protected = add_finalizer(self.kind, pool, PROTECT_POOL)
         try:
-            counted = count(ranges_of(pool.spec), observed.given)
+            totals = count(ranges_of(pool.spec), observed.given)
         except AddressError as error:
             return wait("PoolInvalid", error.message, protected)
-        status = msgspec.structs.replace(pool.status, ip_addresses=counted)
+        status = msgspec.structs.replace(pool.status, ip_addresses=totals)
         return do(protected, status_change(self.kind, pool, pool.status, status))
 
 

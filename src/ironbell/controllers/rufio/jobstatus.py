@@ -52,9 +52,11 @@ def failed(job: Job, message: str) -> Decision:
 def completed(job: Job, now: datetime) -> Decision:
     """End the Job well."""
     status = {"conditions": _with(job, JobConditionType.COMPLETED, "True", ""), "completionTime": rfc3339(now)}
+    count = len(job.spec.tasks)
+    message = "the operation is done" if count == 1 else f"all {count} operations are done"
     return do(
         patch_status(JOB, job, status),
-        emit(JOB, job, reason="JobCompleted", message=f"all {len(job.spec.tasks)} operations are done"),
+        emit(JOB, job, reason="JobCompleted", message=message),
     )
 
 
