@@ -20,7 +20,7 @@ from ironbell.base.clock import SystemClock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
-from ironbell.cli.namespaces import named
+from ironbell.cli.namespaces import named, report_none
 from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.hardware_claim import claim_of
@@ -141,6 +141,8 @@ async def _confirm(
         else:
             listed = (await client.list(HARDWARE, "" if all_namespaces else namespace)).items
             found = [one for one in listed if claim_of(one) is None]
+        if not found:
+            await report_none(api, HARDWARE.collection, "" if all_namespaces else namespace, "unclaimed Hardware")
         records = [await _record(api, one) for one in found if restored(one) is not None]
         objections = [why for record in records if (why := record.objection(outcome)) is not None]
         if objections:
@@ -191,4 +193,7 @@ async def _hold(
 
     async with connected(kubeconfig, context) as api:
         found = Restored(rfc3339(moment), rfc3339(SystemClock().now()))
-        return await hold_all(api, found, "" if all_namespaces else namespace)
+        marked = await hold_all(api, found, "" if all_namespaces else namespace)
+        if not marked.hardware:
+            await report_none(api, HARDWARE.collection, "" if all_namespaces else namespace, HARDWARE.kind)
+        return marked

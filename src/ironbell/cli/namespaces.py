@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import click
 import msgspec
 
 from ironbell.api import core
@@ -53,6 +54,13 @@ async def named(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> Any
     except NotFound as error:
         hint = await elsewhere(api, kind.collection, namespace, name)
         raise NotFound(f"{error.message}. {hint}".removesuffix(". ")) from None
+
+
+async def report_none(api: HttpApi, where: Collection, namespace: str, what: str) -> None:
+    """Report on standard error that there is nothing to act on, and where there is something."""
+    place = f' in namespace "{namespace}"' if namespace else ""
+    hint = await elsewhere(api, where, namespace)
+    click.echo(f"There is no {what}{place}. {hint}".rstrip(), err=True)
 
 
 def sentence(namespace: str, counts: dict[str, int], *, name: str = "", exists: bool = True) -> str:

@@ -11,7 +11,7 @@ import click
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.cli.api_options import api_options
 from ironbell.cli.hardware import CONFIRMED, NOT_HELD, RESULTS
-from ironbell.cli.namespaces import named
+from ironbell.cli.namespaces import named, report_none
 from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import connected, namespace_options, run
 from ironbell.contract.restored import RESTORED, restored
@@ -68,6 +68,8 @@ async def _confirm(
             found: Sequence[Any] = [await named(api, kind, place, name) for name in names]
         else:
             found = (await client.list(kind, "" if all_namespaces else place)).items
+        if not found:
+            await report_none(api, kind.collection, "" if all_namespaces else place, kind.kind)
         for one in found:
             if restored(one) is None:
                 results[one.key] = NOT_HELD

@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.api.client import Forbidden, NotFound
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.cli.namespaces import elsewhere, named, sentence
+from ironbell.cli.namespaces import elsewhere, named, report_none, sentence
 
 
 class Page:
@@ -69,3 +69,13 @@ def test_many_namespaces_are_counted() -> None:
     text = sentence("x", {f"n{number:02}": 1 for number in range(12)})
     assert text.count("(1)") == 8
     assert "n07 (1) and 4 more. Use -n" in text
+
+
+async def test_nothing_to_act_on_is_reported_with_where_there_is_something(capsys: pytest.CaptureFixture[str]) -> None:
+    await report_none(FakeApi(), HARDWARE.collection, "default", "Hardware")  # type: ignore[arg-type]
+    await report_none(FakeApi(), HARDWARE.collection, "", "Hardware")  # type: ignore[arg-type]
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second = said.err.splitlines()
+    assert first.startswith('There is no Hardware in namespace "default". Namespaces that have some: rack-1 (2), ')
+    assert second == "There is no Hardware."
