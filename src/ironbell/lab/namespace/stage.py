@@ -80,7 +80,7 @@ def _kernel_views(root: Path, boot: Boot, layers: Path, *, command_line: str, is
     kernel.mount("sysfs", root / "sys", "sysfs")
     _layer(root / "sys/class", layers / "class", _identity(boot))
     _layer(root / f"sys/devices/virtual/net/{INTERFACE}", layers / "nic", {"device/vendor": "0x1af4"})
-    _disks(root, boot)
+    _disks(root, boot, is_installed=is_installed)
     _cgroups(root / "sys/fs/cgroup", mounted)
     if is_installed:
         # By this systemd knows that devices are somebody else's, and its network waits for no device manager.
@@ -97,10 +97,11 @@ def _identity(boot: Boot) -> dict[str, str]:
     return {**{f"dmi/id/{name}": value for name, value in identity.items()}, "tty/console/active": "console"}
 
 
-def _disks(root: Path, boot: Boot) -> None:
+def _disks(root: Path, boot: Boot, *, is_installed: bool) -> None:
     """The machine's disks and no others: no action may ever see those of the host.
 
     Links lead to what the kernel keeps, because partitions come and go; those that are not there yet lead nowhere.
+    The in-memory OS finds them by the machine's names too, by which its agent reports them.
     """
     classes, blocks = root / "sys/class/block", root / "sys/block"
     kernel.mount("tmpfs", classes, "tmpfs", options="mode=0755")
@@ -120,6 +121,9 @@ def _disks(root: Path, boot: Boot) -> None:
             (shown / partition).symlink_to(f"{kept}/{partition}")
             (classes / partition).symlink_to(f"{kept}/{partition}")
         (blocks / name).symlink_to(f"../class/block/{name}")
+        if not is_installed:
+            (classes / disk.name).symlink_to(name)
+            (blocks / disk.name).symlink_to(f"../class/block/{name}")
 
 
 def _layer(place: Path, scratch: Path, files: dict[str, str]) -> None:
