@@ -29,14 +29,16 @@ def documents(
     image_url: str,
     user_data: str,
     *,
+    name: str = CLUSTER,
     cluster: dict[str, Any] | None = None,
     machine: dict[str, Any] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Cluster, TinkerbellCluster, bootstrap Secret, TinkerbellMachine and Machine.
+    """Cluster, TinkerbellCluster, bootstrap Secret, TinkerbellMachine and Machine; the machine is `<name>-1`.
 
     `cluster` and `machine` go into the specs of the provider's two; `annotations` are the TinkerbellMachine's.
     """
+    its_machine = f"{name}-1"
 
     def document(group: str, version: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
         meta = {"name": name, "namespace": "default"}
@@ -47,24 +49,27 @@ def documents(
 
     endpoint = {"host": "192.168.77.5", "port": 6443}
     infrastructure = {"controlPlaneEndpoint": endpoint, "imageLookupFormat": image_url, **(cluster or {})}
-    of_cluster = {"infrastructureRef": reference("TinkerbellCluster", CLUSTER), "controlPlaneEndpoint": endpoint}
-    data = {"name": f"{MACHINE}-bootstrap", "namespace": "default"}
+    of_cluster = {
+        "infrastructureRef": reference("TinkerbellCluster", name),
+        "controlPlaneEndpoint": infrastructure["controlPlaneEndpoint"],
+    }
+    data = {"name": f"{its_machine}-bootstrap", "namespace": "default"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": data, "stringData": {"value": user_data}}
     spec = {"bootOptions": {"bootMode": "netboot"}, **(machine or {})}
-    of_machine = document(_INFRASTRUCTURE, "v1beta1", "TinkerbellMachine", MACHINE, spec)
+    of_machine = document(_INFRASTRUCTURE, "v1beta1", "TinkerbellMachine", its_machine, spec)
     of_machine["metadata"]["annotations"] = annotations or {}
     owner = {
-        "clusterName": CLUSTER,
+        "clusterName": name,
         "version": "v1.34.2",
         "bootstrap": {"dataSecretName": data["name"]},
-        "infrastructureRef": reference("TinkerbellMachine", MACHINE),
+        "infrastructureRef": reference("TinkerbellMachine", its_machine),
     }
     return [
-        document(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", CLUSTER, infrastructure),
-        document(_CORE, "v1beta2", "Cluster", CLUSTER, of_cluster),
+        document(_INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", name, infrastructure),
+        document(_CORE, "v1beta2", "Cluster", name, of_cluster),
         secret,
         of_machine,
-        document(_CORE, "v1beta2", "Machine", MACHINE, owner),
+        document(_CORE, "v1beta2", "Machine", its_machine, owner),
     ]
 
 
