@@ -21,19 +21,23 @@ from typing import Any
 import pytest
 import yaml
 
-from ironbell.demo.disks import is_blank
+from ironbell.demo.disks import holds, is_blank
+from ironbell.lab.state import read_state
 from support.kubeadmcluster import (
     CLUSTER,
     RELEASE,
     RELEASE_BEFORE,
     SUBNET,
+    WRITTEN,
     KubeadmSite,
     cluster,
     health_checks,
     kubeadm_site,
     lab_file,
+    power_cycle_first,
     tenant,
     upgrade_artefacts,
+    writer,
 )
 
 pytestmark = [
@@ -50,11 +54,14 @@ NODES_S, STEP_S, ENDPOINT_S, UPGRADE_S = 900, 600, 60, 1800
 
 
 @dataclass
-class Tenant:
-    """How many replicas of the Deployment were available at every look."""
+class Replicas:
+    """How many of a Deployment's two were available at every look."""
 
     least: int = 2
     looks: int = 0
+
+    def tell(self, name: str) -> None:
+        print(f"  {name}: {self.looks} looks, at least {self.least} of 2 replicas available")
 
 
 async def test_a_cluster_lives_through_scaling_failures_and_an_upgrade(tmp_path: Path, kubectl_binary: Path) -> None:
@@ -74,29 +81,78 @@ async def test_a_cluster_lives_through_scaling_failures_and_an_upgrade(tmp_path:
         await site.inside.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(tenant()))
         await site.until(lambda: _available(site, 2), within_s=STEP_S, what="two replicas of the tenant")
         _tell_memory(site)
-        async with _watched(site) as seen:
+        async with _watched(site, "tenant") as seen:
             await _scale(site)
+            await _wake_worker(site)
             await site.apply(*health_checks())
             await _kill_worker(site)
             await _kill_holder(site)
             await _upgrade(site)
-        print(f"  the tenant: {seen.looks} looks, at least {seen.least} of 2 replicas available")
+        seen.tell("tenant")
         assert seen.least >= 1
         _tell_memory(site)
         _tell("all of it", time.monotonic() - started)
 
 
 async def _scale(site: KubeadmSite) -> None:
-    """Down to one worker, whose server's disk is blank afterwards, and up again."""
-    await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=1")
-    took = await site.until(lambda: _one_worker_is_free(site), within_s=STEP_S, what="one worker's server free")
-    free = next(name for name in WORKERS if site.power(name) == "Off")
-    assert is_blank(site.disk(free))
-    _tell("scaled down, the disk blank", took)
+    """Down to one worker, whose pods have gone elsewhere and whose server's disk is blank afterwards, and up again."""
+    machine = await _write_on(site, "w-2")
+    async with _watched(site, "writer") as seen:
+        await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=1")
+        await site.until(lambda: _has_moved(site, "w-2"), within_s=STEP_S, what="a pod elsewhere")
+        assert site.power("w-2") == "On", "pods are moved before the machine goes"
+        took = await site.until(lambda: _one_worker_is_free(site), within_s=STEP_S, what="one worker's server free")
+        await site.until(lambda: _available(site, 2, "writer"), within_s=STEP_S, what="both writers elsewhere")
+    seen.tell("writer")
+    assert seen.least >= 1, "the budget was kept: both were on the node that went"
+    assert site.power("w-2") == "Off"
+    certificate = json.loads((await site.get("hardware", "w-2"))["metadata"]["annotations"]["ironbell.dev/wiped"])
+    assert (certificate["machine"], certificate["wiped"]) == (f"default/{machine}", True)
+    assert [one["complete"] for one in certificate["results"]] == [True]
+    assert not holds(site.disk("w-2"), WRITTEN.encode())
+    assert is_blank(site.disk("w-2"))
+    _tell("scaled down, pods moved, the disk blank", took)
+    assert site.inside is not None
+    await site.inside.ok("delete", "deployment,poddisruptionbudget", "writer")
     await site.kubectl.ok("scale", "machinedeployment", f"{CLUSTER}-w", "--replicas=2")
     took = await site.until(lambda: _ready(site, ALL), within_s=STEP_S, what="five nodes again")
     await site.until(lambda: _available(site, 2), within_s=STEP_S, what="two replicas again")
     _tell("scaled up", took)
+
+
+async def _write_on(site: KubeadmSite, name: str) -> str:
+    """Both pods of a Deployment write to the disk of one worker, which is the next to go; its Machine."""
+    assert site.inside is not None
+    (other,) = WORKERS - {name}
+    await site.inside.ok("cordon", other)
+    documents = writer(site.artefacts.image(RELEASE_BEFORE, "etcd"))
+    await site.inside.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(documents))
+    await site.until(lambda: _available(site, 2, "writer"), within_s=STEP_S, what="two writers")
+    await site.inside.ok("uncordon", other)
+    assert await _places(site, "writer") == {name}
+
+    async def is_there() -> bool:
+        return await asyncio.to_thread(holds, site.disk(name), WRITTEN.encode())
+
+    await site.until(is_there, within_s=60, what="what the pods wrote, on the disk")
+    machine = (await _machines(site))[name]
+    mark = "cluster.x-k8s.io/delete-machine=yes"
+    await site.kubectl.ok("annotate", "machines.cluster.x-k8s.io", machine, mark)
+    return machine
+
+
+async def _wake_worker(site: KubeadmSite) -> None:
+    """A worker that is found switched off is switched on by remediation, and is the same Machine and Node."""
+    await site.apply(*power_cycle_first())
+    machines, node = await _machines(site), (await site.get_inside("node", "w-2"))["metadata"]["uid"]
+    await _cut_power(site, "w-2")
+    starts = read_state(site.site.data_dir).machine("w-2").starts
+    took = await site.until(lambda: _is_remedied(site), within_s=STEP_S, what="the remediation")
+    took += await site.until(lambda: _ready(site, ALL), within_s=STEP_S, what="five nodes after a power cycle")
+    assert (await site.get_inside("node", "w-2"))["metadata"]["uid"] == node
+    assert await _machines(site) == machines
+    assert read_state(site.site.data_dir).machine("w-2").starts == starts + 1
+    _tell("worker found off, and switched on", took)
 
 
 async def _kill_worker(site: KubeadmSite) -> None:
@@ -152,13 +208,13 @@ async def _upgrade(site: KubeadmSite) -> None:
 
 
 @asynccontextmanager
-async def _watched(site: KubeadmSite) -> AsyncIterator[Tenant]:
-    """Look at the tenant all the time. An API that does not answer tells nothing about it."""
-    seen = Tenant()
+async def _watched(site: KubeadmSite, name: str) -> AsyncIterator[Replicas]:
+    """Look at a Deployment all the time. An API that does not answer tells nothing about it."""
+    seen = Replicas()
 
     async def look() -> None:
         while True:
-            found = await site.get_inside("deployment", "tenant")
+            found = await site.get_inside("deployment", name)
             if found:
                 seen.looks += 1
                 seen.least = min(seen.least, found["status"].get("availableReplicas", 0))
@@ -185,9 +241,29 @@ async def _nodes(site: KubeadmSite) -> list[dict[str, Any]]:
     return nodes
 
 
-async def _available(site: KubeadmSite, count: int) -> bool:
-    found = await site.get_inside("deployment", "tenant")
+async def _available(site: KubeadmSite, count: int, name: str = "tenant") -> bool:
+    found = await site.get_inside("deployment", name)
     return bool(found) and found["status"].get("availableReplicas", 0) == count
+
+
+async def _places(site: KubeadmSite, name: str) -> set[str]:
+    """The nodes of a Deployment's pods that are ready."""
+    pods = (await site.get_inside("pods", "-l", f"app={name}")).get("items", [])
+    return {
+        pod["spec"]["nodeName"]
+        for pod in pods
+        if any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
+    }
+
+
+async def _has_moved(site: KubeadmSite, name: str) -> bool:
+    return bool(await _places(site, "writer") - {name})
+
+
+async def _is_remedied(site: KubeadmSite) -> bool:
+    """Whether a health check has had a server switched off and on."""
+    found = (await site.get("tinkerbellremediations"))["items"]
+    return any(one.get("status", {}).get("phase") == "WaitingForRecovery" for one in found)
 
 
 async def _one_worker_is_free(site: KubeadmSite) -> bool:

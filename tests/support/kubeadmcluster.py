@@ -18,7 +18,7 @@ import yaml
 
 from ironbell.demo import clustermanifests, clusterplan
 from ironbell.demo.artefacts import NODE_RELEASE, ensure_node_image, ensure_osie
-from ironbell.demo.clustermanifests import CORE, POOL, ClusterRequest, document
+from ironbell.demo.clustermanifests import CORE, INFRASTRUCTURE, POOL, ClusterRequest, document
 from ironbell.demo.clusterplan import Group, Plan
 from ironbell.demo.run import HTTP_PORT
 from ironbell.demo.site import RunningSite, running_site
@@ -34,6 +34,7 @@ _ON_ALL_NODES = {"kube-proxy", "coredns", "pause"}
 CLUSTER = "plant"
 SUBNET = "192.168.{0}.0/24"
 _POLL_S = 1.0
+WRITTEN = "7c5e20b8-written-by-a-pod"
 TENANT_IMAGE = "tenant.example/pause:1"
 # The one image that every node has by one name, whatever its release is.
 _NAME_TENANT = (
@@ -77,6 +78,11 @@ class NodeArtefacts:
     def pause_image(self, release: str) -> str:
         """The reference of the pause image in the node image of a release."""
         return clustermanifests.pause_image(self.images[release])
+
+    def image(self, release: str, name: str) -> str:
+        """The reference of a container image in the node image of a release."""
+        found = clustermanifests.container_images(self.images[release])
+        return next(image.reference for image in found if image.name == name)
 
     def upgraded(self, before: str, after: str) -> dict[str, str]:
         """What kubeadm of the release after asks for, by name of the container image, where it is another."""
@@ -255,16 +261,46 @@ def _endpoint_files(address: str) -> list[dict[str, str]]:
 
 def health_checks() -> list[dict[str, Any]]:
     """One for each role: a node that is gone for half a minute is replaced."""
-    gone = [{"type": "Ready", "status": status, "timeoutSeconds": 30} for status in ("Unknown", "False")]
     labels = {"cp": {"cluster.x-k8s.io/control-plane-name": f"{CLUSTER}-cp"}, "w": {POOL: "w"}}
-    return [
-        document(CORE, "v1beta2", "MachineHealthCheck", f"{CLUSTER}-{role}", {
-            "clusterName": CLUSTER,
-            "selector": {"matchLabels": matched},
-            "checks": {"nodeStartupTimeoutSeconds": 900, "unhealthyNodeConditions": gone},
-        })
-        for role, matched in labels.items()
-    ]  # fmt: skip
+    return [_health_check(role, matched) for role, matched in labels.items()]
+
+
+def power_cycle_first() -> list[dict[str, Any]]:
+    """One for the workers: the server of a node that is gone is switched off and on before anything else is done."""
+    spec = {"powerCycle": {"attempts": 1, "timeoutSeconds": 300}}
+    template = document(
+        INFRASTRUCTURE, "v1beta1", "TinkerbellRemediationTemplate", CLUSTER, {"template": {"spec": spec}}
+    )
+    reference = {"apiVersion": template["apiVersion"], "kind": template["kind"], "name": CLUSTER}
+    return [template, _health_check("w", {POOL: "w"}, remediation={"templateRef": reference})]
+
+
+def _health_check(role: str, matched: dict[str, str], **more: Any) -> dict[str, Any]:
+    gone = [{"type": "Ready", "status": status, "timeoutSeconds": 30} for status in ("Unknown", "False")]
+    return document(CORE, "v1beta2", "MachineHealthCheck", f"{CLUSTER}-{role}", {
+        "clusterName": CLUSTER,
+        "selector": {"matchLabels": matched},
+        "checks": {"nodeStartupTimeoutSeconds": 900, "unhealthyNodeConditions": gone},
+        **more,
+    })  # fmt: skip
+
+
+def writer(image: str) -> list[dict[str, Any]]:
+    """A Deployment of two replicas that write `WRITTEN` to their node's disk, and the budget that keeps one of them.
+
+    It is etcd, which every node has as a container image: what it writes it writes through to the disk.
+    """
+    command = ["etcd", f"--name={WRITTEN}", "--data-dir=/data", "--listen-client-urls=http://0.0.0.0:2379"]
+    container = {
+        "name": "one",
+        "image": image,
+        "imagePullPolicy": "Never",
+        "command": [*command, "--advertise-client-urls=http://localhost:2379"],
+        "readinessProbe": {"httpGet": {"path": "/health", "port": 2379}, "periodSeconds": 2},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    pod = {"containers": [container], "volumes": [{"name": "data", "emptyDir": {}}], "terminationGracePeriodSeconds": 1}
+    return _kept("writer", pod)
 
 
 def tenant() -> list[dict[str, Any]]:
@@ -282,13 +318,19 @@ def tenant() -> list[dict[str, Any]]:
         }
     }
     pod = {"containers": [container], "affinity": spread, "tolerations": soon, "terminationGracePeriodSeconds": 1}
+    return _kept("tenant", pod)
+
+
+def _kept(name: str, pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Two replicas of a pod, of which one must be available."""
+    labels = {"app": name}
     return [
-        document("apps", "v1", "Deployment", "tenant", {
+        document("apps", "v1", "Deployment", name, {
             "replicas": 2,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": pod},
         }),
-        document("policy", "v1", "PodDisruptionBudget", "tenant", {
+        document("policy", "v1", "PodDisruptionBudget", name, {
             "minAvailable": 1, "selector": {"matchLabels": labels},
         }),
     ]  # fmt: skip
