@@ -103,14 +103,15 @@ class Place:
         return {head[at:end].strip(): line[at:end].strip() for at, end in zip(starts, ends, strict=True)}
 
     async def until(self, check: Callable[[], Any]) -> None:
-        """Until a coroutine function's assertions hold."""
+        """Until a coroutine function's assertions hold, and what it looks for in objects is there: what was applied a
+        moment ago has no status yet."""
         deadline = time.monotonic() + self.within_s
         while True:
             try:
                 return await check()
-            except AssertionError as error:
+            except (AssertionError, LookupError) as error:
                 if time.monotonic() > deadline:
-                    raise AssertionError(f"{error}\n{await self.story()}") from error
+                    raise AssertionError(f"{type(error).__name__}: {error}\n{await self.story()}") from error
             await asyncio.sleep(0.5)
 
     async def story(self) -> str:

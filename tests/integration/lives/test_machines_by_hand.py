@@ -47,8 +47,10 @@ async def _run(life: Life, *names: str) -> None:
     machines = {one["metadata"]["name"]: one for one in await life.machines()}
     assert set(machines) == set(names)
     for one in machines.values():
-        assert (one["status"].get("phase"), one["spec"]["version"]) == ("Running", OLDEST), one["status"]
-        expect(one["status"]["conditions"], Ready=True, NodeReady=True)
+        # one that was applied a moment ago has no status at all
+        status = one.get("status", {})
+        assert (status.get("phase"), one["spec"]["version"]) == ("Running", OLDEST), status
+        expect(status["conditions"], Ready=True, NodeReady=True)
 
 
 async def _nodes(life: Life) -> list[dict[str, Any]]:
