@@ -305,7 +305,7 @@ def test_an_unusable_kubeconfig_says_what_is_wrong(
     path = write_kubeconfig(tmp_path / "config", user=user, cluster=cluster)
     with pytest.raises(ConnectionConfigError, match=message):
         from_kubeconfig(path)
-    with pytest.raises(ConnectionConfigError, match="no entry named 'other'"):
+    with pytest.raises(ConnectionConfigError, match='no context "other"; choose one of these with --context: c'):
         from_kubeconfig(path, context="other")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from ironbell.api.bmc.machine import MACHINE as BMC_MACHINE
 from ironbell.api.bootstrap import KUBEADM_CONFIG
-from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_OWNER_NAME
-from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
+from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -76,23 +76,6 @@ def test_what_was_stored_wrongly_is_derived_again() -> None:
             await site.client.merge_patch(kind, NAMESPACE, "b", body={"status": status}, subresource="status")
         await site.client.merge_patch(CLUSTER, NAMESPACE, "b", body={"spec": {"paused": None}})
         await _runs(site, 2)
-
-    _run(main)
-
-
-def test_a_cluster_that_is_deleted_before_anybody_has_seen_it_takes_its_parts_along() -> None:
-    """What it refers to is not its own yet: without the finalizer it would be gone, and the parts would stay."""
-
-    async def main(site: ReplaySite, _fleet: FleetSite) -> None:
-        await site.stop()
-        await site.apply(cluster("b", endpoint_host("b"), workers=2))
-        await site.client.delete(CLUSTER, NAMESPACE, "b")
-        await site.start()
-        await _is_gone(site)
-        for kind in (TINKERBELL_CLUSTER, KUBEADM_CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE):
-            assert await site.all(kind) == []
-        await site.apply(cluster("b", endpoint_host("b"), workers=2))
-        await _runs(site, 3)
 
     _run(main)
 

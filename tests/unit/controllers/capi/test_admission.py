@@ -33,16 +33,6 @@ def told(problems: list[FieldProblem]) -> list[str]:
     return [str(problem) for problem in problems]
 
 
-def test_a_new_cluster_has_the_finalizer_from_the_first_moment_on() -> None:
-    given = {"metadata": {"name": "c", "finalizers": ["example.com/f"]}, "spec": {}}
-
-    made = cluster.default(given, None)
-
-    assert made["metadata"]["finalizers"] == ["example.com/f", "cluster.cluster.x-k8s.io"]
-    assert cluster.default(made, None) == made
-    assert cluster.default(given, made) == given, "whoever takes it off later may"
-
-
 def test_a_machine_set_is_completed() -> None:
     given = machines()
 

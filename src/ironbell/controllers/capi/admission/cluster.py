@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER
-from ironbell.api.cluster.names import FINALIZER_CLUSTER
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at
@@ -21,16 +20,8 @@ from ironbell.kube.decision import Fields
 
 
 def default(new: Fields, old: Fields | None) -> Fields:
-    """A Cluster whose topology's version starts with v, and a new one with the finalizer that its controller needs.
-
-    Without it, a Cluster that is deleted before any controller has seen it would leave behind what it refers to.
-    """
-    filled = checks.with_v(new, "spec", "topology", "version")
-    metadata = filled.get("metadata") or {}
-    finalizers = metadata.get("finalizers") or []
-    if old is not None or FINALIZER_CLUSTER in finalizers:
-        return filled
-    return {**filled, "metadata": {**metadata, "finalizers": [*finalizers, FINALIZER_CLUSTER]}}
+    """A Cluster whose topology's version starts with v."""
+    return checks.with_v(new, "spec", "topology", "version")
 
 
 def validate(new: Fields, old: Fields | None) -> list[FieldProblem]:
