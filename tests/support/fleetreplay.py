@@ -17,7 +17,8 @@ from aiohttp.test_utils import make_mocked_request
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from ironbell.agent.rpc import BOOT_ID_METADATA, CallError
+from ironbell.agent.rpc import BOOT_ID_METADATA, HEARTBEAT_METADATA, CallError
+from ironbell.agent.settings import HEARTBEAT_S
 from ironbell.api import bmc, capt, tinkerbell
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import PowerState
@@ -30,7 +31,7 @@ from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.bmc.redfish.inventory import collect
-from ironbell.codec.proto import log_pb2, workflow_pb2
+from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootSettings
 from ironbell.controllers.capt import controllers as capt_controllers
@@ -60,7 +61,9 @@ from ironbell.lab.sim.replay import Surroundings as Around
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp
 from ironbell.services.metadata.http import MetadataHttp
+from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.index import WorkflowTable
+from ironbell.services.workflow.liveness import Liveness
 from ironbell.services.workflow.service import WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
 from support import capisite
@@ -89,11 +92,14 @@ class Wire:
         metadata = MetadataHttp(self._directory, self._table.get, self._recorder)
         self.http.add_routes([*boot.routes(), *metadata.routes()])
         writer = WorkflowWriter(api, self._table)
-        self.workflow = WorkflowService(writer, clock, directory=self._directory, finish_s=FINISH_S)
+        self.liveness = Liveness(writer, Annotator(writer, clock), clock)
+        self.workflow = WorkflowService(
+            writer, clock, directory=self._directory, finish_s=FINISH_S, liveness=self.liveness
+        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for step in (self._hardware, self._workflows, self._events, self._recorder):
+            for step in (self._hardware, self._workflows, self._events, self._recorder, self.liveness):
                 group.create_task(step.run())
 
 
@@ -144,11 +150,14 @@ class _Calls:
     async def append(self, request: log_pb2.AppendRequest) -> log_pb2.AppendResponse:
         raise CallError(Status.UNIMPLEMENTED, "logs are not kept here")
 
+    async def beat(self, request: heartbeat_pb2.BeatRequest) -> None:
+        await self._call(self.wire.liveness.Beat, request)
+
     async def report_machine(self, request: log_pb2.MachineReport) -> None:
         return None
 
     async def _call(self, method: Any, request: Any) -> Any:
-        stream = _Stream(request, {BOOT_ID_METADATA: self.boot_id})
+        stream = _Stream(request, {BOOT_ID_METADATA: self.boot_id, HEARTBEAT_METADATA: f"{HEARTBEAT_S:g}"})
         try:
             await method(stream)
         except GRPCError as error:

@@ -120,6 +120,7 @@ async def serve(
         switch=switch,
         attributes=lambda: inventory.current,
         backoff_max_s=settings.backoff_max_s,
+        heartbeat_s=settings.heartbeat_s,
     )
     task = asyncio.current_task()
     if task is not None:

@@ -10,9 +10,10 @@ Source: tinkerbell/tinkerbell: tink/agent (order of calls, back-off, texts of re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,9 +25,10 @@ from ironbell.agent.logship import ExecutionLog, LogShipper
 from ironbell.agent.notes import AfterNote, ProgressNote
 from ironbell.agent.power import Switch
 from ironbell.agent.rpc import PERMANENT, CallError
+from ironbell.agent.settings import HEARTBEAT_S
 from ironbell.base.clock import Clock
 from ironbell.codec.actionimage import image_name
-from ironbell.codec.proto import log_pb2, workflow_pb2
+from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 
 _BACKOFF_START_S = 0.5
 _BACKOFF_FACTOR = 1.5
@@ -44,6 +46,7 @@ class Calls(Protocol):
 
     async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse: ...
     async def report(self, request: workflow_pb2.ActionStatusRequest) -> None: ...
+    async def beat(self, request: heartbeat_pb2.BeatRequest) -> None: ...
     async def report_machine(self, request: log_pb2.MachineReport) -> None: ...
 
 
@@ -61,6 +64,8 @@ class Agent:
     attributes: Callable[[], workflow_pb2.AgentAttributes | None] = lambda: None
     """What is known of the machine by now."""
     backoff_max_s: float = 5.0
+    heartbeat_s: float = HEARTBEAT_S
+    """Seconds between signs of life while an action runs; 0 sends none."""
     execute: Callable[[Job, Listener], Awaitable[Outcome]] = execute
 
     async def run(self) -> None:
@@ -100,7 +105,8 @@ class Agent:
         self.console(f"{action.name}: started ({image_name(action.image)})")
         log = self.shipper.open(workflow_id=action.workflow_id, action_id=action.action_id)
         started, started_ns = self.clock.now(), time.monotonic_ns()
-        outcome = await self.execute(_job(action), _listener(log, self.console, action.name))
+        async with self._beats(action):
+            outcome = await self.execute(_job(action), _listener(log, self.console, action.name))
         duration = duration_text(time.monotonic_ns() - started_ns)
         if outcome.ending is not Ending.SUCCESS:
             log.add(log_pb2.AGENT, f"{outcome.ending.value.lower()}: {outcome.message}")
@@ -113,6 +119,30 @@ class Agent:
         result.execution_duration = duration
         if await self._report(result, log) and outcome.after is not None:
             await self._leave(outcome.after)
+
+    @contextlib.asynccontextmanager
+    async def _beats(self, action: workflow_pb2.ActionResponse) -> AsyncIterator[None]:
+        """Send signs of life as long as the block runs."""
+        task = asyncio.create_task(self._beat(action), name="signs of life") if self.heartbeat_s > 0 else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _beat(self, action: workflow_pb2.ActionResponse) -> None:
+        request = heartbeat_pb2.BeatRequest(
+            agent_id=self.agent_id, workflow_id=action.workflow_id, action_id=action.action_id
+        )
+        while True:
+            await asyncio.sleep(self.heartbeat_s)
+            try:
+                await self.calls.beat(request)
+            except CallError as error:
+                if error.status is Status.UNIMPLEMENTED:
+                    # Such a server expects none.
+                    return
 
     def _status(
         self, action: workflow_pb2.ActionResponse, state: workflow_pb2.ActionStatusRequest.StateType, message: str

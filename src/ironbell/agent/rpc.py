@@ -4,7 +4,8 @@ Every call has a time limit, every failure is a `CallError` with a gRPC code; a 
 UNAVAILABLE. The connection is made again by the next call after it was lost.
 
 Each call carries the boot's name as metadata `ironbell-boot-id`, the token that the boot script handed over as
-`ironbell-boot-token`, and the built-in actions as `ironbell-actions`; servers that do not know them ignore them.
+`ironbell-boot-token`, the built-in actions as `ironbell-actions`, and the seconds between signs of life as
+`ironbell-heartbeat`; servers that do not know them ignore them.
 """
 
 from __future__ import annotations
@@ -23,18 +24,21 @@ from h2.exceptions import H2Error
 from ironbell.agent.builtins import MODULES
 from ironbell.agent.settings import Settings
 from ironbell.base.errors import IronbellError
-from ironbell.codec.proto import log_pb2, workflow_pb2
+from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
+from ironbell.codec.proto.heartbeat_grpc import HeartbeatServiceStub
 from ironbell.codec.proto.log_grpc import LogServiceStub
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceStub
 
 BOOT_ID_METADATA = "ironbell-boot-id"
 BOOT_TOKEN_METADATA = "ironbell-boot-token"  # noqa: S105 - the name of a field
 ACTIONS_METADATA = "ironbell-actions"
+HEARTBEAT_METADATA = "ironbell-heartbeat"
 
 # The server holds the call up to 60 s.
 _GET_ACTION_S = 75.0
 _REPORT_S = 20.0
 _APPEND_S = 10.0
+_BEAT_S = 10.0
 
 # Trying again the same thing cannot help.
 PERMANENT = frozenset({Status.NOT_FOUND, Status.INVALID_ARGUMENT, Status.FAILED_PRECONDITION})
@@ -60,6 +64,7 @@ class Client:
             BOOT_ID_METADATA: settings.boot_id,
             BOOT_TOKEN_METADATA: settings.boot_token,
             ACTIONS_METADATA: ",".join(MODULES),
+            HEARTBEAT_METADATA: f"{settings.heartbeat_s:g}" if settings.heartbeat_s > 0 else "",
         }
         self._metadata = {name: value for name, value in said.items() if value}
         self._channel = channel or Channel(
@@ -67,6 +72,7 @@ class Client:
         )
         self._workflow = WorkflowServiceStub(self._channel)
         self._log = LogServiceStub(self._channel)
+        self._heartbeat = HeartbeatServiceStub(self._channel)
 
     async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse:
         """The next action. Waits in the server while there is none, then fails with NOT_FOUND or the like."""
@@ -83,6 +89,10 @@ class Client:
     async def append(self, request: log_pb2.AppendRequest) -> log_pb2.AppendResponse:
         """Send a batch of lines."""
         return await _call(lambda: self._log.Append(request, timeout=_APPEND_S, metadata=self._metadata), _APPEND_S)
+
+    async def beat(self, request: heartbeat_pb2.BeatRequest) -> None:
+        """Send a sign of life."""
+        await _call(lambda: self._heartbeat.Beat(request, timeout=_BEAT_S, metadata=self._metadata), _BEAT_S)
 
     async def report_machine(self, request: log_pb2.MachineReport) -> None:
         """Say something about the machine."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from ironbell.base.errors import IronbellError, Retry
 
 DEFAULT_PORT = 42113
+HEARTBEAT_S = 20.0
 BOOT_ID_VARIABLE = "IRONBELL_BOOT_ID"
 BOOT_TOKEN_VARIABLE = "IRONBELL_BOOT_TOKEN"  # noqa: S105 - the name of a variable
 BOOT_TOKEN_ARGUMENT = "ironbell.boot_token"  # noqa: S105 - the name of a kernel argument
@@ -39,6 +40,7 @@ _FLAGS: Mapping[str, str | None] = {
     "grpc-insecure-tls": "false",
     "attribute-detection": "true",
     "backoff-max-interval": "5s",
+    "heartbeat-interval": "20s",
     "log-level": None,
     "runtime": None,
     "transport": None,
@@ -98,6 +100,8 @@ class Settings:
     """Shows the server that this is the machine which got the boot script; secret."""
     detects_attributes: bool = True
     backoff_max_s: float = 5.0
+    heartbeat_s: float = HEARTBEAT_S
+    """Seconds between signs of life while an action runs; 0 sends none."""
 
 
 def parse_cmdline(text: str) -> dict[str, str]:
@@ -156,6 +160,7 @@ def resolve(
         boot_token=environment.get(BOOT_TOKEN_VARIABLE, "") or cmdline.get(BOOT_TOKEN_ARGUMENT, ""),
         detects_attributes=_boolean("attribute-detection", values["attribute-detection"]),
         backoff_max_s=_duration("backoff-max-interval", values["backoff-max-interval"]),
+        heartbeat_s=_duration("heartbeat-interval", values["heartbeat-interval"]),
     )
 
 

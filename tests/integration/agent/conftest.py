@@ -28,6 +28,7 @@ from ironbell.base.clock import SystemClock
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.services.workflow.index import WorkflowTable
+from ironbell.services.workflow.liveness import SILENCE_S
 from ironbell.services.workflow.server import Options, WorkflowServer
 
 
@@ -258,6 +259,7 @@ class Bench:
     server: WorkflowServer | None = None
     hold_s: float = 0.3
     finish_s: float = 0.0
+    silence_s: float = SILENCE_S
     port: int = 0
     _task: asyncio.Task[None] | None = None
 
@@ -304,6 +306,7 @@ class Bench:
             hold_s=self.hold_s,
             finish_s=self.finish_s,
             directory=self.directory,
+            silence_s=self.silence_s,
         )
         self.server = WorkflowServer(self.api, self.index, options)
         await self.server.start()

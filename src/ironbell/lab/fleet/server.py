@@ -18,11 +18,12 @@ import structlog
 
 from ironbell.agent.execution import Ending, Job, Listener, Outcome
 from ironbell.agent.logship import LogShipper
-from ironbell.agent.loop import Agent
+from ironbell.agent.loop import Agent, Calls
 from ironbell.agent.notes import Power
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
 from ironbell.kube.decision import Key
 from ironbell.lab.fleet import actions
@@ -63,6 +64,27 @@ class Surroundings:
     """What the cloud calls the cluster whose API is there."""
 
 
+@dataclass(frozen=True)
+class _Muffled:
+    """The calls of an agent whose signs of life stop when it vanishes."""
+
+    calls: Calls
+    is_silent: Callable[[], bool]
+
+    async def get_action(self, request: workflow_pb2.ActionRequest) -> workflow_pb2.ActionResponse:
+        return await self.calls.get_action(request)
+
+    async def report(self, request: workflow_pb2.ActionStatusRequest) -> None:
+        await self.calls.report(request)
+
+    async def report_machine(self, request: log_pb2.MachineReport) -> None:
+        await self.calls.report_machine(request)
+
+    async def beat(self, request: heartbeat_pb2.BeatRequest) -> None:
+        if not self.is_silent():
+            await self.calls.beat(request)
+
+
 class SimServer:
     """The server."""
 
@@ -74,6 +96,8 @@ class SimServer:
         self.around = around
         self.state: ServerState = around.store.load(server.name)
         self._life: asyncio.Task[None] | None = None
+        self._is_silent = False
+        """Whether its agent has vanished in the middle of an action."""
         self._system = InstalledSystem(self)
 
     def change(self, **changes: Any) -> None:
@@ -216,11 +240,12 @@ class SimServer:
             if not left.done():
                 left.set_result(power)
 
+        self._is_silent = False
         async with self.around.link.workflows(self.server, start, boot_id) as calls:
             shipper = LogShipper(calls, start.agent_id)
             agent = Agent(
                 agent_id=start.agent_id,
-                calls=calls,
+                calls=_Muffled(calls, lambda: self._is_silent),
                 shipper=shipper,
                 clock=self.around.clock,
                 console=lambda text: log.debug("console", server=self.server.name, text=text),
@@ -249,10 +274,12 @@ class SimServer:
             async with asyncio.timeout(limit_s):
                 if self.meets("agent_vanishes"):
                     log.info("simulated agent vanishes", server=self.server.name, action=name)
+                    self._is_silent = True
                     with contextlib.suppress(TimeoutError):
                         await asyncio.Event().wait()
                 await asyncio.sleep(around.speed.action(name).draw(around.randomness))
         except TimeoutError:
+            self._is_silent = False
             return Outcome(Ending.TIMEOUT, f"the action did not end within its timeout of {limit_s:g} s")
         if self.meets("action_fails"):
             said = self.faults.action_message or f"{name}: the simulation was told that it fails"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 
 Key = tuple[str, str]
 
@@ -24,6 +24,10 @@ class WorkflowIndex(Protocol):
         ...
 
     def get(self, namespace: str, name: str) -> Workflow | None: ...
+
+    def running(self) -> Sequence[Workflow]:
+        """Workflows in state RUNNING."""
+        ...
 
     async def changed(self, agent_id: str) -> None:
         """Return when a Workflow of the agent has changed after this was awaited.
@@ -47,6 +51,7 @@ class WorkflowTable:
 
     _objects: dict[Key, Workflow] = field(default_factory=dict)
     _by_agent: dict[str, dict[Key, Workflow]] = field(default_factory=dict)
+    _running: dict[Key, Workflow] = field(default_factory=dict)
     _waiting: dict[str, set[asyncio.Future[None]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -58,6 +63,9 @@ class WorkflowTable:
     def get(self, namespace: str, name: str) -> Workflow | None:
         return self._objects.get((namespace, name))
 
+    def running(self) -> Sequence[Workflow]:
+        return list(self._running.values())
+
     def upsert(self, workflow: Workflow) -> None:
         known = self._objects.get(workflow.key)
         if known is not None:
@@ -66,6 +74,8 @@ class WorkflowTable:
             self._drop(known)
         self._objects[workflow.key] = workflow
         self._by_agent.setdefault(workflow.status.agent_id, {})[workflow.key] = workflow
+        if workflow.status.state == WorkflowState.RUNNING:
+            self._running[workflow.key] = workflow
         self._wake(workflow)
 
     def remove(self, namespace: str, name: str) -> None:
@@ -92,6 +102,7 @@ class WorkflowTable:
                 del self._waiting[agent_id]
 
     def _drop(self, workflow: Workflow) -> None:
+        self._running.pop(workflow.key, None)
         entry = self._by_agent.get(workflow.status.agent_id)
         if entry is not None:
             entry.pop(workflow.key, None)

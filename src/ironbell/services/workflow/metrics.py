@@ -8,6 +8,7 @@ HANDLED = Counter("grpc_server_handled", "gRPC calls answered.", ["grpc_service"
 MALFORMED = Counter("ironbell_workflow_malformed", "Input on the gRPC port that is no proper request.", ["kind"])
 IGNORED = Counter("ironbell_workflow_reports_ignored", "Reports that changed nothing.", ["reason"])
 REBOOTS = Counter("ironbell_workflow_reboots", "Machines that rebooted in the middle of a Workflow.")
+SILENT = Counter("ironbell_workflow_silent_agents", "Agents that fell silent in the middle of an action.")
 MACHINE_REPORTS = Counter("ironbell_workflow_machine_reports", "Reports about machines.", ["kind"])
 LOG_BYTES = Counter("ironbell_workflow_log_bytes", "Bytes added to action logs.")
 WAITING = Gauge("ironbell_workflow_waiting_agents", "Agents whose call waits for an action.")

@@ -13,6 +13,9 @@ BOOT_IDS: Final = "ironbell.dev/boot-ids"
 RESTARTS: Final = "ironbell.dev/restarts"
 """On a Workflow: how often it began again because its machine rebooted."""
 
+HEARTBEATS: Final = "ironbell.dev/heartbeats"
+"""On a Workflow: agent id to the seconds between its signs of life while an action runs, as JSON."""
+
 PROGRESS: Final = "ironbell.dev/progress"
 """On a Workflow: how far the current action is, as JSON; gone when the action has ended."""
 

@@ -1,4 +1,4 @@
-"""The workflow server: both gRPC services on one port, their background tasks, and the reader of the logs.
+"""The workflow server: its gRPC services on one port, their background tasks, and the reader of the logs.
 
 Composition only. The caller feeds the index, owns the API connection and gives the socket or address; `run` serves
 until it is cancelled. Reflection is on, as upstream's.
@@ -29,6 +29,7 @@ from ironbell.services.workflow import metrics
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.liveness import SILENCE_S, Liveness
 from ironbell.services.workflow.logreader import LogReader
 from ironbell.services.workflow.logservice import LogService
 from ironbell.services.workflow.logstore import Limits, LogStore
@@ -61,6 +62,8 @@ class Options:
     """HTTP address of another replica's log endpoint, by its name."""
     directory: HardwareDirectory | None = None
     """All Hardware, where it is to be checked that a machine is the one that is meant; see `guard`."""
+    silence_s: float = SILENCE_S
+    """How long an agent that announced signs of life may send none while it carries out an action."""
     identity: Identity = Identity.COMPAT
     """Strict needs `directory`."""
 
@@ -76,6 +79,9 @@ class WorkflowServer:
         self._annotator = Annotator(writer, clock)
         gate = Gate(options.identity, options.directory, clock)
         logs = LogService(index, self._store, self._annotator, clock, replica=options.replica, gate=gate)
+        self._liveness = Liveness(
+            writer, self._annotator, clock, gate, replica=options.replica, silence_s=options.silence_s
+        )
         service = WorkflowService(
             writer,
             clock,
@@ -85,8 +91,9 @@ class WorkflowServer:
             finish_s=options.finish_s,
             directory=options.directory,
             identity=options.identity,
+            liveness=self._liveness,
         )
-        self._services = ServerReflection.extend([service, logs])
+        self._services = ServerReflection.extend([service, logs, self._liveness])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
         """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""
         self._server: _GuardedServer | None = None
@@ -110,6 +117,7 @@ class WorkflowServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._store.run(), name="log store")
                 group.create_task(self._annotator.run(), name="annotator")
+                group.create_task(self._liveness.run(), name="signs of life")
         finally:
             await self._stop()
 

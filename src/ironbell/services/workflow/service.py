@@ -33,6 +33,7 @@ from ironbell.services.workflow import attributes, guard, images, metrics, names
 from ironbell.services.workflow import report as reports
 from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.gate import Gate
+from ironbell.services.workflow.liveness import Liveness, interval_of, recorded
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -71,6 +72,8 @@ class Agent:
     token: str
     builtin: frozenset[str] = frozenset()
     """Its built-in actions; empty for agents that run any image or do not say."""
+    heartbeat_s: float = 0.0
+    """Seconds between its signs of life while an action runs; 0 for agents that send none."""
 
 
 class WorkflowService(WorkflowServiceBase):
@@ -87,13 +90,15 @@ class WorkflowService(WorkflowServiceBase):
         directory: HardwareDirectory | None = None,
         identity: Identity = Identity.COMPAT,
         replica: str = "",
+        liveness: Liveness | None = None,
     ) -> None:
-        """`replica` is who has the logs of agents that send some."""
+        """`replica` is who has the logs of agents that send some; `liveness` expects signs of life of agents."""
         self._writer = writer
         self._index = writer.index
         self._clock = clock
         self._keeper = keeper
         self._replica = replica
+        self._liveness = liveness
         self._hold_s = hold_s
         self._finish_s = finish_s
         self._directory = directory
@@ -107,7 +112,9 @@ class WorkflowService(WorkflowServiceBase):
             request = await receive.request(stream, workflow_pb2.ActionRequest)
             if not request.agent_id:
                 raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
-            agent = Agent(request, boot_id_of(stream), boot_token_of(stream), builtin_of(stream))
+            agent = Agent(
+                request, boot_id_of(stream), boot_token_of(stream), builtin_of(stream), interval_of(stream.metadata)
+            )
             hold_s = self._hold_s
             if stream.deadline is not None:
                 hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
@@ -154,6 +161,7 @@ class WorkflowService(WorkflowServiceBase):
 
     async def _settle(self, workflow: Workflow, agent: Agent) -> Choice:
         """Choose over the stored object and store what follows from it."""
+        agent_id = agent.request.agent_id
 
         def decision(stored: Workflow | None) -> Choice:
             return self._choose([stored] if stored else [], agent)
@@ -161,10 +169,13 @@ class WorkflowService(WorkflowServiceBase):
         def change(choice: Choice) -> Change | None:
             if isinstance(choice, Nothing):
                 return None
-            if not (isinstance(choice, Serve) and agent.boot_id and self._replica):
+            if not isinstance(choice, Serve):
                 return choice.change
-            # It is our own agent, which will send its log here: said in the write that there is anyhow.
-            here = {**choice.change.annotations, names.LOG_REPLICA: self._replica}
+            # Recorded in the write that there is anyhow.
+            here = {**choice.change.annotations, **recorded(choice.workflow, agent_id, agent.heartbeat_s)}
+            if agent.boot_id and self._replica:
+                # It is our own agent, which will send its log here.
+                here[names.LOG_REPLICA] = self._replica
             return replace(choice.change, annotations=here)
 
         with _api_errors("error writing current state"):
@@ -273,6 +284,8 @@ class WorkflowService(WorkflowServiceBase):
         with _api_errors("error writing report status"):
             verdict = await self._writer.decide(namespace, name, decision=decision, change=change)
         if isinstance(verdict, Accept):
+            if self._liveness is not None and known is not None:
+                self._liveness.heard(known, report.agent_id, report.action_id)
             log.info(
                 "action reported",
                 workflow=report.workflow_id,
