@@ -14,6 +14,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
+from ironbell.contract.wipe_due import wipe_due
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
@@ -57,8 +58,11 @@ class Engine:
         wipe: str | tuple[str, ...] = "SUCCESS",
         power: str = "Completed",
         complete: bool = True,
+        due: str | tuple[str, ...] = "SUCCESS",
+        due_complete: bool = True,
     ) -> None:
-        self.complete = complete
+        self.complete, self.due_complete = complete, due_complete
+        self.due = (due,) if isinstance(due, str) else due
         self.ends, self.reports, self.power = ends or ("SUCCESS",), reports, power
         self.wipes = (wipe,) if isinstance(wipe, str) else wipe
 
@@ -67,18 +71,22 @@ class Engine:
             if workflow.status.state or workflow.metadata.deletion_timestamp:
                 continue
             is_wipe = workflow.metadata.name.endswith("-wipe")
+            is_due = workflow.metadata.name.endswith("-complete-wipe")
             machine = world.get(
-                TINKERBELL_MACHINE, "default", workflow.metadata.labels["capt.tinkerbell.org/machine-name"]
+                TINKERBELL_MACHINE, "default", workflow.metadata.labels.get("capt.tinkerbell.org/machine-name", "")
             )
             which, ends = (WIPE_ATTEMPT, self.wipes) if is_wipe else (INSTALL_ATTEMPT, self.ends)
             attempt = int(machine.metadata.annotations.get(which, "1")) if machine else 1
+            if is_due:
+                due = wipe_due(world.require(HARDWARE, "default", workflow.spec.hardware_ref))
+                attempt, ends = due.attempt if due is not None else 1, self.due
             end = ends[min(attempt, len(ends)) - 1]
             if not end:
                 continue
             action = {"id": "1", "name": "act", "state": end, "message": "done", "executionStop": rfc3339(world.now())}
             if is_wipe and end == "SUCCESS":
                 wiped = world.require(HARDWARE, "default", workflow.spec.hardware_ref)
-                action |= wipe_action(wiped, complete=self.complete)
+                action |= wipe_action(wiped, complete=self.due_complete if is_due else self.complete)
             world.set_status(
                 WORKFLOW,
                 workflow,

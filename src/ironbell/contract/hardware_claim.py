@@ -22,8 +22,11 @@ from ironbell.api.capt.names import (
 )
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.contract.boot_token import BOOT_TOKEN
+from ironbell.contract.wipe_due import WIPE_DUE, parse_wipe_due
 from ironbell.kube.decision import MergePatch, patch
 
+CLUSTER_KIND: Final = "Cluster"
+"""Kind of a claim on a server that is reserved for a Cluster, see `wipe_due`."""
 CLAIMED_BY: Final = "ironbell.dev/claimed-by"
 """Annotation on Hardware that is taken: `KIND NAMESPACE/NAME UID` of the owner."""
 CLAIMED_SINCE: Final = "ironbell.dev/claimed-since"
@@ -88,6 +91,11 @@ class Claim:
     kind: str = ""
     uid: str = ""
 
+    @property
+    def is_reservation(self) -> bool:
+        """Whether no machine has the server: it is reserved for a Cluster."""
+        return self.kind == CLUSTER_KIND
+
     def is_of(self, claimant: Claimant) -> bool:
         """Whether the claimant has it: by name, and by uid unless upstream's controllers took it.
 
@@ -137,13 +145,32 @@ def take(hardware: Hardware, claimant: Claimant, *, since: str) -> MergePatch:
 
 
 def release(hardware: Hardware, annotations: Mapping[str, str | None] | None = None) -> MergePatch:
-    """The one write that gives a server back, without its owner's data; further annotations may go with it."""
-    held = {**hardware.metadata.annotations, **(annotations or {})}.get(HELD) is not None
-    phase = shown(hardware, ServerPhase.HELD if held else ServerPhase.FREE)
+    """The one write that gives a server back, without its owner's data; further annotations may go with it.
+
+    Where a complete wipe of it is due, the server becomes the Cluster's for which it is reserved, whoever releases it:
+    it is available only once that record is removed, by these annotations at the latest.
+    """
+    changed = annotations or {}
+    held = {**hardware.metadata.annotations, **changed}.get(HELD) is not None
+    due = parse_wipe_due(changed.get(WIPE_DUE, hardware.metadata.annotations.get(WIPE_DUE)))
+    labels: dict[str, str | None] = {LABEL_OWNER_NAME: None, LABEL_OWNER_NAMESPACE: None}
+    claimed: dict[str, str | None] = {}
+    phase = ServerPhase.FREE
+    finalizers = [*_others(hardware), *(_of_hold(hardware) if held else [])]
+    if due is not None:
+        labels = {LABEL_OWNER_NAME: due.cluster, LABEL_OWNER_NAMESPACE: due.namespace}
+        claimed = {
+            CLAIMED_BY: str(Claimant(CLUSTER_KIND, due.namespace, due.cluster, due.uid)),
+            CLAIMED_SINCE: due.since,
+        }
+        phase = ServerPhase.WIPING if due.ended else ServerPhase.IN_USE
+        # The API accepts no new finalizer on an object that is being deleted: that of the claim stays as it is.
+        present = [one for one in hardware.metadata.finalizers if one in (FINALIZER, LEGACY_FINALIZER)]
+        finalizers = list(dict.fromkeys([*finalizers, *(present or [FINALIZER])]))
     metadata: dict[str, Any] = {
-        "labels": {LABEL_OWNER_NAME: None, LABEL_OWNER_NAMESPACE: None},
-        "annotations": {**_LEFT, **phase, **(annotations or {})},
-        "finalizers": [*_others(hardware), *(_of_hold(hardware) if held else [])] or None,
+        "labels": labels,
+        "annotations": {**_LEFT, **claimed, **shown(hardware, ServerPhase.HELD if held else phase), **changed},
+        "finalizers": finalizers or None,
     }
     return patch(HARDWARE, hardware, {"metadata": metadata, "spec": {"userData": None}}, locked=True)
 

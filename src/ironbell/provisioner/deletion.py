@@ -13,6 +13,7 @@ from ironbell.api.capt.names import FINALIZER, LEGACY_FINALIZER
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD, HOLD_FINALIZER, claim_of
+from ironbell.contract.wipe_due import WIPE_DUE, wipe_due
 from ironbell.kube.finalizers import is_deleting
 
 _KEEP: Final = frozenset({HOLD_FINALIZER, FINALIZER, LEGACY_FINALIZER})
@@ -27,7 +28,9 @@ def deletion_waits_for(hardware: Hardware) -> str:
         return ""
     found = []
     claim = claim_of(hardware)
-    if claim is not None and hardware.metadata.finalizers:
+    if claim is not None and claim.is_reservation:
+        found.append("the complete wipe of its disks, which is due")
+    elif claim is not None and hardware.metadata.finalizers:
         found.append(f"{claim} to release the server")
     if waits_for_hold(hardware):
         reason = hardware.metadata.annotations[HELD] or "no reason given"
@@ -58,7 +61,8 @@ def hold_finalizers(hardware: Hardware) -> list[str]:
     if is_deleting(hardware):
         if HELD in annotations and ANNOTATION_DELETE_FOR_MOVE not in annotations:
             return current
-        released = claim_of(hardware) is None and ANNOTATION_DELETE_FOR_MOVE not in annotations
+        is_moved, is_due = ANNOTATION_DELETE_FOR_MOVE in annotations, WIPE_DUE in annotations
+        released = claim_of(hardware) is None and not is_moved and not is_due
         done = _KEEP if released else {HOLD_FINALIZER}
         return [one for one in current if one not in done]
     if lacks_hold_finalizer(annotations, current):
@@ -75,8 +79,13 @@ def deletion_warnings(hardware: Hardware) -> list[str]:
     if ANNOTATION_DELETE_FOR_MOVE in annotations:
         return []
     found, where = [], "/".join(hardware.key)
-    claim = claim_of(hardware)
-    if claim is not None:
+    claim, due = claim_of(hardware), wipe_due(hardware)
+    if claim is not None and claim.is_reservation:
+        found.append(
+            f'Hardware "{where}" is reserved for {due or claim}, and a complete wipe of its disks is due: it stays '
+            "until they are wiped, which begins now."
+        )
+    elif claim is not None:
         found.append(
             f'Hardware "{where}" is in use by {claim}: it stays until that has released the server. Delete the owner, '
             "or the Machine that it belongs to."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ironbell.api.bmc.machine import Machine, PowerState
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD, PHASE, ServerPhase, claim_of
+from ironbell.contract.wipe_due import wipe_due
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.health import is_silent
 
@@ -18,10 +19,16 @@ def server_phase(hardware: Hardware, bmc: Machine | None) -> ServerPhase:
 
     Whoever has the server comes first, since that is what keeps it from others. A BMC that does not answer counts only
     where nobody has the server: an installed system runs without its BMC. That a server is being wiped is known to its
-    owner alone, which says so in the annotation itself.
+    owner alone, which says so in the annotation itself. A server that is reserved for a Cluster is in use by it
+    until the complete wipe begins.
     """
     annotations = hardware.metadata.annotations
-    if claim_of(hardware) is not None:
+    claim, due = claim_of(hardware), wipe_due(hardware)
+    if claim is not None and claim.is_reservation and due is not None:
+        if HELD in annotations:
+            return ServerPhase.HELD
+        return ServerPhase.WIPING if due.ended else ServerPhase.IN_USE
+    if claim is not None:
         return ServerPhase.WIPING if annotations.get(PHASE) == ServerPhase.WIPING else ServerPhase.IN_USE
     if HELD in annotations:
         return ServerPhase.HELD

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE, LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import take
+from ironbell.controllers.capt import reserving
 from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.observed import Observed, template_of
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.selection import Verdict, Wish, elsewhere, pick, shortage, verdict, verdicts, wish
-from ironbell.kube.decision import Decision, do, emit
+from ironbell.kube.decision import Action, Decision, do, emit
+from ironbell.provisioner.deferral import identity, is_reserved_for, reservation_of
 
 LOOK_AGAIN_S: Final = 300.0
 """How often a machine without a server looks for one although nobody woke it."""
@@ -25,22 +29,44 @@ def claim(progress: Progress, observed: Observed) -> Decision:
     label, _, domain = obj.metadata.annotations.get(WANTED_IN, "").partition("=")
     progress.state = State.WAITING
     try:
-        wished = wish(obj.spec, failure_domain_label=label, failure_domain=domain)
+        wished = wish(obj.spec, failure_domain_label=label, failure_domain=domain, cluster=identity(observed.cluster))
     except SelectorError as error:
         message = f"spec.hardwareAffinity: {error}"
         progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
         return progress.waits("InvalidAffinity", message)
-    hardware = pick(wished, observed.servers, observed.place, observed.silent_bmcs)
+    hardware = _choose(wished, observed)
     if hardware is None:
-        ranked = verdicts(wished, observed.servers, observed.silent_bmcs)
+        ranked = verdicts(wished, (*observed.servers, *observed.reserved), observed.silent_bmcs)
         remedies = f"{_other_domain(observed, wished)}{_no_spare(observed)}"
         message = f"no hardware available: {shortage(ranked, observed.place, observed.taken)}{remedies}"
         progress.note(HARDWARE_READY, False, NO_HARDWARE, message)
-        return progress.waits("WaitingForHardware", message, after_s=LOOK_AGAIN_S)
+        end, in_s = _end_reservation(progress, observed, wished)
+        return progress.waits("WaitingForHardware", message, *end, after_s=min(LOOK_AGAIN_S, in_s or LOOK_AGAIN_S))
     since = obj.metadata.annotations.get(WANTED_SINCE, "")
     message = _claimed(verdict(wished, hardware, observed.silent_bmcs))
     told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=message)
     return do(take(hardware, observed.claimant, since=since), told)
+
+
+def _choose(wished: Wish, observed: Observed) -> Hardware | None:
+    """A server that is reserved for the machine's Cluster, else one that is available to all."""
+    own = reserving.own(wished, observed.reserved, observed.silent_bmcs)
+    if observed.own_place < len(own):
+        return own[observed.own_place].hardware
+    # Those of its Cluster that wait before it take the reserved ones; the others are behind all that is available.
+    place = observed.place - min(observed.own_place, len(own))
+    usable = [hardware for hardware in observed.reserved if is_reserved_for(hardware, wished.cluster)]
+    return pick(wished, (*observed.servers, *usable), place, observed.silent_bmcs)
+
+
+def _end_reservation(progress: Progress, observed: Observed, wished: Wish) -> tuple[Sequence[Action], float | None]:
+    """Have a server wiped that another Cluster reserves and has not used; or in how long that may be."""
+    found, in_s = reserving.yielding(wished, observed.place, observed.reserved, observed.silent_bmcs, progress.now)
+    due = reservation_of(found) if found is not None else None
+    if found is None or due is None:
+        return (), in_s
+    why = f"TinkerbellMachine {'/'.join(observed.obj.key)} finds no other server that fits"
+    return reserving.end(found, due, why, progress.now), None
 
 
 def _claimed(chosen: Verdict) -> str:

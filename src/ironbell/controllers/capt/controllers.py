@@ -12,6 +12,7 @@ from typing import Final
 from ironbell.api.client import Api
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
+from ironbell.controllers.capt.due import WipeDueReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
 from ironbell.controllers.capt.nodes import Nodes
@@ -53,6 +54,11 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
     ],
     TinkerbellMachineTemplateReconciler.name: [
         {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachinetemplates/status"], "verbs": ["patch"]},
+    ],
+    WipeDueReconciler.name: [
+        {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
+        {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
+        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
     ],
     REMEDIATION_NAME: [
         {
@@ -126,6 +132,7 @@ def controllers(
             feeds=(workloads.feed,),
             api=api_of(MACHINE_NAME),
         ),
+        Controller(WipeDueReconciler(), workers=2, api=api_of(WipeDueReconciler.name)),
         Controller(TinkerbellMachineTemplateReconciler(), api=api_of(TinkerbellMachineTemplateReconciler.name)),
         Controller(TinkerbellRemediationReconciler(), workers=2, api=api_of(REMEDIATION_NAME)),
     ]

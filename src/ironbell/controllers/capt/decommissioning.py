@@ -21,6 +21,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow
 from ironbell.contract.hardware_claim import HELD, release
 from ironbell.contract.restored import why_held
+from ironbell.contract.wipe_due import wipe_due
 from ironbell.controllers.capt.made import gone, has_ended, is_job, is_ours, metadata, those_of, why_job_failed
 from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_BEGUN, POWER_OFF_ATTEMPT, UNTOUCHED, State
 from ironbell.controllers.capt.numbers import number
@@ -147,9 +148,9 @@ def _release(progress: Progress, observed: Observed, hardware: Hardware) -> Deci
         annotations[HELD] = f"could not be switched off after {where}; it may still run the old system"
     elif HOLD_WHEN_RELEASED in observed.obj.metadata.annotations and HELD not in hardware.metadata.annotations:
         annotations[HELD] = observed.obj.metadata.annotations[HOLD_WHEN_RELEASED]
-    told = emit(
-        TINKERBELL_MACHINE, observed.obj, reason="HardwareReleased", message=f"{hardware.metadata.name} is given back"
-    )
+    due = wipe_due(hardware)
+    message = f"Released server {hardware.metadata.name}." + (f" It is reserved for {due}." if due is not None else "")
+    told = emit(TINKERBELL_MACHINE, observed.obj, reason="HardwareReleased", message=message)
     return progress.goes_on(release(hardware, annotations), told)
 
 

@@ -8,6 +8,7 @@ rollout removes one, and their servers are what the next one gets.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 from ironbell.api.bmc.machine import Machine
@@ -23,10 +24,12 @@ from ironbell.contract.fields import text_at
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.health import BY_BMC
 from ironbell.controllers.capt.observed import silent_bmcs
+from ironbell.controllers.capt.reserving import is_available_to_somebody
 from ironbell.controllers.capt.selection import Wish, unusable, verdict, wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.deferral import identity
 
 MAX_DOMAINS = 100
 """As many as Cluster API takes."""
@@ -50,11 +53,11 @@ def domains(cache: Cache, obj: TinkerbellCluster, cluster: Cluster | None) -> tu
     if wanted is None:
         return None
     found: dict[str, bool] = {}
-    bmcs = silent_bmcs(cache)
+    bmcs, wanted = silent_bmcs(cache), dataclasses.replace(wanted, cluster=identity(cluster))
     for server in cache.indexed(BY_LABEL_NAME, label):
         name = server.metadata.labels[label]
         if name:
-            found[name] = found.get(name, False) or (_is_free(server) and verdict(wanted, server, bmcs).fits)
+            found[name] = found.get(name, False) or (_is_available(server) and verdict(wanted, server, bmcs).fits)
     listed = (FailureDomain(name=name, control_plane=free) for name, free in sorted(found.items()))
     return tuple(listed)[:MAX_DOMAINS]
 
@@ -72,7 +75,7 @@ def has_moved(old: Hardware | None, new: Hardware | None) -> bool:
 
 def is_taken_or_freed(old: Hardware | None, new: Hardware | None) -> bool:
     """Whether a machine can take it now that could not, or the other way round."""
-    return old is not None and new is not None and _is_free(old) != _is_free(new)
+    return old is not None and new is not None and _is_available(old) != _is_available(new)
 
 
 def clusters_of(hardware: Hardware, cache: Cache) -> Iterable[Key]:
@@ -102,9 +105,14 @@ def clusters_that_miss(hardware: Hardware, cache: Cache) -> Iterable[Key]:
 
 
 def _is_free(hardware: Hardware) -> bool:
+    return LABEL_OWNER_NAME not in hardware.metadata.labels and _is_available(hardware)
+
+
+def _is_available(hardware: Hardware) -> bool:
+    """Whether a machine may claim it, of one Cluster at least."""
     metadata = hardware.metadata
     return (
-        LABEL_OWNER_NAME not in metadata.labels
+        is_available_to_somebody(hardware)
         and HELD not in metadata.annotations
         and hardware.status.state != HardwareState.ERROR
         and not is_deleting(hardware)

@@ -35,7 +35,7 @@ from ironbell.contract.hardware_claim import HELD, claim_of, release
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
-from ironbell.controllers.capt import booting, confirming
+from ironbell.controllers.capt import booting, confirming, reserving
 from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
@@ -49,7 +49,6 @@ from ironbell.controllers.capt.observed import (
     FAILED_FOR,
     FREE,
     IN_LINE,
-    MACHINES_OF,
     SILENT,
     TAKEN,
     WAITING,
@@ -61,6 +60,7 @@ from ironbell.controllers.capt.observed import (
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
+from ironbell.controllers.capt.reserving import MACHINES_OF, RESERVED, RESERVED_FOR
 from ironbell.controllers.capt.selection import SHOWN, became_claimable, is_claimable, unusable
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
@@ -190,6 +190,7 @@ class TinkerbellMachineReconciler:
         Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
         Watch(HARDWARE, _owner_of, _matters_to_owner),
         Watch(HARDWARE, _waiting_for, became_claimable),
+        Watch(HARDWARE, reserving.wakes, reserving.became_reserved),
         Watch(WORKFLOW, _of_made, _workflow_turned),
         Watch(WORKFLOW, _of_made, _workflow_went_on, delay_s=PROGRESS_S, tells=True),
         Watch(TEMPLATE, _of_made),
@@ -206,6 +207,8 @@ class TinkerbellMachineReconciler:
         WAITING,
         BY_OWNER,
         FREE,
+        RESERVED,
+        RESERVED_FOR,
         TAKEN,
         MACHINES_OF,
         IN_RACK,

@@ -81,10 +81,11 @@ DEFAULT_WIPE_ATTEMPTS: Final = 2
 
 
 class WipePolicy(StrEnum):
-    """Values of `ironbell.dev/wipe`; all but the first are methods of the action `wipe`."""
+    """Values of `ironbell.dev/wipe`; all but `none` and `deferred` are methods of the action `wipe`."""
 
     NONE = "none"
     COMPLETE = "complete"
+    DEFERRED = "deferred"
     QUICK = "quick"
     ZERO = "zero"
     DISCARD = "discard"

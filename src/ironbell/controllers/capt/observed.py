@@ -43,6 +43,7 @@ from ironbell.controllers.capt.names import (
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.provider_id import hardware_key
+from ironbell.controllers.capt.reserving import MACHINES_OF, reserved_servers
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import find_condition
@@ -95,12 +96,9 @@ FAILED_FOR: Index[Hardware] = Index(
 )
 """Servers on which installations failed, by who replaces the Machines."""
 TAKEN: Index[Hardware] = Index(
-    HARDWARE, "capt-taken", lambda hardware: ["taken"] if LABEL_OWNER_NAME in hardware.metadata.labels else []
-)
-MACHINES_OF: Index[TinkerbellMachine] = Index(
-    TINKERBELL_MACHINE,
-    "capt-cluster-name",
-    lambda obj: [obj.metadata.labels[LABEL_CLUSTER_NAME]] if LABEL_CLUSTER_NAME in obj.metadata.labels else [],
+    HARDWARE,
+    "capt-taken",
+    lambda hardware: ["taken"] if (claim := claim_of(hardware)) is not None and not claim.is_reservation else [],
 )
 
 
@@ -123,6 +121,11 @@ class Observed:
     """That of its server."""
     servers: tuple[Hardware, ...] = ()
     """Free ones as `free_servers` has them, as long as it has none, or looks for another."""
+    reserved: tuple[Hardware, ...] = ()
+    """Those that are reserved for its Cluster, as long as it has none; once it is known that there is no server for it,
+    also those that are reserved for others."""
+    own_place: int = 0
+    """How many of its Cluster wait before it for the same."""
     silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
     """BMCs that do not answer, as long as it looks for a server."""
     wanted_in: str = ""
@@ -195,6 +198,8 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         bmc=bmc_of(cache, hardware),
         too_many=_too_many(cache, obj),
         servers=tuple(free_servers(cache)) if looks else (),
+        reserved=reserved_servers(cache, cluster, of_all=_is_short(obj)) if waits else (),
+        own_place=_place(cache, obj, of_cluster=True) if waits else 0,
         silent_bmcs=silent_bmcs(cache) if looks else {},
         wanted_in=obj.metadata.annotations.get(WANTED_IN, ""),
         failed_servers=_failed_servers(cache, machine, hardware) if moves else (),
@@ -337,9 +342,14 @@ def _owner(cache: Cache, obj: TinkerbellMachine) -> Machine | None:
     return cache.get(MACHINE, obj.metadata.namespace, owner.name) if owner is not None else None
 
 
-def _place(cache: Cache, obj: TinkerbellMachine) -> int:
+def _place(cache: Cache, obj: TinkerbellMachine, *, of_cluster: bool = False) -> int:
     mine = _order(obj)
-    return sum(1 for other in cache.indexed(IN_LINE, asks_for(obj)) if _order(other) < mine)
+    ahead = (other for other in cache.indexed(IN_LINE, asks_for(obj)) if _order(other) < mine)
+    return sum(1 for other in ahead if not of_cluster or _cluster_of(other) == _cluster_of(obj))
+
+
+def _cluster_of(obj: TinkerbellMachine) -> Key:
+    return obj.metadata.namespace, obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
 
 
 def _order(obj: TinkerbellMachine) -> tuple[str, Key]:

@@ -29,6 +29,7 @@ from ironbell.contract.selectors import compiled
 from ironbell.controllers.capt.requirements import lacks
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.deferral import is_reserved_for, reservation_of
 from ironbell.provisioner.health import Severity, concerns
 from ironbell.provisioner.health import severity as gravest
 from ironbell.provisioner.permission import workflow_objection
@@ -50,6 +51,8 @@ class Wish:
     failure_domain_label: str = ""
     failure_domain: str = ""
     """The value that the label must have; empty if any may be."""
+    cluster: str = ""
+    """The Cluster whose reserved servers the machine may claim (`contract.wipe_due.cluster_identity`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Verdict:
     """What rules it out."""
     score: int = 0
     severity: Severity = Severity.NONE
+    is_reserved: bool = False
+    """Whether only machines of this Cluster may claim it."""
     concerns: tuple[str, ...] = ()
     """Why servers without concerns come first."""
 
@@ -69,12 +74,14 @@ class Verdict:
         return not self.problems
 
     @property
-    def rank(self) -> tuple[bool, int, int, Key]:
+    def rank(self) -> tuple[bool, int, bool, int, Key]:
         """Sorts verdicts, the best first."""
-        return not self.fits, self.severity, -self.score, self.hardware.key
+        return not self.fits, self.severity, not self.is_reserved, -self.score, self.hardware.key
 
 
-def wish(spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure_domain: str = "") -> Wish:
+def wish(
+    spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure_domain: str = "", cluster: str = ""
+) -> Wish:
     """The wish of a machine.
 
     Raises:
@@ -87,6 +94,7 @@ def wish(spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure
         spec.hardware_requirements,
         failure_domain_label,
         failure_domain if failure_domain_label else "",
+        cluster,
     )
 
 
@@ -95,12 +103,13 @@ def verdicts(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) ->
     return sorted((verdict(wished, hardware, bmcs) for hardware in servers), key=lambda found: found.rank)
 
 
-def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS) -> Verdict:
-    """Everything that rules a server out, or ranks it."""
+def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_reservation: bool = False) -> Verdict:
+    """Everything that rules a server out, or ranks it; with `ignores_reservation` also one that is reserved for another
+    Cluster may fit."""
     labels = hardware.metadata.labels
     raised = concerns(hardware, bmcs)
     blocked = [concern.message for concern in raised if concern.severity is Severity.BLOCKED]
-    problems = [*_not_free(hardware), *unusable(hardware), *blocked]
+    problems = [*_not_free(hardware, wished.cluster, ignores_reservation), *unusable(hardware), *blocked]
     if wished.required and not any(selector.matches(labels) for selector in wished.required):
         problems.append("its labels match no required term of spec.hardwareAffinity")
     if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:
@@ -111,12 +120,15 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS) -> Verdict:
         problems += lacks(wished.requirements, capabilities(hardware))
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
     lesser = [concern for concern in raised if concern.severity is not Severity.BLOCKED]
-    return Verdict(hardware, tuple(problems), score, gravest(lesser), tuple(concern.message for concern in lesser))
+    messages = tuple(concern.message for concern in lesser)
+    return Verdict(
+        hardware, tuple(problems), score, gravest(lesser), is_reserved_for(hardware, wished.cluster), messages
+    )
 
 
 def is_claimable(hardware: Hardware) -> bool:
     """Return whether nobody has a server, and it may be claimed."""
-    return not _not_free(hardware)
+    return not _not_free(hardware, "", False)
 
 
 def became_claimable(old: Hardware | None, new: Hardware | None) -> bool:
@@ -135,10 +147,13 @@ def _of_waiters(hardware: Hardware) -> tuple[object, ...]:
     return metadata.labels, metadata.deletion_timestamp, annotations, hardware.spec, hardware.status
 
 
-def _not_free(hardware: Hardware) -> list[str]:
+def _not_free(hardware: Hardware, cluster: str, ignores_reservation: bool) -> list[str]:
     found = []
-    claim = claim_of(hardware)
-    if claim is not None:
+    claim, due = claim_of(hardware), reservation_of(hardware)
+    if due is not None:
+        if not (ignores_reservation or is_reserved_for(hardware, cluster)):
+            found.append(_WIPED_FIRST if due.ended else f"{_RESERVED}{due}")
+    elif claim is not None:
         found.append(f"it belongs to {claim}")
     if is_deleting(hardware):
         found.append("it is being deleted")
@@ -224,12 +239,16 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
 
 
 _IN_ERROR: Final = "its status.state is Error"
+_RESERVED: Final = "it is reserved for "
+_WIPED_FIRST: Final = "its disks are being wiped completely"
 
 
 def _kind_of(problem: str) -> str:
     """A reason without what differs from server to server."""
     if problem.startswith("it belongs to "):
         return "claimed by others"
+    if problem.startswith(_RESERVED):
+        return "reserved for other Clusters"
     if problem.startswith(_IN_ERROR):
         return _IN_ERROR
     has, is_less, wanted = problem.partition(", less than ")

@@ -15,16 +15,19 @@ import msgspec
 
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
 from ironbell.contract.directory import ERROR, KEEP_VARIABLE
 from ironbell.contract.hardware_claim import HELD, PHASE, WIPED, ServerPhase, shown
+from ironbell.contract.wipe_due import UNKNOWN, WIPE_DUE, WipeDue
 from ironbell.controllers.capt.made import (
     ENDED,
+    UnusableError,
     agent_id,
     boot_options,
     gone,
@@ -53,13 +56,12 @@ from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.deferral import due_after
 from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """At least; the time limit that decides is the controller's."""
-_DEFERRED: Final = "deferred"
-"""A value that people ask for and that nothing carries out."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,8 +99,6 @@ def invalid_wipe_policy(obj: TinkerbellMachine, hardware: Hardware) -> str:
     """Why the annotations name no method, as a sentence with the remedy."""
     text = _policy_text(obj, hardware)
     remedy = f"set it to one of {', '.join(WipePolicy)}, on the Hardware or on this object"
-    if text == _DEFERRED:
-        return f"annotation {WIPE} is {text!r}: a complete wipe cannot be deferred to the next claim; {remedy}"
     return f"annotation {WIPE} is {text!r}, which is not a wipe method; {remedy}"
 
 
@@ -114,10 +114,10 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     if policy is WipePolicy.NONE:
         return _certify(progress, observed, hardware, method, False, "the annotation says that nothing is wiped")
     if number(obj, INSTALL_ATTEMPT, 0) == 0 and workflow is None:
-        return _certify(progress, observed, hardware, method, False, "nothing was installed")
+        return _certify(progress, observed, hardware, method, False, "nothing was installed", was_written=False)
     if UNTOUCHED in obj.metadata.annotations and workflow is None:
         why = "nothing was written: no action of its installation was ever started"
-        return _certify(progress, observed, hardware, method, False, why)
+        return _certify(progress, observed, hardware, method, False, why, was_written=False)
     if workflow is None:
         return _begin_wipe(progress, observed, hardware, policy)
     if not is_ours(workflow, obj):
@@ -221,7 +221,8 @@ def _show_wiping(hardware: Hardware) -> Action | None:
 
 def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:
     """How long an attempt may take where no annotation says so."""
-    return DEFAULT_WIPE_TIMEOUT_S if policy is WipePolicy.QUICK else wipe_timeout_s(hardware)
+    is_quick = policy in (WipePolicy.QUICK, WipePolicy.DEFERRED)
+    return DEFAULT_WIPE_TIMEOUT_S if is_quick else wipe_timeout_s(hardware)
 
 
 def wipe_template(
@@ -229,11 +230,12 @@ def wipe_template(
 ) -> str:
     """The workflow that wipes: the disks that the Hardware names, and no others."""
     timeout = max(WIPE_WORKFLOW_TIMEOUT_S, limit_s)
+    method = WipePolicy.QUICK if policy is WipePolicy.DEFERRED else policy
     actions = []
     for start in range(0, max(len(disks), 1), MAX_DISKS_PER_MESSAGE):
         some = disks[start : start + MAX_DISKS_PER_MESSAGE]
         name = "wipe" if start == 0 else f"wipe-{start // MAX_DISKS_PER_MESSAGE + 1}"
-        environment = {"DEST_DISK": ",".join(some), "WIPE_METHOD": str(policy)}
+        environment = {"DEST_DISK": ",".join(some), "WIPE_METHOD": str(method)}
         if kept:
             # Our workflow service sends them with every action; upstream's does not.
             environment[KEEP_VARIABLE] = ",".join(kept)
@@ -253,8 +255,9 @@ def _certify(
     disks: Sequence[DiskCertificate] = (),
     *,
     hold: bool = False,
+    was_written: bool = True,
 ) -> Decision:
-    """Note what came of it; from here on nothing is wiped again for this machine."""
+    """Note what came of it, and what is due because of it; from here on nothing is wiped again for this machine."""
     metadata_ = observed.obj.metadata
     certificate = Certificate(
         machine=f"{metadata_.namespace}/{metadata_.name}",
@@ -271,6 +274,11 @@ def _certify(
         WIPED: msgspec.json.encode(certificate).decode(),
         **shown(hardware, ServerPhase.IN_USE),
     }
+    due = _due(progress, observed, hardware, wiped=wiped, was_written=was_written)
+    if due is not None or WIPE_DUE in hardware.metadata.annotations:
+        annotations[WIPE_DUE] = due.encoded if due is not None else None
+    if due is not None:
+        message = f"{message}; a complete wipe is due before anybody but {due} may claim the server"
     if hold:
         annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
@@ -279,6 +287,36 @@ def _certify(
     event = emit(TINKERBELL_MACHINE, observed.obj, reason=reason, message=said, warning=hold)
     progress.note(RELEASED, False, reason, said)
     return progress.waits(reason, said, write, event)
+
+
+def _due(
+    progress: Progress, observed: Observed, hardware: Hardware, *, wiped: bool, was_written: bool
+) -> WipeDue | None:
+    """The complete wipe that is due on the server once this machine has released it."""
+    obj, cluster = observed.obj, observed.cluster
+    policy = wipe_policy(obj, hardware)
+    new = WipeDue(
+        namespace=obj.metadata.namespace,
+        cluster=cluster.metadata.name
+        if cluster is not None
+        else obj.metadata.labels.get(LABEL_CLUSTER_NAME) or UNKNOWN,
+        uid=cluster.metadata.uid if cluster is not None else "",
+        machine="/".join(obj.key),
+        machine_uid=obj.metadata.uid,
+        since=rfc3339_micro(progress.now),
+        boot_options=_boot_options(obj, hardware),
+        keep=kept_disks(obj, hardware),
+    )
+    deferred = policy is WipePolicy.DEFERRED
+    return due_after(hardware, new, is_deferred=deferred, was_written=was_written, wiped=wiped)
+
+
+def _boot_options(obj: TinkerbellMachine, hardware: Hardware) -> dict[str, Any]:
+    """How the server boots for its complete wipe; by network where what the machine says is incomplete."""
+    try:
+        return boot_options(obj, hardware)
+    except UnusableError:
+        return {}
 
 
 def certificate_of(obj: TinkerbellMachine, hardware: Hardware) -> Certificate | None:

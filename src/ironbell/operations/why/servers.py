@@ -15,6 +15,7 @@ from ironbell.contract.causes import Weight, weight_of
 from ironbell.contract.directory import ERROR, SHARED
 from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
 from ironbell.contract.machine_causes import POWERED_ON
+from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.trouble import remedy_of
 from ironbell.operations.why import addresses
@@ -22,6 +23,7 @@ from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
@@ -69,14 +71,17 @@ def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
         what = f"is held, so nothing may claim, install or wipe it: {held or 'no reason was recorded'}"
         remedy = f"Remove annotation {HELD} once the server may be used"
         return Finding(what, "HardwareHeld", "", "the hold is removed", remedy, Weight.NEEDS_HELP)
-    return addresses.hardware(obj)
+    return _complete_wipe(obj) or addresses.hardware(obj)
 
 
 def _deletion(obj: Object) -> Finding:
     """What the deletion of a Hardware waits for: its owner, its hold, or finalizers of others."""
     owner, time = owner_of(obj), obj["metadata"]["deletionTimestamp"]
     waits, ends, remedies = [], [], []
-    if owner:
+    if _due(obj) is not None:
+        waits.append("a complete wipe of its disks is due")
+        ends.append("that is done")
+    elif owner:
         waits.append(f"it is in use by {owner}")
         ends.append(f"{owner} releases it")
         remedies.append(f"delete the Machine of {owner}")
@@ -89,6 +94,23 @@ def _deletion(obj: Object) -> Finding:
         ends.append("they are removed")
     what, remedy = f"is being deleted and waits: {', and '.join(waits)}", " and ".join(remedies)
     return Finding(what, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", Weight.NEEDS_HELP)
+
+
+def _complete_wipe(obj: Object) -> Finding | None:
+    """A complete wipe that was deferred and is carried out now."""
+    due = _due(obj)
+    if due is None or not due.ended:
+        return None
+    what = f"is being wiped completely before anybody may claim it: {due.ended}"
+    if obj.get("spec", {}).get("bmcRef"):
+        return Finding(what, "Wiping", due.ended_at, "a complete wipe is proven")
+    remedy = "Boot the server over the network; it has no BMC"
+    return Finding(what, "Wiping", due.ended_at, "a complete wipe is proven", remedy, Weight.NEEDS_HELP)
+
+
+def _due(obj: Object) -> WipeDue | None:
+    """The complete wipe that is due on a server that no machine has."""
+    return reservation_of(HARDWARE.convert(obj)) if WIPE_DUE in (obj["metadata"].get("annotations") or {}) else None
 
 
 def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
@@ -109,7 +131,10 @@ def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
 
 def facts(obj: Object) -> tuple[str, ...]:
     """What is worth knowing about a Hardware beside what blocks it."""
-    owner = owner_of(obj)
+    owner, due = owner_of(obj), _due(obj)
+    if due is not None:
+        who = "before anybody else may claim it" if not due.ended else "before anybody may claim it"
+        return (f"Reserved for {due} since {due.since}.", f"A complete wipe of its disks is due {who}.")
     if not owner:
         return ("Nothing has claimed it.",)
     time = annotation(obj, CLAIMED_SINCE)

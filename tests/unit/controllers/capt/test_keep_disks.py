@@ -88,7 +88,7 @@ def test_a_server_that_keeps_all_its_disks_is_not_installed() -> None:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("deferred", "cannot be deferred to the next claim"), ("burn", "is 'burn', which is not a wipe method")],
+    [("burn", "is 'burn', which is not a wipe method")],
 )
 def test_a_wipe_policy_that_does_not_exist_stops_the_installation(value: str, why: str) -> None:
     world = two_disks(Engine())
@@ -96,7 +96,10 @@ def test_a_wipe_policy_that_does_not_exist_stops_the_installation(value: str, wh
     world.settle(MACHINES)
     assert said(get(world))[1] == "InvalidWipePolicy"
     assert why in said(get(world))[2]
-    assert "set it to one of none, complete, quick, zero, discard, secure, on the Hardware" in said(get(world))[2]
+    assert (
+        "set it to one of none, complete, deferred, quick, zero, discard, secure, on the Hardware"
+        in said(get(world))[2]
+    )
     assert not world.list(WORKFLOW)
     world.change(TINKERBELL_MACHINE, get(world), {"metadata": {"annotations": {"ironbell.dev/wipe": "complete"}}})
     world.settle(MACHINES)

@@ -1,0 +1,335 @@
+"""Complete wipes that are due: ends reservations whose Cluster is gone, wipes, and makes the server available.
+
+Nothing but the Hardware's annotation `ironbell.dev/wipe-due` says that a wipe is due; it is removed in the one write
+that records the proof of the complete wipe and releases the server. Template, Workflow and Job of an attempt carry its
+name (`WipeDue.run`): what an earlier one left proves nothing, and is deleted first. A wipe that failed too often holds
+the server, and stays due: it begins again once the hold is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.job import JOB, Job, JobConditionType
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
+from ironbell.api.meta import Resource, to_builtin
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.template import Template
+from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
+from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
+from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
+from ironbell.contract.owners import owner_reference
+from ironbell.contract.restored import why_held
+from ironbell.contract.wipe_due import WIPE_DUE, WipeDue, wipe_due
+from ironbell.controllers.capt.made import ENDED, agent_id, gone, has_ended, is_job, why_failed, why_job_failed
+from ironbell.controllers.capt.names import (
+    DEFAULT_WIPE_ATTEMPTS,
+    WIPE,
+    WIPE_ATTEMPTS,
+    WIPE_TIMEOUT,
+    WipePolicy,
+)
+from ironbell.controllers.capt.numbers import number
+from ironbell.controllers.capt.reserving import RESERVED, end
+from ironbell.controllers.capt.wiping import Certificate, wipe_template
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
+from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
+from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
+from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
+
+WIPE_RUN: Final = "ironbell.dev/wipe-run"
+"""On Template, Workflow and Job of a complete wipe that was due: which attempt they belong to."""
+POWER_OFF_ATTEMPTS: Final = 3
+
+BY_CLUSTER: Index[Hardware] = Index(
+    HARDWARE,
+    "capt-due-cluster",
+    lambda hardware: [f"{due.namespace}/{due.cluster}"] if (due := wipe_due(hardware)) is not None else [],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DueObserved:
+    """A Hardware, the Cluster for which it is reserved, and what wipes it."""
+
+    hardware: Hardware
+    cluster: Cluster | None = None
+    template: Template | None = None
+    workflow: Workflow | None = None
+    power_off: Job | None = None
+
+    @property
+    def made(self) -> list[Any]:
+        """What this controller made for the Hardware."""
+        found: list[Resource | None] = [self.workflow, self.template, self.power_off]
+        return [one for one in found if one is not None and is_of(one, self.hardware)]
+
+
+def is_of(made: Resource, hardware: Hardware) -> bool:
+    """Whether an object was made for this Hardware's complete wipe."""
+    return WIPE_RUN in made.metadata.annotations and any(
+        owner.uid == hardware.metadata.uid for owner in made.metadata.owner_references
+    )
+
+
+def due_name(hardware: Hardware) -> str:
+    """Name of the Template and Workflow."""
+    return f"{hardware.metadata.name}-complete-wipe"
+
+
+def power_off_name(hardware: Hardware) -> str:
+    """Name of the Job that switches the server off afterwards."""
+    return f"{hardware.metadata.name}-complete-wipe-off"
+
+
+def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
+    return [one.key for one in cache.indexed(BY_CLUSTER, "/".join(cluster.key))]
+
+
+def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
+    if WIPE_RUN in made.metadata.annotations:
+        for owner in made.metadata.owner_references:
+            if owner.kind == HARDWARE.kind:
+                yield made.metadata.namespace, owner.name
+
+
+def _cluster_turned(old: Cluster | None, new: Cluster | None) -> bool:
+    return old is None or new is None or is_deleting(old) != is_deleting(new)
+
+
+class WipeDueReconciler:
+    """Carries out complete wipes that are due."""
+
+    name = "capt-wipe-due"
+    kind: AnyKind = HARDWARE
+    watches: Sequence[Watch[Any]] = (
+        Watch(CLUSTER, _of_cluster, _cluster_turned),
+        Watch(WORKFLOW, _of_made),
+        Watch(TEMPLATE, _of_made),
+        Watch(JOB, _of_made),
+    )
+    indexes: Sequence[Index[Any]] = (BY_CLUSTER, RESERVED)
+
+    def observe(self, cache: Cache, key: Key) -> DueObserved | None:
+        hardware = cache.get(HARDWARE, *key)
+        if hardware is None:
+            return None
+        due, namespace = wipe_due(hardware), key[0]
+        return DueObserved(
+            hardware,
+            cache.get(CLUSTER, due.namespace, due.cluster) if due is not None else None,
+            cache.get(TEMPLATE, namespace, due_name(hardware)),
+            cache.get(WORKFLOW, namespace, due_name(hardware)),
+            cache.get(JOB, namespace, power_off_name(hardware)),
+        )
+
+    def decide(self, observed: DueObserved, now: datetime) -> Decision:
+        hardware = observed.hardware
+        due = wipe_due(hardware)
+        if (unsure := why_held(hardware)) is not None:
+            return wait("HardwareNotConfirmed", unsure) if due is not None else DONE
+        if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
+            return DONE
+        run = due.run if due is not None and due.ended else ""
+        stale = [one for one in observed.made if one.metadata.annotations[WIPE_RUN] != run]
+        if stale:
+            return wait("CleaningUp", "What an earlier complete wipe made is being deleted.", *gone(stale))
+        if due is None:
+            return DONE
+        claim = claim_of(hardware)
+        if claim is None:
+            # Its labels were removed by hand, or by somebody who does not know what is due.
+            return wait("Reserved", f"The server is being reserved for {due}.", release(hardware))
+        return _reserved(observed, due, now) if claim.is_reservation else DONE
+
+
+def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
+    hardware = observed.hardware
+    if not due.ended:
+        why = end_of_reservation(hardware, due, observed.cluster)
+        if not why:
+            return wait("Reserved", f"The server is reserved for {due}; a complete wipe is due before anybody else.")
+        return wait("ReservationEnded", f"The reservation ends: {why}.", *end(hardware, due, why, now))
+    if HELD in hardware.metadata.annotations:
+        return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}")
+    if hardware.metadata.annotations.get(WIPE, "").strip().lower() == WipePolicy.NONE and observed.workflow is None:
+        message = f"annotation {WIPE} of the Hardware is none: nothing is wiped, although a complete wipe was due"
+        return _finished(observed, due, now, False, message, ())
+    if (in_s := begins_in_s(due, now)) > 0:
+        return wait("WipeDue", f"A complete wipe begins soon: {due.ended}.", requeue_after_s=in_s)
+    workflow = observed.workflow
+    if workflow is None:
+        return _begin(observed, due)
+    if not is_of(workflow, hardware):
+        return wait("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this wipe's; delete it.")
+    if is_deleting(workflow):
+        return wait("CleaningUp", f"Workflow {workflow.metadata.name} is being deleted.")
+    if workflow.status.state == WorkflowState.SUCCESS:
+        return _succeeded(observed, due, workflow, now)
+    if workflow.status.state in ENDED:
+        return _failed(observed, due, now, why_failed(workflow))
+    limit_s = number(hardware, WIPE_TIMEOUT, wipe_timeout_s(hardware))
+    begun = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(now))
+    left_s = limit_s - (now - begun).total_seconds()
+    if left_s <= 0:
+        return _failed(observed, due, now, f"it was not done within {limit_s} s")
+    manual = "" if hardware.spec.bmc_ref is not None else " The server has no BMC: boot it over the network."
+    message = f"The disks are being wiped completely, because {due.ended}.{manual}"
+    return wait("Wiping", message, requeue_after_s=left_s)
+
+
+def _begin(observed: DueObserved, due: WipeDue) -> Decision:
+    hardware, name = observed.hardware, due_name(observed.hardware)
+    kept = [*due.keep, *(disk for disk in kept_disks(hardware) if disk not in due.keep)]
+    if wrong := unknown_kept_disks(hardware, kept):
+        return wait("KeepDisksUnknown", wrong)
+    if observed.template is None:
+        disks = [disk.device for disk in hardware.spec.disks if disk.device]
+        text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
+        write = create(TEMPLATE, {"metadata": _metadata(hardware, due, name), "spec": {"data": text}})
+        return wait("Wiping", "The complete wipe is being begun.", write)
+    if not is_of(observed.template, hardware) or is_deleting(observed.template):
+        return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
+    boot: dict[str, Any] = {"toggleAllowNetboot": True}
+    if hardware.spec.bmc_ref is not None:
+        boot["bootMode"] = str(BootMode.NETBOOT)
+    spec = {
+        "templateRef": name,
+        "hardwareRef": hardware.metadata.name,
+        "hardwareMap": {"device_1": agent_id(hardware)},
+        "bootOptions": due.boot_options or boot,
+    }
+    metadata = _metadata(hardware, due, name)
+    if kept:
+        metadata["annotations"][KEEP_DISKS] = ",".join(kept)
+    help_needed = None
+    if hardware.spec.bmc_ref is None:
+        message = f"Hardware {'/'.join(hardware.key)} has no BMC: boot the server over the network to have it wiped."
+        help_needed = emit(HARDWARE, hardware, reason="WaitingForManualAction", message=message)
+    write = create(WORKFLOW, {"metadata": metadata, "spec": spec})
+    return wait("Wiping", "The complete wipe is being begun.", write, help_needed)
+
+
+def _metadata(hardware: Hardware, due: WipeDue, name: str) -> Fields:
+    return {
+        "name": name,
+        "namespace": hardware.metadata.namespace,
+        "annotations": {WIPE_RUN: due.run},
+        "ownerReferences": [to_builtin(owner_reference(HARDWARE, hardware, controller=True, block=False))],
+    }
+
+
+def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: datetime) -> Decision:
+    """What the agent reported of each disk decides; then the server is switched off and available."""
+    hardware = observed.hardware
+    disks = disk_certificates(workflow)
+    devices = [disk.device for disk in hardware.spec.disks if disk.device]
+    all_kept = bool(disks) and all(disk.kept for disk in disks)
+    wiped = is_wiped(devices, disks)
+    if not wiped and not all_kept:
+        doubtful = ", ".join(unproven(devices, disks)) or "any disk"
+        return _failed(observed, due, now, f"the agent did not report that {doubtful} was completely wiped")
+    said = "; ".join(
+        action.message for task in workflow.status.tasks for action in task.actions if action.message
+    )  # fmt: skip
+    if hardware.spec.bmc_ref is not None and due.power_off_attempt <= POWER_OFF_ATTEMPTS:
+        step = _power_off(observed, due)
+        if step is not None:
+            return step
+    return _finished(observed, due, now, wiped, said or "wiped", disks)
+
+
+def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
+    """Switch the server off; None once it is."""
+    hardware, job = observed.hardware, observed.power_off
+    if job is None:
+        reference = hardware.spec.bmc_ref
+        where = {"name": reference.name if reference else "", "namespace": hardware.metadata.namespace}
+        spec = {"machineRef": where, "tasks": [{"powerAction": str(PowerAction.OFF)}]}
+        write = create(JOB, {"metadata": _metadata(hardware, due, power_off_name(hardware)), "spec": spec})
+        return wait("PoweringOff", "The server is being switched off.", write)
+    if not is_of(job, hardware) or is_deleting(job):
+        return wait("PoweringOff", f"Job {job.metadata.name} is not this wipe's, or is being deleted.")
+    if is_job(job, JobConditionType.COMPLETED):
+        return None
+    if not has_ended(job):
+        return wait("PoweringOff", f"Job {job.metadata.name} is switching the server off.")
+    message = f"attempt {due.power_off_attempt} of {POWER_OFF_ATTEMPTS} to switch the server off failed: "
+    message += why_job_failed(job)
+    again = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
+    # The job goes first: a crash in between tries once more and counts nothing that was not tried.
+    told = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
+    return wait("PowerOffFailed", message, *gone([job]), _record(hardware, again), told)
+
+
+def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Decision:
+    """Try again with a new Workflow, which boots the server anew; or hold the server. The wipe stays due."""
+    hardware = observed.hardware
+    most = max(number(hardware, WIPE_ATTEMPTS, DEFAULT_WIPE_ATTEMPTS), 1)
+    message = f"attempt {due.attempt} of {most} to wipe completely failed: {why}"
+    if due.attempt < most:
+        again = msgspec.structs.replace(due, attempt=due.attempt + 1)
+        told = emit(HARDWARE, hardware, reason="WipeRetried", message=message, warning=True)
+        return wait("WipeRetried", f"{message}; it is tried again", _record(hardware, again), told)
+    anew = msgspec.structs.replace(due, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
+    hold = f"not wiped completely after {due.machine}: {message}; remove this annotation to try again"
+    disks = disk_certificates(observed.workflow) if observed.workflow is not None else []
+    annotations = {
+        HELD: hold,
+        WIPE_DUE: anew.encoded,
+        WIPED: _certificate(due, now, False, message, disks, failed=True),
+    }
+    write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
+    return wait("NotWiped", message, write, emit(HARDWARE, hardware, reason="NotWiped", message=message, warning=True))
+
+
+def _record(hardware: Hardware, due: WipeDue) -> Action:
+    return patch(HARDWARE, hardware, {"metadata": {"annotations": {WIPE_DUE: due.encoded}}}, locked=True)
+
+
+def _finished(
+    observed: DueObserved, due: WipeDue, now: datetime, wiped: bool, message: str, disks: Sequence[DiskCertificate]
+) -> Decision:
+    """The one write that records what was done, removes what was due and makes the server available."""
+    hardware = observed.hardware
+    annotations: dict[str, str | None] = {WIPE_DUE: None, WIPED: _certificate(due, now, wiped, message, disks)}
+    if due.power_off_attempt > POWER_OFF_ATTEMPTS:
+        annotations[HELD] = "could not be switched off after its complete wipe; it still runs the in-memory OS"
+    reason = "Wiped" if wiped else "NotWiped"
+    told = emit(HARDWARE, hardware, reason=reason, message=message, warning=not wiped)
+    return wait(reason, message, release(hardware, annotations), told)
+
+
+def _certificate(
+    due: WipeDue,
+    now: datetime,
+    wiped: bool,
+    message: str,
+    disks: Sequence[DiskCertificate],
+    *,
+    failed: bool = False,
+) -> str:
+    certificate = Certificate(
+        machine=due.machine,
+        uid=due.machine_uid,
+        method=str(WipePolicy.COMPLETE),
+        at=rfc3339(now),
+        wiped=wiped,
+        failed=failed,
+        disks=[disk.device for disk in disks if disk.complete],
+        message=message,
+        results=list(disks),
+    )
+    return msgspec.json.encode(certificate).decode()

@@ -1,0 +1,107 @@
+"""Complete wipes that are deferred: for whom a server is reserved, how long, and what is due after a release. Pure.
+
+A server with `ironbell.dev/wipe: deferred` is wiped quickly at release and reserved for its Cluster. The reservation
+ends when the Cluster is deleted, when the Hardware is, or when it has lasted `RESERVED_S` and a Machine of another
+Cluster finds no other server that fits. Then the disks are wiped completely, and the server is available.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.clock import parse_rfc3339, rfc3339_micro
+from ironbell.contract.hardware_claim import claim_of
+from ironbell.contract.wipe_due import WipeDue, cluster_identity, wipe_due
+from ironbell.kube.finalizers import is_deleting
+
+RESERVED_S: Final = 900.0
+"""How long a server is reserved at least while its Cluster exists: a rolling upgrade uses it within minutes."""
+MOVE_S: Final = 30.0
+"""How long a complete wipe waits after the reservation ended: a move to another API deletes Clusters before it deletes
+the Hardware that went along."""
+
+
+def due_after(hardware: Hardware, new: WipeDue, *, is_deferred: bool, was_written: bool, wiped: bool) -> WipeDue | None:
+    """What is due once a machine has released this server.
+
+    Args:
+        hardware: the server.
+        new: what would be due for this machine.
+        is_deferred: whether the machine's wipe policy defers the complete wipe.
+        was_written: whether its installation may have written to the disks.
+        wiped: whether a complete wipe was proven just now.
+    """
+    if wiped:
+        return None
+    known = wipe_due(hardware)
+    if known is not None:
+        # Due since an earlier machine of the Cluster: neither an untouched server nor a quick wipe settles that.
+        keep = [*known.keep, *(disk for disk in new.keep if disk not in known.keep)]
+        return msgspec.structs.replace(
+            known, since=new.since, keep=keep, ended="", ended_at="", attempt=1, power_off_attempt=1
+        )
+    return new if is_deferred and was_written else None
+
+
+def reservation_of(hardware: Hardware) -> WipeDue | None:
+    """For whom a server is reserved that no machine has; None if a machine has it, or nothing is due.
+
+    One without any claim counts as well: its labels were removed by hand, which settles nothing.
+    """
+    claim = claim_of(hardware)
+    return wipe_due(hardware) if claim is None or claim.is_reservation else None
+
+
+def is_reserved_for(hardware: Hardware, cluster: str) -> bool:
+    """Whether machines of a Cluster (`cluster_identity`) may claim a reserved server."""
+    due = reservation_of(hardware)
+    return due is not None and bool(cluster) and due.owner == cluster and not due.ended
+
+
+def end_of_reservation(hardware: Hardware, due: WipeDue, cluster: Cluster | None) -> str:
+    """Why the reservation ends, whoever waits; empty if it does not. `cluster` is the one of that name."""
+    if is_deleting(hardware):
+        return "its Hardware is being deleted"
+    if cluster is None or _identity(cluster) != due.owner:
+        return f"{due} was deleted"
+    if is_deleting(cluster) and ANNOTATION_DELETE_FOR_MOVE not in cluster.metadata.annotations:
+        return f"{due} is being deleted"
+    return ""
+
+
+def ended(due: WipeDue, why: str, now: datetime) -> WipeDue:
+    """The record with which the complete wipe begins."""
+    return msgspec.structs.replace(due, ended=why, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
+
+
+def begins_in_s(due: WipeDue, now: datetime) -> float:
+    """Seconds until the complete wipe begins, once the reservation has ended."""
+    return (_time(due.ended_at, now) + timedelta(seconds=MOVE_S) - now).total_seconds()
+
+
+def yields_in_s(due: WipeDue, now: datetime) -> float:
+    """Seconds until another Cluster that finds no other server may have this one wiped for it; 0 if now."""
+    return max(0.0, (_time(due.since, now) + timedelta(seconds=RESERVED_S) - now).total_seconds())
+
+
+def identity(cluster: Cluster | None) -> str:
+    """A Cluster by name and UID; empty if there is none."""
+    return _identity(cluster) if cluster is not None else ""
+
+
+def _identity(cluster: Cluster) -> str:
+    return cluster_identity(cluster.metadata.namespace, cluster.metadata.name, cluster.metadata.uid)
+
+
+def _time(text: str, now: datetime) -> datetime:
+    """A time of the record; one that cannot be read has passed long ago."""
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        return now - timedelta(days=1)
