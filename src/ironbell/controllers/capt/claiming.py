@@ -40,7 +40,8 @@ def claim(progress: Progress, observed: Observed) -> Decision:
         remedies = f"{_other_domain(observed, wished)}{_no_spare(observed)}"
         message = f"no hardware available: {shortage(ranked, observed.place, observed.taken)}{remedies}"
         progress.note(HARDWARE_READY, False, NO_HARDWARE, message)
-        end, in_s = _end_reservation(progress, observed, wished)
+        ahead = observed.place - sum(1 for one in ranked if one.fits)
+        end, in_s = _end_reservation(progress, observed, wished, max(0, ahead))
         return progress.waits("WaitingForHardware", message, *end, after_s=min(LOOK_AGAIN_S, in_s or LOOK_AGAIN_S))
     since = obj.metadata.annotations.get(WANTED_SINCE, "")
     message = _claimed(verdict(wished, hardware, observed.silent_bmcs))
@@ -55,13 +56,17 @@ def _choose(wished: Wish, observed: Observed) -> Hardware | None:
         return own[observed.own_place].hardware
     # Those of its Cluster that wait before it take the reserved ones; the others are behind all that is available.
     place = observed.place - min(observed.own_place, len(own))
-    usable = [hardware for hardware in observed.reserved if is_reserved_for(hardware, wished.cluster)]
-    return pick(wished, (*observed.servers, *usable), place, observed.silent_bmcs)
+    known = {one.hardware.key for one in own}
+    doubtful = [one for one in observed.reserved if is_reserved_for(one, wished.cluster) and one.key not in known]
+    return pick(wished, (*observed.servers, *doubtful), place, observed.silent_bmcs)
 
 
-def _end_reservation(progress: Progress, observed: Observed, wished: Wish) -> tuple[Sequence[Action], float | None]:
-    """Have a server wiped that another Cluster reserves and has not used; or in how long that may be."""
-    found, in_s = reserving.yielding(wished, observed.place, observed.reserved, observed.silent_bmcs, progress.now)
+def _end_reservation(
+    progress: Progress, observed: Observed, wished: Wish, ahead: int
+) -> tuple[Sequence[Action], float | None]:
+    """Have a server wiped that another Cluster reserves and has not used, if it is this machine's turn after those
+    `ahead` that wait for such a server as well; or in how long that may be."""
+    found, in_s = reserving.yielding(wished, ahead, observed.reserved, observed.silent_bmcs, progress.now)
     due = reservation_of(found) if found is not None else None
     if found is None or due is None:
         return (), in_s

@@ -248,6 +248,23 @@ def test_one_machine_that_waits_ends_one_reservation() -> None:
     assert sorted(map(bool, ended)) == [False, True]
 
 
+def test_each_machine_that_waits_has_one_server_wiped_for_it() -> None:
+    world = scene(Engine(complete=False, due=""), servers=3)
+    for name in ("s0", "s1", "s2"):
+        annotate(world, WIPE, "deferred", name)
+    for name in ("m", "m2", "m3"):
+        add_machine(world, name)
+    world.settle(*BOTH)
+    for name in ("m", "m2", "m3"):
+        delete(world, name)
+    world.settle(*BOTH)
+    other_cluster(world)
+    add_other_machine(world)
+    add_other_machine(world, "n2")
+    world.settle(*BOTH, horizon_s=2700)
+    assert sorted(bool(wipe_due(one).ended) for one in world.list(HARDWARE)) == [False, True, True]
+
+
 def test_a_waiting_machine_of_another_cluster_does_not_stand_before_the_reservations_own() -> None:
     world = released()
     other_cluster(world)
