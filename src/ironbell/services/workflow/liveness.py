@@ -5,8 +5,9 @@ announces how often when it asks for an action, and that is recorded on the Work
 out. The beats themselves are kept in memory only. Agents that announce none, as upstream's, have the whole timeout.
 
 What the memory lacks (after a restart of this service, or after it was suspended) counts from when that is noticed.
-With several replicas the one that `ironbell.dev/log-replica` names decides: the agent's calls arrive there. Should it
-never come back together with a silent agent, the action's timeout ends the Workflow.
+With several replicas the one that `ironbell.dev/log-replica` names decides: the agent's calls arrive there. Another one
+claims a Workflow of which it has heard nothing for three times as long, since the replica that is named may be gone for
+good: one that is not, and hears the agent, claims it back with the next sign of life.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ REBOOT_SILENCE_S: Final = 1800.0
 _LEAST_BEATS: Final = 5
 """So many beats must be missing, however seldom the agent beats."""
 _LOOKS_PER_SILENCE: Final = 20
+_TAKEOVER: Final = 3
+"""How many times the silence another replica waits before it claims a Workflow."""
 _SEVERAL: Final = 3
 """From so many agents on, it is more likely that this service was cut off than that all of them vanished at once."""
 
@@ -74,6 +77,10 @@ class AtWork:
     def mark(self) -> tuple[Key, str, str]:
         """What a beat is noted by."""
         return self.workflow.key, self.workflow.metadata.uid, self.action_id
+
+    def is_of(self, replica: str) -> bool:
+        """Whether its agent's calls arrive at this replica, as far as is recorded."""
+        return self.workflow.metadata.annotations.get(names.LOG_REPLICA, replica) == replica
 
     def limit_s(self, silence_s: float) -> float:
         """How long its agent may be silent."""
@@ -103,11 +110,9 @@ def recorded(workflow: Workflow, agent_id: str, interval_s: float) -> dict[str, 
     return {names.HEARTBEATS: msgspec.json.encode(dict(sorted(wanted.items()))).decode() if wanted else None}
 
 
-def at_work(workflow: Workflow | None, *, replica: str) -> AtWork | None:
-    """The action of which this replica expects signs of life; None where there is none."""
+def at_work(workflow: Workflow | None) -> AtWork | None:
+    """The action of which signs of life are expected; None where there is none."""
     if workflow is None or workflow.status.state != WorkflowState.RUNNING:
-        return None
-    if workflow.metadata.annotations.get(names.LOG_REPLICA, replica) != replica:
         return None
     place = position(workflow)
     if place is None:
@@ -192,9 +197,13 @@ class Liveness(HeartbeatServiceBase):
             log.warning("signs of life count anew: this service did not run", seconds=round(now - self._looked_at))
             self._heard.clear()
         self._looked_at = now
-        found = [one for w in self.writer.index.running() if (one := at_work(w, replica=self.replica)) is not None]
-        marks = {one.mark for one in found}
+        running = [one for workflow in self.writer.index.running() if (one := at_work(workflow)) is not None]
+        marks = {one.mark for one in running}
         self._heard = {mark: at for mark, at in self._heard.items() if mark in marks}
+        for one in running:
+            if not one.is_of(self.replica):
+                self._claim(one, now)
+        found = [one for one in running if one.is_of(self.replica)]
         silent = [one for one in found if now - self._heard.setdefault(one.mark, now) > one.limit_s(self.silence_s)]
         if len(silent) >= _SEVERAL and len(silent) == len(found) and not self._is_long(silent, now):
             log.warning("no agent sends a sign of life; the network of this service may be cut", agents=len(silent))
@@ -207,10 +216,17 @@ class Liveness(HeartbeatServiceBase):
         """Whether this has lasted so long that it does not matter whose network is cut."""
         return any(now - self._heard[one.mark] > 3 * one.limit_s(self.silence_s) for one in silent)
 
+    def _claim(self, one: AtWork, now: float) -> None:
+        """Judge the agent of another replica from now on, if that replica may be gone."""
+        if now - self._heard.setdefault(one.mark, now) > _TAKEOVER * one.limit_s(self.silence_s):
+            self._heard[one.mark] = now
+            self.annotator.put(one.workflow.key, names.LOG_REPLICA, self.replica)
+
     async def _fail(self, one: AtWork, silent_s: float) -> None:
         def decision(stored: Workflow | None) -> AtWork | None:
-            current = at_work(stored, replica=self.replica)
-            return current if current is not None and current.mark == one.mark else None
+            current = at_work(stored)
+            is_same = current is not None and current.mark == one.mark and current.is_of(self.replica)
+            return current if is_same else None
 
         def change(current: AtWork | None) -> Change | None:
             return silence(current, silent_s, now=rfc3339(self.clock.now())) if current is not None else None

@@ -80,13 +80,11 @@ class Site:
         (a_workflow(annotations={names.HEARTBEATS: '{"other":20}'}), False),
         (a_workflow(action="PENDING"), False),
         (a_workflow(state="PENDING"), False),
-        (a_workflow(annotations={**BEATS, names.LOG_REPLICA: "two"}), False),
-        (a_workflow(annotations={**BEATS, names.LOG_REPLICA: "one"}), True),
         (None, False),
     ],
 )
 def test_who_is_expected_to_send_signs_of_life(workflow, is_expected):
-    assert (at_work(workflow, replica="one") is not None) is is_expected
+    assert (at_work(workflow) is not None) is is_expected
 
 
 def test_what_an_agent_announces_is_recorded_once_and_taken_back():
@@ -155,5 +153,16 @@ async def test_the_replica_that_hears_an_agent_takes_over_its_workflow():
     site = Site(workflow := a_workflow(annotations={**BEATS, names.LOG_REPLICA: "one"}), replica="two")
     await site.after(SILENCE_S * 2)
     assert not site.failed, "another replica hears it"
+    assert not site.named
     site.service.heard(workflow, AGENT, "a")
     assert site.named == [("wf", names.LOG_REPLICA, "two")]
+
+
+async def test_a_replica_claims_a_workflow_whose_replica_may_be_gone_for_good():
+    site = Site(a_workflow(annotations={**BEATS, names.LOG_REPLICA: "one"}), replica="two")
+    await site.after(SILENCE_S * 3.2)
+    assert site.named == [("wf", names.LOG_REPLICA, "two")]
+    assert not site.failed, "the other replica has time to claim it back"
+    site.index.upsert(a_workflow(annotations={**BEATS, names.LOG_REPLICA: "two"}))
+    await site.after(SILENCE_S * 1.2)
+    assert [name for name, _ in site.failed] == ["wf"]
