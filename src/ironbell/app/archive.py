@@ -104,12 +104,18 @@ def reading(path: Path) -> Iterator[tuple[Manifest, tarfile.TarFile]]:
         ArchiveError: it is no backup, or of a newer form.
     """
     try:
-        with tarfile.open(path, mode="r:") as archive:
+        with _opened(path) as archive:
             yield _manifest(path, archive), archive
-    except FileNotFoundError as error:
-        raise ArchiveError(f"there is no backup {path}") from error
     except (tarfile.TarError, EOFError) as error:
         raise ArchiveError(f"{path} is no backup that `ironbell backup` made, or it is cut: {error}") from error
+
+
+def _opened(path: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(path, mode="r:")
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise ArchiveError(f"{path} cannot be read: {problem}; give a file that `ironbell backup` made") from error
 
 
 def _manifest(path: Path, archive: tarfile.TarFile) -> Manifest:

@@ -127,7 +127,10 @@ def file_sources(path: Path, suite: str) -> Sources:
     try:
         return Sources(suite=suite, text=path.read_text(), apt_options=_acquire_options())
     except OSError as error:
-        raise BuildError(f"package sources {path}: {error.strerror}") from error
+        problem = (error.strerror or str(error)).lower()
+        raise BuildError(f"--sources: {path} cannot be read: {problem}; give a file of apt sources") from error
+    except UnicodeDecodeError as error:
+        raise BuildError(f"--sources: {path} is a binary file; give a file of apt sources") from error
 
 
 def chosen_sources(path: Path | None, suite: str) -> Sources:

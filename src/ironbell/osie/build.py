@@ -31,7 +31,7 @@ from ironbell.image.debian import BuildError, Sources, bootstrap, require_root, 
 from ironbell.image.debian import Tree as PackageTree
 from ironbell.image.output import check_folder
 from ironbell.osie import agent, contents, cpio
-from ironbell.osie.tree import TreeBuilder, index_modules
+from ironbell.osie.tree import TreeBuilder, certificates, index_modules
 
 MANIFEST_NAME = "osie.json"
 _BASE_MANIFEST_NAME = "osie-base.json"
@@ -93,6 +93,8 @@ def build(
     if options.architecture not in contents.KERNEL_PACKAGE:
         raise BuildError(f"--arch {options.architecture}: must be one of {', '.join(contents.KERNEL_PACKAGE)}")
     check_folder(options.output)
+    for path in options.authorities:
+        certificates(path)
     base_digest = base_inputs(options, sources)
     digest = manifests.digest_inputs([base_digest, options.proxy], folders=[_FILES, *agent.own_folders()])
     if options.only_if_changed and (earlier := _current(options, MANIFEST_NAME, digest)):

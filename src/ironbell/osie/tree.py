@@ -81,7 +81,7 @@ class TreeBuilder:
         bundle = self.target / "etc/ssl/certs/ca-certificates.crt"
         bundle.parent.mkdir(parents=True)
         parts = [path.read_text() for path in sorted((self.packages / "usr/share/ca-certificates").rglob("*.crt"))]
-        parts += [_certificates(path) for path in extra]
+        parts += [certificates(path) for path in extra]
         bundle.write_text("".join(part if part.endswith("\n") else part + "\n" for part in parts))
         (self.target / "usr/lib/ssl").mkdir(parents=True, exist_ok=True)
         (self.target / "usr/lib/ssl/cert.pem").symlink_to("/etc/ssl/certs/ca-certificates.crt")
@@ -232,13 +232,21 @@ def _is_unused(relative: str) -> bool:
     )
 
 
-def _certificates(path: Path) -> str:
+def certificates(path: Path) -> str:
+    """The text of a file of certificate authorities.
+
+    Raises:
+        BuildError: it cannot be read, or holds no certificate.
+    """
     try:
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BuildError(f"certificate authority {path}: {error}") from error
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise BuildError(f"--ca: {path} cannot be read: {problem}; give a PEM file of certificates") from error
+    except UnicodeDecodeError:
+        text = ""
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise BuildError(f"certificate authority {path}: holds no PEM certificate")
+        raise BuildError(f"--ca: {path} holds no PEM certificate; give a PEM file of certificates")
     return text
 
 

@@ -124,6 +124,12 @@ def test_a_cluster_from_its_template_to_its_end(site: EmbeddedCluster) -> None:
     assert (described["kind"], described["namespace"], described["name"]) == ONE
     assert (described["title"], described["status"], described["replicas"]) == ("Cluster default/one", "True", 2)
     assert load(ironbell.ok("cluster", "kubeconfig", "one").encode())["kind"] == "Config"
+    nowhere, some = 'There is no namespace "other". ', "Namespaces that have some: default (1). Use -n to name one"
+    for words in (("get", "clusters"), ("cluster", "list")):
+        assert f"{nowhere}{some}" in ironbell(*words, "-n", "other").stderr
+    for words in (("cluster", "describe", "one"), ("get", "cluster", "one"), ("why", "cluster/one")):
+        missing = ironbell.refused(*words, "-n", "other")
+        assert f"{nowhere}Namespace default has one of that name: use -n default." in missing
 
     assert "even number" in ironbell.refused("cluster", "scale", "one", "--control-planes", "2")
     scaled = msgspec.json.decode(ironbell.ok("cluster", "scale", "one", "--workers", "2", "--wait", *within, *JSON))

@@ -67,7 +67,19 @@ BASE = {
     "version": "",
     "why": "hardware/a",
 }
-PATHS = ("nowhere", "nowhere/below", "folder", "binary", "empty", "malformed.yaml", "list.yaml", "file/below")
+# (reading the memory of a process at its beginning fails, for root too)
+UNREADABLE = "/proc/self/mem"
+PATHS = (
+    UNREADABLE,
+    "nowhere",
+    "nowhere/below",
+    "folder",
+    "binary",
+    "empty",
+    "malformed.yaml",
+    "list.yaml",
+    "file/below",
+)
 NO_API = ("crds", "up", "run")
 FORBIDDEN = b'{"kind":"Status","message":"it is forbidden: User \\"u\\" cannot do it","reason":"Forbidden","code":403}'
 
