@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.racks import INSTALLS_PER_RACK
@@ -126,14 +127,9 @@ def _file_values(file: Path) -> dict[str, Any]:
         OptionsError: it cannot be read, or is no mapping in YAML.
     """
     try:
-        content = file.read_bytes()
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise OptionsError(f"--config: {file} cannot be read: {problem}; give a YAML file of options") from error
-    if b"\0" in content or not _is_text(content):
-        raise OptionsError(f"--config: {file} is a binary file; give a YAML file of options")
-    try:
-        loaded = goyaml.load(content)
+        loaded = goyaml.load(read_text_file(file, purpose="a configuration"))
+    except TextFileError as error:
+        raise OptionsError(f"--config: {error}") from error
     except IronbellError as error:
         raise OptionsError(f"--config: {file}: {error}") from error
     if not isinstance(loaded, dict):
@@ -218,14 +214,6 @@ def _expanded(path: str) -> str:
         return str(Path(path).expanduser()) if path.startswith("~") else path
     except RuntimeError as error:
         raise OptionsError(f"{path}: there is no such home folder; write the path without ~") from error
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_ipv4(text: str) -> bool:

@@ -117,7 +117,7 @@ def _objects(path: str) -> Iterator[dict[str, Any]]:
     """The objects of our version in a file: its documents, the items of lists among them.
 
     Raises:
-        InputError: the file cannot be read.
+        TextFileError: the file cannot be read.
         ManifestError: it is no YAML.
     """
     from ironbell.codec.goyaml import YamlError, load_all

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.base.wording import counted
 from ironbell.codec import goyaml
 
@@ -127,13 +128,12 @@ def read(path: Path) -> LabDescription:
         LabFileError: it cannot be read, or says something wrong.
     """
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise LabFileError(f"cannot read the lab file {path}: {error.strerror}") from error
-    try:
-        return parse(goyaml.load(text))
-    except LabFileError as error:
-        raise LabFileError(f"{path}: {error}") from error
+        document = goyaml.load(read_text_file(path, purpose="a lab, as `ironbell lab init` writes one"))
+        if not isinstance(document, dict):
+            raise LabFileError("must be a mapping, as `ironbell lab init` writes one")
+        return parse(document)
+    except TextFileError as error:
+        raise LabFileError(str(error)) from error
     except IronbellError as error:
         raise LabFileError(f"{path}: {error}") from error
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.randomness import Randomness
+from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -72,9 +73,9 @@ def read(path: Path) -> FaultsFile:
         FaultsFileError: it cannot be read, or a field of it is wrong.
     """
     try:
-        document = goyaml.load(path.read_bytes())
-    except OSError as error:
-        raise FaultsFileError(f"cannot read the file of faults {path}: {error.strerror}") from error
+        document = goyaml.load(read_text_file(path, purpose="faults of simulated servers"))
+    except TextFileError as error:
+        raise FaultsFileError(str(error)) from error
     except IronbellError as error:
         raise FaultsFileError(f"{path}: {error}") from error
     try:

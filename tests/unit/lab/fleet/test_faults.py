@@ -41,7 +41,7 @@ def test_wrong_files_name_the_field(document: object, message: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(FaultsFileError, match=r"cannot read the file of faults .*none\.yaml"):
+    with pytest.raises(FaultsFileError, match=r"there is no file .*none\.yaml; give the file that holds faults"):
         read(tmp_path / "none.yaml")
     (tmp_path / "bad.yaml").write_text("all: [")
     with pytest.raises(FaultsFileError, match=r"bad\.yaml"):
