@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
@@ -124,7 +125,7 @@ def _file_values(file: Path) -> dict[str, Any]:
     """The options of a configuration file.
 
     Raises:
-        OptionsError: it cannot be read, or is no mapping in YAML.
+        OptionsError: it cannot be read, is no mapping in YAML, or has an option that does not exist.
     """
     try:
         loaded = goyaml.load(read_text_file(file, purpose="a configuration"))
@@ -134,6 +135,12 @@ def _file_values(file: Path) -> dict[str, Any]:
         raise OptionsError(f"--config: {file}: {error}") from error
     if not isinstance(loaded, dict):
         raise OptionsError(f"--config: {file} must be a mapping of option names to values")
+    known = {*UpOptions.__struct_encode_fields__, *_FILE_NAMES}
+    for name in loaded:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            remedy = f'Did you mean "{near[0]}"?' if near else "`ironbell up --help` shows all options."
+            raise OptionsError(f'--config: {file}: there is no option "{name}". {remedy}')
     return loaded
 
 

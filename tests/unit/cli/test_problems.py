@@ -42,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
     (tmp_path / "without-context").write_text(KUBECONFIG.replace("current-context: c", ""))
     (tmp_path / "list").write_text("[1]")
+    (tmp_path / "misspelt").write_text("interfase: eno2\n")
     (tmp_path / "template.yaml").write_text(TEMPLATE)
     return tmp_path
 
@@ -104,6 +105,11 @@ def failed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
             "up --config nowhere --data-dir folder",
             1,
             "--config: there is no file nowhere; give the file that holds a con",
+        ),
+        (
+            "up --config misspelt --data-dir folder",
+            1,
+            'misspelt: there is no option "interfase". Did you mean "interface"?',
         ),
         ("up --config list --data-dir folder", 1, "--config: list must be a mapping of option names to values"),
         ("osie build --output binary", 1, "--output: binary is a file, and no folder; choose another path"),
