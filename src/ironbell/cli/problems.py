@@ -70,7 +70,8 @@ def _described(error: BaseException) -> tuple[int, str]:
         return error.exit_code, f"{message}{'' if message[-1:] in '.?!' else '.'} `{command} --help` shows the options."
     if isinstance(error, click.ClickException):
         return error.exit_code, error.format_message()
-    if isinstance(error, click.Abort) and not sys.stdin.isatty():
+    is_interrupt = isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
+    if isinstance(error, click.Abort) and not is_interrupt and not sys.stdin.isatty():
         return FAILED, "This command asks a question, and standard input is no terminal. Answer it with --yes."
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED, "interrupted"

@@ -172,9 +172,11 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:
     process.stderr.close()
 
 
-def test_an_interrupt_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("place", ["main", "invoke"])
+def test_an_interrupt_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(click.Group, "main", interrupted)
-    assert failed(capsys, monkeypatch, "get hardware") == (130, "ironbell: interrupted\n")
+    monkeypatch.setattr(click.Group, place, interrupted)
+    status, said = failed(capsys, monkeypatch, "get hardware")
+    assert (status, said.strip()) == (130, "ironbell: interrupted")
