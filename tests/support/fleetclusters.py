@@ -73,6 +73,28 @@ def cluster(
     return [*found, *_workers(name, workers, version, infrastructure, registration)]
 
 
+def in_memory(documents: list[Document]) -> list[Document]:
+    """The same cluster on machines that are made in memory: with a DevCluster and DevMachines."""
+    kinds = {"TinkerbellCluster": "DevCluster", "TinkerbellMachineTemplate": "DevMachineTemplate"}
+    backend: Document = {"backend": {"inMemory": {}}}
+    specs: dict[str, Document] = {"DevCluster": backend, "DevMachineTemplate": {"template": {"spec": backend}}}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renamed(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        return {key: kinds.get(each, each) if key == "kind" else renamed(each) for key, each in value.items()}
+
+    found = [renamed(document) for document in documents]
+    return [
+        {**document, "apiVersion": f"{_TINKERBELL}/v1beta2", "spec": specs[document["kind"]]}
+        if document["kind"] in specs
+        else document
+        for document in found
+    ]
+
+
 def _workers(name: str, count: int, version: str, infrastructure: Document, registration: Document) -> list[Document]:
     template = {
         "clusterName": name,

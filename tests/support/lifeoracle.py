@@ -6,11 +6,11 @@ No condition counts but as the reason why a Machine waits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-_OF_MACHINES = ("TinkerbellMachine", "KubeadmConfig", "Template", "Workflow", "Job", "Task")
+_OF_MACHINES = ("TinkerbellMachine", "DevMachine", "KubeadmConfig", "Template", "Workflow", "Job", "Task")
 """Kinds whose objects are of one Machine, and bear its name as a part of theirs."""
 
 
@@ -21,6 +21,8 @@ class Asked:
     control_planes: int
     workers: int
     version: str
+    on_servers: bool = True
+    """Whether its machines are servers; else they are made in memory, and never lacking."""
 
     @property
     def whole(self) -> int:
@@ -76,11 +78,33 @@ class Seen:
 
 def troubles(asked: Mapping[str, Asked], seen: Seen) -> list[str]:
     """What is not as it was asked for, and has no true reason."""
-    return [
-        *_left(asked, seen),
-        *_idle(seen),
-        *(_short(asked, seen) if may_wait(asked, seen) else _exact(asked, seen)),
-    ]
+    found = [*_left(asked, seen), *_idle(seen)]
+    if not may_wait(asked, seen):
+        return [*found, *_exact(asked, seen)]
+    made = {name: one for name, one in asked.items() if not one.on_servers}
+    return [*found, *_short(_on_servers(asked), _without(seen, made)), *_exact(made, _only(seen, made))]
+
+
+def _on_servers(asked: Mapping[str, Asked]) -> dict[str, Asked]:
+    return {name: one for name, one in asked.items() if one.on_servers}
+
+
+def _only(seen: Seen, clusters: Container[str]) -> Seen:
+    """The Machines and Nodes of these clusters."""
+    return replace(
+        seen,
+        machines=[one for one in seen.machines if one.cluster in clusters],
+        nodes=[one for one in seen.nodes if one.cluster in clusters],
+    )
+
+
+def _without(seen: Seen, clusters: Container[str]) -> Seen:
+    """The Machines and Nodes of all clusters but these."""
+    return replace(
+        seen,
+        machines=[one for one in seen.machines if one.cluster not in clusters],
+        nodes=[one for one in seen.nodes if one.cluster not in clusters],
+    )
 
 
 def _left(asked: Mapping[str, Asked], seen: Seen) -> Iterator[str]:
@@ -106,6 +130,7 @@ def _idle(seen: Seen) -> Iterator[str]:
 
 def may_wait(asked: Mapping[str, Asked], seen: Seen) -> bool:
     """Whether servers are lacking: none is free, and more are needed than there are. Whoever rolls needs one more."""
+    asked = _on_servers(asked)
     rolls = any(one.cluster in asked and one.version != asked[one.cluster].version for one in seen.nodes)
     needed = sum(one.whole for one in asked.values()) + rolls
     return needed > len(seen.servers) and all(one.owner for one in seen.servers)

@@ -1,93 +1,296 @@
-"""Random walks over what people do with clusters on few servers, on virtual time.
+"""Random walks over what people do with clusters on few servers, on virtual time or through real processes.
 
 Up to three names are created, scaled, upgraded, deleted and used again, Machines are deleted, and controllers are
-killed or stand still meanwhile. After each step everything must become as it was asked for, or wait for a true reason,
-and still be so a minute later. `lifeoracle` judges what is there: Nodes as their clusters hold them, servers as they
-stand in the rack.
-
-As a program: `PYTHONHASHSEED=0 python -m support.lifewalk SEEDS [STEPS]`, where SEEDS is such as `7` or `3,10-12`;
-the same seed is the same walk.
+killed or stopped meanwhile. After each step everything must become as it was asked for, or wait for a true reason,
+and still be so after a quiet time. `lifeoracle` judges what is there: Nodes as their clusters hold them, servers as
+they stand in the rack. Where the walk takes place is a `Place`: `lifereplay` has the one on virtual time, `lifelive`
+those of real processes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import random
-import sys
-import time
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
-from multiprocessing import get_context
-from typing import Any
-
-import structlog
+from typing import Any, Final, Protocol
 
 from ironbell.api import bmc, cluster, tinkerbell
 from ironbell.api.bootstrap import KUBEADM_CONFIG
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
-from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
-from ironbell.api.core.node import NODE
+from ironbell.api.core.node import Node
 from ironbell.api.core.secret import SECRET
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.apiserver.identity import ADMIN
-from ironbell.base.errors import IronbellError
+from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import claim_of
-from ironbell.kube.client import Client
-from ironbell.lab.fleet.speed import INSTANT, REAL
+from ironbell.lab.fleet.state import ServerState
+from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE
 from ironbell.lab.sim.objects import CONTROL_PLANE
-from ironbell.lab.sim.replay import ReplaySite
-from ironbell.lab.sim.virtualtime import VirtualLoop
-from support.fleetclusters import NAMESPACE
+from support.fleetclusters import NAMESPACE, in_memory
 from support.fleetclusters import cluster as documents
-from support.fleetreplay import FleetSite, endpoint_host, fleet_site
-from support.fleetseeds import seeds_of
-from support.fleetwatch import Watch
 from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, may_wait, troubles
 
-STEPS = 6
-NAMES = ("red", "green", "blue")
-VERSIONS = ("v1.34.2", "v1.34.3", "v1.35.1")
-SETTLED_S, QUIET_S = 2 * 3600.0, 60.0
-CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane"
-_KINDS = (
+STEPS: Final = 6
+NAMES: Final = ("red", "green", "blue")
+VERSIONS: Final = ("v1.34.2", "v1.34.3", "v1.35.1")
+SERVERS: Final = (5, 8)
+"""The fewest and the most."""
+CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
+_SEEN_S: Final = 60.0
+"""How long the controllers may take to see a Cluster."""
+KINDS: Final = (
     *cluster.KINDS,
     KUBEADM_CONFIG,
     KUBEADM_CONTROL_PLANE,
     TINKERBELL_CLUSTER,
     TINKERBELL_MACHINE,
-    *(one for one in tinkerbell.KINDS if one is not HARDWARE),
-    *(one for one in bmc.KINDS if one is not bmc.MACHINE),
+    DEV_CLUSTER,
+    DEV_MACHINE,
+    *(kind for kind in tinkerbell.KINDS if kind is not HARDWARE),
+    *(kind for kind in bmc.KINDS if kind is not bmc.MACHINE),
     SECRET,
 )
 """Of which a deleted cluster leaves nothing. Templates stay, as they do with upstream."""
 
 
-async def look(site: ReplaySite, fleet: FleetSite) -> Seen:
-    """What is there now. Cancellation point."""
-    says = {one.metadata.name: _says(one) for one in await site.all(TINKERBELL_MACHINE)}
-    machines = [
+class WalkError(AssertionError):
+    """Something is not as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a walk waits, in seconds of its place."""
+
+    pauses_s: Sequence[float]
+    """Between two things that people do; one of them is chosen, and shortened at random."""
+    stopped_s: float
+    """How long controllers are stopped at most."""
+    quiet_s: float
+    settled_s: float
+    """How long it may take at most until everything is as it was asked for."""
+
+
+class Place(Protocol):
+    """Where a walk takes place: the API, what runs there, and what is seen."""
+
+    pace: Pace
+    has_machines_in_memory: bool
+    """Whether clusters may be made of DevMachines, which must outlive the processes that are stopped."""
+    answers_when_stopped: bool
+    """Whether the API answers while controllers are stopped."""
+
+    def now_s(self) -> float: ...
+    async def look(self) -> Seen: ...
+    async def until(
+        self, holds: Callable[[], Awaitable[object]], *, within_s: float, say: Callable[[], str]
+    ) -> None: ...
+    async def finalizers(self, name: str) -> Sequence[str] | None:
+        """Those of a Cluster; None if there is none."""
+        ...
+
+    async def machines(self) -> Sequence[SeenMachine]: ...
+    async def create(self, manifests: list[dict[str, Any]]) -> None: ...
+    async def change(self, name: str, old: Asked, new: Asked) -> None: ...
+    async def delete(self, name: str) -> None: ...
+    async def delete_machine(self, name: str) -> None: ...
+    async def kill(self, dice: random.Random) -> str:
+        """Kill something that runs, and start it again; what it was."""
+        ...
+
+    async def stop(self) -> None: ...
+    async def start(self) -> None: ...
+    def endpoint(self, name: str) -> str:
+        """The host of a cluster's API."""
+        ...
+
+    def check(self) -> None:
+        """What else must hold."""
+        ...
+
+
+@dataclass
+class Walk:
+    """One walk; `told` says what was done, and `done` in a word each."""
+
+    place: Place
+    dice: random.Random
+    steps: int = STEPS
+    told: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    _used: set[str] = field(default_factory=set)
+
+    async def go(self) -> None:
+        """Walk it; at the end everything is deleted.
+
+        Raises:
+            WalkError: something is not as it was asked for.
+        """
+        for _ in range(self.steps):
+            for _ in range(self.dice.choice((1, 1, 2))):
+                await self._change()
+                await asyncio.sleep(self.dice.choice(self.place.pace.pauses_s) * self.dice.random())
+            await self._settles()
+        for name in sorted(self.asked):
+            await self._delete(name)
+        await self._settles()
+
+    async def _settles(self) -> None:
+        """Everything becomes as it was asked for, or waits for a true reason; and then it is quiet."""
+        pace = self.place.pace
+        found: list[str] = []
+        seen = Seen()
+        until_s = self.place.now_s() + pace.settled_s
+
+        async def judge() -> bool:
+            nonlocal seen
+            seen = await self.place.look()
+            found[:] = troubles(self.asked, seen)
+            return not found
+
+        await asyncio.sleep(pace.quiet_s)
+        before: Seen | None = None
+        while seen != before:
+            left_s = until_s - self.place.now_s()
+            if left_s < 0:
+                raise WalkError(f"no {pace.quiet_s:.0f} s are quiet: {before} became {seen}")
+            await self.place.until(judge, within_s=left_s, say=lambda: "\n".join(found))
+            before = seen
+            await asyncio.sleep(pace.quiet_s)
+            await judge()
+        self.place.check()
+        self._tell("lack", "servers are lacking") if may_wait(self.asked, seen) else self._tell("settle", "as asked")
+
+    async def _change(self) -> None:
+        """One thing that somebody does, or that happens."""
+        free = [name for name in NAMES if name not in self.asked]
+        there = sorted(self.asked)
+        on_cluster = {self._delete: 4, self._scale: 4, self._upgrade: 3, self._replace: 2}
+        weights = {"create": 6 if free else 0, "change": 13 if there else 0, "kill": 2, "stop": 2}
+        match self.dice.choices(list(weights), list(weights.values()))[0]:
+            case "create":
+                await self._create(self.dice.choice(free))
+            case "change":
+                (what,) = self.dice.choices(list(on_cluster), list(on_cluster.values()))
+                await what(self.dice.choice(there))
+            case "kill":
+                killed = await self.place.kill(self.dice)
+                self._tell(f"kill {killed}", f"killed: {killed}")
+            case _:
+                await self._stop_for_a_while()
+
+    async def _create(self, name: str) -> None:
+        """At once when the name is free again, as `delete --wait` lets one do."""
+
+        async def gone() -> bool:
+            return await self.place.finalizers(name) is None
+
+        await self.place.until(gone, within_s=self.place.pace.settled_s, say=lambda: f"{name} is not deleted")
+        asked = Asked(self.dice.choice((1, 1, 1, 3)), self.dice.randint(1, 3), VERSIONS[0])
+        if self.place.has_machines_in_memory:
+            asked = replace(asked, on_servers=self.dice.random() < 0.75)
+        self.asked[name] = asked
+        self._tell("create again" if name in self._used else "create", f"create {name}: {asked}")
+        self._used.add(name)
+        await self.place.create(self._documents(name))
+
+        async def kept() -> bool:
+            return bool(await self.place.finalizers(name))
+
+        # before the controllers have seen a Cluster nothing keeps it when it is deleted, as with upstream
+        await self.place.until(kept, within_s=_SEEN_S, say=lambda: f"{name} is not seen by the controllers")
+
+    async def _scale(self, name: str) -> None:
+        if self.dice.random() < 0.3:
+            asked = replace(self.asked[name], control_planes=self.dice.choice((1, 3)))
+        else:
+            asked = replace(self.asked[name], workers=self.dice.randint(0, 4))
+        self._tell("scale", f"scale {name} from {self.asked[name]} to {asked}")
+        await self._becomes(name, asked)
+
+    async def _upgrade(self, name: str) -> None:
+        old = self.asked[name]
+        asked = replace(old, version=VERSIONS[min(VERSIONS.index(old.version) + 1, len(VERSIONS) - 1)])
+        self._tell("upgrade", f"upgrade {name} from {old.version} to {asked.version}")
+        await self._becomes(name, asked)
+
+    async def _becomes(self, name: str, asked: Asked) -> None:
+        old = self.asked[name]
+        self.asked[name] = asked
+        await self.place.change(name, old, asked)
+
+    async def _replace(self, name: str) -> None:
+        """Somebody deletes a worker's Machine; its server is released, and perhaps claimed again."""
+        found = [one for one in await self.place.machines() if one.cluster == name]
+        workers = sorted(one.name for one in found if not one.control_plane)
+        if workers:
+            chosen = self.dice.choice(workers)
+            self._tell("replace", f"delete Machine {chosen}")
+            await self.place.delete_machine(chosen)
+
+    async def _delete(self, name: str) -> None:
+        self._tell("delete", f"delete {name}")
+        del self.asked[name]
+        await self.place.delete(name)
+
+    async def _stop_for_a_while(self) -> None:
+        """Controllers are stopped; something else is asked for meanwhile, or just before."""
+        if not self.place.answers_when_stopped:
+            await self._ask_something()
+        self._tell("stop", "stop")
+        await self.place.stop()
+        if self.place.answers_when_stopped:
+            await self._ask_something()
+        await asyncio.sleep(self.place.pace.stopped_s * self.dice.random())
+        self._tell("start", "start")
+        await self.place.start()
+
+    async def _ask_something(self) -> None:
+        if self.asked:
+            what = self.dice.choice((self._delete, self._scale, self._upgrade, self._replace))
+            await what(self.dice.choice(sorted(self.asked)))
+
+    def _documents(self, name: str) -> list[dict[str, Any]]:
+        asked = self.asked[name]
+        found = documents(
+            name,
+            self.place.endpoint(name),
+            control_planes=asked.control_planes,
+            workers=asked.workers,
+            spread=False,
+            told=asked.on_servers,
+            version=asked.version,
+        )
+        return found if asked.on_servers else in_memory(found)
+
+    def _tell(self, word: str, what: str) -> None:
+        self.done.append(word)
+        self.told.append(f"at {self.place.now_s():.0f} s: {what}")
+
+
+def replicas(asked: Asked) -> dict[str, dict[str, Any]]:
+    """The specs of a control plane and of workers that become as asked for, as merge patches."""
+    return {
+        "plane": {"spec": {"replicas": asked.control_planes, "version": asked.version}},
+        "workers": {"spec": {"replicas": asked.workers, "template": {"spec": {"version": asked.version}}}},
+    }
+
+
+def seen_machines(machines: Sequence[Any], infrastructure: Sequence[Any]) -> list[SeenMachine]:
+    """Machines, and what they and what stands behind them say of themselves."""
+    says = {one.metadata.name: _says(one) for one in infrastructure}
+    return [
         SeenMachine(
             one.metadata.name,
             one.spec.cluster_name,
             CONTROL_PLANE_LABEL in one.metadata.labels,
             one.spec.version or "",
-            f"{_says(one)} | {says.get(one.metadata.name, 'no TinkerbellMachine')}",
+            f"{_says(one)} | {says.get(one.metadata.name, 'nothing stands behind it')}",
             one.metadata.deletion_timestamp is not None,
         )
-        for one in await site.all(MACHINE)
+        for one in machines
     ]
-    objects = [
-        f"{kind.kind} {one.metadata.name}"
-        for kind in _KINDS
-        for one in await site.all(kind)
-        if one.metadata.namespace == NAMESPACE and not one.metadata.name.startswith("sim-")
-    ]
-    return Seen(machines, await _nodes(site), await _servers(site, fleet), objects)
 
 
 def _says(one: Any) -> str:
@@ -96,219 +299,30 @@ def _says(one: Any) -> str:
     )
 
 
-async def _nodes(site: ReplaySite) -> list[SeenNode]:
-    found = []
-    for (_, name), each in sorted(site.cloud.clusters.items()):
-        if not each.answers:
-            continue
-        for one in (await Client(each.server.client(ADMIN)).list(NODE)).items:
-            ready = any(said.type == "Ready" and said.status == "True" for said in one.status.conditions)
-            version = one.status.node_info.kubelet_version
-            found.append(SeenNode(one.metadata.name, name, CONTROL_PLANE in one.metadata.labels, version, ready))
-    return found
+def seen_node(node: Node, cluster_: str) -> SeenNode:
+    """A Node as its cluster holds it."""
+    ready = any(said.type == "Ready" and said.status == "True" for said in node.status.conditions)
+    version = node.status.node_info.kubelet_version
+    return SeenNode(node.metadata.name, cluster_, CONTROL_PLANE in node.metadata.labels, version, ready)
 
 
-async def _servers(site: ReplaySite, fleet: FleetSite) -> list[SeenServer]:
-    found = []
-    for one in await site.all(HARDWARE):
-        claim, state = claim_of(one), fleet.servers[one.metadata.name].state
-        remains = {
-            "is on": state.on,
-            "has data on its disks": bool(state.disks),
-            "has user data": bool(one.spec.user_data),
-        }
-        used = ", ".join(what for what, is_so in remains.items() if is_so)
-        found.append(SeenServer(one.metadata.name, claim.name if claim is not None else "", used))
-    return found
+def seen_server(hardware: Hardware, state: ServerState) -> SeenServer:
+    """A server as it stands in the rack."""
+    claim = claim_of(hardware)
+    remains = {
+        "is on": state.on,
+        "has data on its disks": bool(state.disks),
+        "has user data": bool(hardware.spec.user_data),
+    }
+    used = ", ".join(what for what, is_so in remains.items() if is_so)
+    return SeenServer(hardware.metadata.name, claim.name if claim is not None else "", used)
 
 
-class WalkError(AssertionError):
-    """Something is not as it was asked for."""
-
-
-@dataclass
-class Walk:
-    """One seed."""
-
-    seed: int
-    steps: int = STEPS
-    told: list[str] = field(default_factory=list)
-    asked: dict[str, Asked] = field(default_factory=dict)
-
-    def run(self) -> None:
-        """Walk it.
-
-        Raises:
-            WalkError: something is not as it was asked for; with the walk.
-        """
-        random.seed(self.seed)  # the agent's pauses
-        self._random = random.Random(self.seed)
-        self._count = self._random.randint(5, 8)
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-            try:
-                runner.run(self._walk())
-            except (AssertionError, IronbellError) as error:
-                story = "\n  ".join(self.told)
-                raise WalkError(f"seed {self.seed}: {error}\nthe walk:\n  {story}") from error
-
-    async def _walk(self) -> None:
-        speed = self._random.choice((INSTANT, REAL))
-        async with fleet_site(self.seed, self._count, speed=speed) as (site, fleet):
-            self._site, self._fleet = site, fleet
-            self._watch = Watch(site, fleet)
-            self._tell(f"{self._count} servers, {'at once' if speed is INSTANT else 'as fast as real ones'}")
-            for _ in range(self.steps):
-                for _ in range(self._random.choice((1, 1, 2))):
-                    await self._change()
-                    await asyncio.sleep(self._random.choice((0, 1, 10, 60)) * self._random.random())
-                await self._settles()
-            for name in sorted(self.asked):
-                await self._delete(name)
-            await self._settles()
-
-    async def _settles(self) -> None:
-        """Everything becomes as it was asked for, or waits for a true reason; and then a minute is quiet."""
-        found: list[str] = []
-        seen = Seen()
-        until_s = self._site.clock.monotonic() + SETTLED_S
-
-        async def judge() -> bool:
-            nonlocal seen
-            seen = await look(self._site, self._fleet)
-            found[:] = troubles(self.asked, seen)
-            return not found
-
-        await asyncio.sleep(QUIET_S)
-        before: Seen | None = None
-        while seen != before:
-            left_s = until_s - self._site.clock.monotonic()
-            if left_s < 0:
-                raise WalkError(f"no minute is quiet: {before} became {seen}")
-            await self._site.until(judge, within_s=left_s, say=lambda: "\n".join(found))
-            before = seen
-            await asyncio.sleep(QUIET_S)
-            await judge()
-        self._watch.check()
-        self._tell("servers are lacking" if may_wait(self.asked, seen) else "as asked")
-
-    async def _change(self) -> None:
-        """One thing that somebody does, or that happens."""
-        free = [name for name in NAMES if name not in self.asked]
-        there = sorted(self.asked)
-        on_cluster = {self._delete: 4, self._scale: 4, self._upgrade: 3, self._replace: 2}
-        weights = {"create": 6 if free else 0, "change": 13 if there else 0, "kill": 2, "stop": 2}
-        match self._random.choices(list(weights), list(weights.values()))[0]:
-            case "create":
-                await self._create(self._random.choice(free))
-            case "change":
-                (what,) = self._random.choices(list(on_cluster), list(on_cluster.values()))
-                await what(self._random.choice(there))
-            case "kill":
-                await self._crash()
-            case _:
-                await self._stand_still()
-
-    async def _create(self, name: str) -> None:
-        """At once when the name is free again, as `delete --wait` lets one do."""
-
-        async def gone() -> bool:
-            return await self._site.client.find(CLUSTER, NAMESPACE, name) is None
-
-        await self._site.until(gone, within_s=SETTLED_S, say=lambda: f"{name} is not deleted")
-        asked = Asked(self._random.choice((1, 1, 1, 3)), self._random.randint(1, 3), VERSIONS[0])
-        self.asked[name] = asked
-        self._tell(f"create {name}: {asked}")
-        await self._site.apply(self._documents(name))
-
-        async def kept() -> bool:
-            return bool((await self._site.client.get(CLUSTER, NAMESPACE, name)).metadata.finalizers)
-
-        # before the controllers have seen a Cluster nothing keeps it when it is deleted, as with upstream
-        await self._site.until(kept, within_s=60.0, say=lambda: f"{name} is not seen by the controllers")
-
-    async def _scale(self, name: str) -> None:
-        if self._random.random() < 0.3:
-            asked = replace(self.asked[name], control_planes=self._random.choice((1, 3)))
-        else:
-            asked = replace(self.asked[name], workers=self._random.randint(0, 4))
-        self._tell(f"scale {name} from {self.asked[name]} to {asked}")
-        await self._becomes(name, asked)
-
-    async def _upgrade(self, name: str) -> None:
-        old = self.asked[name]
-        asked = replace(old, version=VERSIONS[min(VERSIONS.index(old.version) + 1, len(VERSIONS) - 1)])
-        self._tell(f"upgrade {name} from {old.version} to {asked.version}")
-        await self._becomes(name, asked)
-
-    async def _becomes(self, name: str, asked: Asked) -> None:
-        self.asked[name] = asked
-        plane = {"replicas": asked.control_planes, "version": asked.version}
-        await self._site.client.merge_patch(KUBEADM_CONTROL_PLANE, NAMESPACE, name, body={"spec": plane})
-        workers = {"replicas": asked.workers, "template": {"spec": {"version": asked.version}}}
-        await self._site.client.merge_patch(MACHINE_DEPLOYMENT, NAMESPACE, name, body={"spec": workers})
-
-    async def _replace(self, name: str) -> None:
-        """Somebody deletes a worker's Machine; its server is released, and perhaps claimed again."""
-        found = [one for one in await self._site.all(MACHINE) if one.spec.cluster_name == name]
-        workers = [one.metadata.name for one in found if CONTROL_PLANE_LABEL not in one.metadata.labels]
-        if workers:
-            chosen = self._random.choice(sorted(workers))
-            self._tell(f"delete Machine {chosen}")
-            await self._site.client.delete(MACHINE, NAMESPACE, chosen)
-
-    async def _delete(self, name: str) -> None:
-        self._tell(f"delete {name}")
-        del self.asked[name]
-        await self._site.client.delete(CLUSTER, NAMESPACE, name)
-
-    async def _crash(self) -> None:
-        self._tell("controllers are killed")
-        await self._site.crash_with_write(self._random.randint(1, 30), within_s=60.0)
-
-    async def _stand_still(self) -> None:
-        """Controllers are stopped; meanwhile something else is asked for."""
-        self._tell("controllers are stopped")
-        await self._site.stop()
-        if self.asked:
-            what = self._random.choice((self._delete, self._scale, self._upgrade, self._replace))
-            await what(self._random.choice(sorted(self.asked)))
-        await asyncio.sleep(300 * self._random.random())
-        self._tell("controllers are started")
-        await self._site.start()
-
-    def _documents(self, name: str) -> list[dict[str, Any]]:
-        asked = self.asked[name]
-        return documents(
-            name,
-            endpoint_host(name),
-            control_planes=asked.control_planes,
-            workers=asked.workers,
-            spread=False,
-            version=asked.version,
-        )
-
-    def _tell(self, what: str) -> None:
-        self.told.append(f"at {self._site.clock.monotonic():.0f} s: {what}")
-
-
-def walk(seed: int, steps: int = STEPS) -> str:
-    """Walk one seed; what went wrong in it."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        Walk(seed, steps).run()
-    except WalkError as error:
-        return str(error)
-    return ""
-
-
-def walks(seeds: Sequence[int], steps: int = STEPS) -> list[str]:
-    """Walk all of them, on all processors, where the environment has PYTHONHASHSEED set; what went wrong."""
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
-        return [failure for failure in pool.map(walk, seeds, repeat(steps)) if failure]
-
-
-if __name__ == "__main__":
-    for number in seeds_of(sys.argv[1]):
-        began, failure = time.process_time(), walk(number, *map(int, sys.argv[2:]))
-        print(f"seed {number} {'failed' if failure else 'passed'} in {time.process_time() - began:.1f} s", flush=True)
-        print(failure, end="\n" if failure else "", flush=True)
+def seen_objects(found: Sequence[tuple[str, Sequence[Any]]]) -> list[str]:
+    """`Kind NAME` of objects by their kinds, without those of the servers themselves."""
+    return [
+        f"{kind} {one.metadata.name}"
+        for kind, objects in found
+        for one in objects
+        if one.metadata.namespace == NAMESPACE and not one.metadata.name.startswith("sim-")
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from support.fleetseeds import HASH_SEED
 from support.lifeoracle import Asked, Seen, SeenMachine, SeenNode, SeenServer, troubles
-from support.lifewalk import walks
+from support.lifereplay import walks
 
 SEEDS = range(30)
 NEW, OLD = "v1.34.3", "v1.34.2"
@@ -22,6 +22,9 @@ GOOD = Seen((HEAD, WORKER), (HEAD_NODE, NODE), (*TAKEN, SeenServer("s3")), OBJEC
 FULL = replace(GOOD, servers=TAKEN)
 MORE = {"red": replace(ASKED["red"], workers=2)}
 WAITS = SeenMachine("red-2", "red", False, NEW, LACKING)
+MADE = {"pink": Asked(control_planes=1, workers=0, version=NEW, on_servers=False)}
+MADE_MACHINE, MADE_NODE = SeenMachine("pink-0", "pink", True, NEW), SeenNode("pink-0", "pink", True, NEW)
+BESIDE = replace(FULL, machines=(HEAD, WORKER, WAITS, MADE_MACHINE), nodes=(HEAD_NODE, NODE, MADE_NODE))
 
 
 def test_walks_end_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,8 +60,13 @@ def test_walks_end_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
                 ),
             ),
         ),
+        (MADE | MORE, BESIDE),
+        (MADE, Seen((MADE_MACHINE,), (MADE_NODE,), (SeenServer("s1"),), ("DevMachine pink-0",))),
     ],
-    ids=["nothing", "as asked", "on all servers", "one too many", "no spare server", "no server at all"],
+    ids=[
+        *("nothing", "as asked", "on all servers", "one too many", "no spare server", "no server at all"),
+        *("beside machines in memory", "machines in memory"),
+    ],
 )
 def test_what_is_as_asked_is_no_trouble(asked: dict[str, Asked], seen: Seen) -> None:
     assert troubles(asked, seen) == []
@@ -101,6 +109,10 @@ def test_what_is_as_asked_is_no_trouble(asked: dict[str, Asked], seen: Seen) -> 
             replace(FULL, machines=(HEAD, WORKER, WAITS), nodes=(HEAD_NODE, NODE, replace(NODE, server="s9"))),
             "there are 3 Nodes, of which 2 are Ready on servers of their clusters",
         ),
+        # machines in memory are never lacking
+        (MADE | MORE, replace(BESIDE, nodes=(HEAD_NODE, NODE)), "Nodes are none, not 1 pink control plane"),
+        (MADE, Seen((MADE_MACHINE,), (), (SeenServer("s1"),)), "Nodes are none, not 1 pink control plane"),
+        ({}, Seen(objects=("DevCluster pink",)), "DevCluster pink was left behind"),
     ],
     ids=lambda value: value.split(":")[0][:40] if isinstance(value, str) else "",
 )
