@@ -175,3 +175,14 @@ def test_a_mistake_in_one_object_leaves_nothing_behind(site: EmbeddedCluster) ->
     assert "two: " in refused
     left = ironbell.ok("get", "kubeadmcontrolplanes,clusters,machinedeployments", "-o", "name")
     assert left == ""
+
+
+def test_a_cluster_comes_up_again_under_its_name(site: EmbeddedCluster) -> None:
+    ironbell = Ironbell(site.kubeconfig)
+    words = ("--from", "-", "--kubernetes-version", "v1.34.2", "--workers", "1", "--set", "POD_CIDR=10.0.0.0/16")
+    within = ("--wait", "--timeout", f"{WITHIN_S}s")
+    for _ in range(3):
+        ironbell.ok("cluster", "create", "again", *words, *within, stdin=TEMPLATE)
+        described = msgspec.json.decode(ironbell.ok("cluster", "describe", "again", "--output", "json"))
+        assert (described["status"], described["replicas"]) == ("True", 2)
+        ironbell.ok("cluster", "delete", "again", "--yes", *within)
