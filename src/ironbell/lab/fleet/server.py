@@ -31,7 +31,7 @@ from ironbell.lab.fleet.catalogue import Server
 from ironbell.lab.fleet.faults import Fault, Faults, strikes
 from ironbell.lab.fleet.installed import kernel_arguments
 from ironbell.lab.fleet.inventory import attributes
-from ironbell.lab.fleet.link import Link, NoAnswerError
+from ironbell.lab.fleet.link import Answer, Link, NoAnswerError
 from ironbell.lab.fleet.speed import Speed
 from ironbell.lab.fleet.state import AgentStart, Runs, ServerState, Store
 from ironbell.lab.fleet.system import InstalledSystem
@@ -39,6 +39,8 @@ from ironbell.lab.sim.cloud import Cloud
 from ironbell.lab.sim.cluster import Endpoint
 
 RETRY_S: Final = 5.0
+NETBOOT_S: Final = 60.0
+"""How long firmware tries the network before it boots the disk: four DHCP requests of 4, 8, 16 and 32 s."""
 _GRPC_PORT: Final = 42113
 _ONCE: Final = "Once"
 _NETWORK: Final = frozenset({"Pxe", "UefiHttp"})
@@ -151,7 +153,7 @@ class SimServer:
         self._begin()
 
     def _begin(self) -> None:
-        self.change(on=True, runs=Runs.FIRMWARE, boots=self.state.boots + 1, agent=None)
+        self.change(on=True, runs=Runs.FIRMWARE, boots=self.state.boots + 1, tries_network=False, agent=None)
         self._life = asyncio.create_task(self._live(), name=f"server {self.server.name}")
 
     async def _cut(self) -> None:
@@ -192,7 +194,9 @@ class SimServer:
         around = self.around
         slow_s = self.faults.slow_boot_seconds if self.meets("slow_boot") else 0.0
         await asyncio.sleep(around.speed.firmware.draw(around.randomness) + slow_s)
-        first = self.state.target in _NETWORK and self.state.enabled != "Disabled"
+        is_told = self.state.target in _NETWORK and self.state.enabled != "Disabled"
+        first = is_told or self.state.tries_network
+        self.change(tries_network=first)
         if self.state.enabled == _ONCE:
             self.change(enabled="Disabled", target="None")
         while True:
@@ -200,23 +204,18 @@ class SimServer:
             agent = await self._netboot() if first or not has_system else None
             if agent is not None:
                 await asyncio.sleep(around.speed.in_memory_os.draw(around.randomness))
-                self.change(runs=Runs.IN_MEMORY_OS, agent=agent)
+                self.change(runs=Runs.IN_MEMORY_OS, tries_network=False, agent=agent)
                 return Runs.IN_MEMORY_OS
             if has_system:
-                self.change(runs=Runs.INSTALLED_SYSTEM)
+                self.change(runs=Runs.INSTALLED_SYSTEM, tries_network=False)
                 return Runs.INSTALLED_SYSTEM
             # nothing to boot: firmware goes through its boot order again
             await asyncio.sleep(RETRY_S)
 
     async def _netboot(self) -> AgentStart | None:
         """Ask for the iPXE script; None if it leaves the boot to the disk."""
-        url = f"{self.around.site}/ipxe/script/{self.server.mac}/auto.ipxe"
-        try:
-            answer = await self.around.link.get(self.server, url)
-        except NoAnswerError as error:
-            log.debug("no boot script", server=self.server.name, cause=error.message)
-            return None
-        arguments = dict(kernel_arguments(answer.text)) if answer.status == 200 else {}
+        answer = await self._boot_script()
+        arguments = dict(kernel_arguments(answer.text)) if answer is not None and answer.status == 200 else {}
         authority = arguments.get("grpc_authority", "")
         if not authority:
             return None
@@ -227,6 +226,19 @@ class SimServer:
             port=int(port) if colon else _GRPC_PORT,
             boot_token=arguments.get(TOKEN_ARGUMENT, ""),
         )
+
+    async def _boot_script(self) -> Answer | None:
+        """The iPXE script for this server; None if nobody answers within `NETBOOT_S`."""
+        url = f"{self.around.site}/ipxe/script/{self.server.mac}/auto.ipxe"
+        until_s = self.around.clock.monotonic() + NETBOOT_S
+        while True:
+            try:
+                return await self.around.link.get(self.server, url)
+            except NoAnswerError as error:
+                log.debug("no boot script", server=self.server.name, cause=error.message)
+            if self.around.clock.monotonic() >= until_s:
+                return None
+            await asyncio.sleep(RETRY_S)
 
     async def _in_memory_os(self) -> Power:
         """The agent works until an action leaves the in-memory OS."""

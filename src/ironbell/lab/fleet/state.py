@@ -61,6 +61,8 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     target: str = "None"
     """Boot override, in Redfish's words."""
     enabled: str = "Disabled"
+    tries_network: bool = False
+    """Whether its firmware, which has taken the override, still tries to boot over the network."""
     agent: AgentStart | None = None
     disks: dict[str, DiskContents] = {}
     node: Node | None = None
