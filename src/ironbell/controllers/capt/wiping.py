@@ -22,7 +22,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
-from ironbell.contract.directory import ERROR, KEEP_VARIABLE
+from ironbell.contract.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE
 from ironbell.contract.hardware_claim import HELD, PHASE, WIPED, ServerPhase, shown
 from ironbell.contract.wipe_due import UNKNOWN, WIPE_DUE, WipeDue
 from ironbell.controllers.capt.made import (
@@ -62,6 +62,8 @@ from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_w
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
 """At least; the time limit that decides is the controller's."""
+WIPE_AGENT_S: Final = 1800
+"""How long a server may take from power-on until its agent takes the wipe's first action."""
 
 
 class Certificate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -206,7 +208,7 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
             "hardwareMap": {"device_1": agent_id(hardware)},
             "bootOptions": boot_options(obj, hardware),
         }
-        write = create(WORKFLOW, {"metadata": workflow_metadata(obj, hardware, wipe_name(obj)), "spec": spec})
+        write = create(WORKFLOW, {"metadata": _workflow_metadata(obj, hardware), "spec": spec})
     message = f"the wipe ({f'template {own}' if own else policy}) is being begun"
     return progress.waits("Wiping", message, _show_wiping(hardware), write)
 
@@ -217,6 +219,19 @@ def _show_wiping(hardware: Hardware) -> Action | None:
     if hardware.metadata.annotations.get(PHASE) == annotations.get(PHASE):
         return None
     return patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
+
+
+def _workflow_metadata(obj: TinkerbellMachine, hardware: Hardware) -> dict[str, Any]:
+    """Metadata of the wipe's Workflow, with a time limit for the first action.
+
+    A server that booted its disk because nothing answered it on the network would wait for its agent until the limit of
+    the whole wipe; the next attempt boots it again. Without a BMC there is no limit: somebody boots it by hand.
+    """
+    found = workflow_metadata(obj, hardware, wipe_name(obj))
+    patience_s = number(obj, AGENT_TIMEOUT, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
+    if hardware.spec.bmc_ref is None or not patience_s:
+        return found
+    return {**found, "annotations": {**found.get("annotations", {}), AGENT_TIMEOUT: str(patience_s)}}
 
 
 def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:

@@ -14,9 +14,6 @@ CONDITION_SUCCEEDED: Final = "Succeeded"
 FINALIZER_CLEANUP: Final = "ironbell.dev/workflow-cleanup"
 """On a Workflow from before it allows its Hardware to netboot until that is taken back."""
 
-ANNOTATION_AGENT_TIMEOUT: Final = "ironbell.dev/agent-timeout"
-"""On a Workflow: seconds to wait for its agent to take an action before the Workflow ends with TIMEOUT."""
-
 ANNOTATION_RENDERED_FROM: Final = "ironbell.dev/rendered-from"
 """On a disabled Workflow: fingerprint of what its agent id was found from."""
 

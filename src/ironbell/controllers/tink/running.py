@@ -23,9 +23,9 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.base.clock import parse_rfc3339, rfc3339
-from ironbell.contract.directory import ERROR
+from ironbell.contract.directory import AGENT_TIMEOUT, ERROR
 from ironbell.controllers.tink import status as statuses
-from ironbell.controllers.tink.names import ANNOTATION_AGENT_TIMEOUT, CONDITION_SUCCEEDED, Reason
+from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
 from ironbell.controllers.tink.observed import Observed
 from ironbell.kube.decision import Decision
 
@@ -89,7 +89,7 @@ def is_to_hand_over(status: WorkflowStatus) -> bool:
 
 def agent_timeout_s(workflow: Workflow) -> float | None:
     """What the annotation says; None where there is none, or none that is a positive number."""
-    text = workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT, "")
+    text = workflow.metadata.annotations.get(AGENT_TIMEOUT, "")
     seconds = float(text) if text.isdecimal() else 0.0
     return min(seconds, LONGEST_S) if seconds > 0 else None
 
@@ -135,10 +135,8 @@ def waits_for_agent(workflow: Workflow, status: WorkflowStatus, now: datetime) -
 def _not_seen(workflow: Workflow, status: WorkflowStatus) -> Situation:
     limit_s = agent_timeout_s(workflow)
     message = f"agent {status.agent_id} has not asked for the first action; it does once the in-memory OS runs"
-    if limit_s is None and (text := workflow.metadata.annotations.get(ANNOTATION_AGENT_TIMEOUT)):
-        message += (
-            f"; annotation {ANNOTATION_AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
-        )
+    if limit_s is None and (text := workflow.metadata.annotations.get(AGENT_TIMEOUT)):
+        message += f"; annotation {AGENT_TIMEOUT} {text[:40]!r} has no effect, it must be a number of seconds"
     verdict = f"agent {status.agent_id} has not asked for the first action within {limit_s or 0:g} s"
     return Situation(Reason.AGENT_NOT_SEEN, message, limit_s, Reason.AGENT_NEVER_CAME, verdict)
 

@@ -15,6 +15,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
+from ironbell.contract.directory import AGENT_TIMEOUT
 from ironbell.contract.hardware_claim import (
     HELD,
     INSTALLED_SYSTEM_UP,
@@ -267,6 +268,29 @@ def test_a_wipe_is_tried_as_often_as_the_machine_says_or_else_its_server(
     delete(world)
     world.settle(MACHINES)
     assert "attempt 1 of 1 to wipe failed: action 'act' FAILED: done" in hardware(world).metadata.annotations[HELD]
+
+
+@pytest.mark.parametrize(
+    ("on_server", "on_machine", "has_bmc", "expected"),
+    [
+        ({}, {}, True, "1800"),
+        ({AGENT_TIMEOUT: "60"}, {}, True, "60"),
+        ({AGENT_TIMEOUT: "60"}, {AGENT_TIMEOUT: "0"}, True, None),
+        ({}, {}, False, None),
+    ],
+)
+def test_a_wipe_waits_so_long_for_the_agent_of_a_server_that_its_bmc_boots(
+    on_server: dict[str, str], on_machine: dict[str, str], *, has_bmc: bool, expected: str | None
+) -> None:
+    world = scene(Engine(wipe=""))
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": on_server}})
+    add_machine(world, metadata={"annotations": on_machine})
+    world.settle(MACHINES)
+    if not has_bmc:
+        world.change(HARDWARE, hardware(world), {"spec": {"bmcRef": None}})
+    delete(world)
+    world.settle(MACHINES)
+    assert world.require(WORKFLOW, "default", "m-wipe").metadata.annotations.get(AGENT_TIMEOUT) == expected
 
 
 def test_a_server_that_is_held_between_two_attempts_to_wipe_it_is_left_alone() -> None:
