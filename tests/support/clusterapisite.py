@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from ironbell.api.conversion.names import CONVERTED
 from support.components import OnCluster, Process, ironbell
@@ -30,9 +31,15 @@ _DEFINITIONS = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}
 
 
 @contextmanager
-def cluster_api(on_cluster: OnCluster, *more: str, force: bool = False) -> Iterator[list[Process]]:
-    """`cluster-api`, whose webhooks the API server asks, and other components beside it; processes in this order. With
-    `force` definitions of others are taken over."""
+def cluster_api(
+    on_cluster: OnCluster,
+    *more: str,
+    force: bool = False,
+    lease: Sequence[str] = PATIENT_LEASE,
+    options: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Iterator[list[Process]]:
+    """`cluster-api`, whose webhooks the API server asks, and other components beside it, some with options of their
+    own; processes in this order. With `force` definitions of others are taken over."""
     port = free_ports(1)[0]
     words = ",".join(("tink-controller", "rufio", "wire", "cluster-api", *more))
     forced = ["--force-conflicts"] if force else []
@@ -41,8 +48,8 @@ def cluster_api(on_cluster: OnCluster, *more: str, force: bool = False) -> Itera
     try:
         # processes end with the thread that has started them: the pool is left last
         with ThreadPoolExecutor() as pool:
-            starting = [pool.submit(on_cluster.run, "cluster-api", *served, *PATIENT_LEASE)]
-            starting += [pool.submit(on_cluster.run, word, *PATIENT_LEASE) for word in more]
+            starting = [pool.submit(on_cluster.run, "cluster-api", *served, *lease)]
+            starting += [pool.submit(on_cluster.run, word, *options.get(word, ()), *lease) for word in more]
             made = [one.result() for one in starting]
             for path in (*_CONFIGURATIONS, *_DEFINITIONS):
                 _point(on_cluster, path, port)
@@ -70,8 +77,9 @@ def _point(on_cluster: OnCluster, path: str, port: int) -> None:
 
 
 @contextmanager
-def simulation(on_cluster: OnCluster, *also: Path) -> Iterator[Path]:
-    """The simulated provider, as `ironbell up --simulate` starts it, also for APIs of other kubeconfigs; its log."""
+def simulation(on_cluster: OnCluster, *also: Path, **servers: int | str) -> Iterator[Path]:
+    """The simulated provider, as `ironbell up --simulate` starts it, also for APIs of other kubeconfigs; its log.
+    `servers` are the further fields of its configuration."""
     log = on_cluster.folder / "simulation.log"
     with log.open("ab") as out:
         process = subprocess.Popen(
@@ -82,9 +90,8 @@ def simulation(on_cluster: OnCluster, *also: Path) -> Iterator[Path]:
         )
     assert process.stdin is not None
     try:
-        process.stdin.write(
-            json.dumps({"kubeconfig": str(on_cluster.admin), "also": [*map(str, also)]}).encode() + b"\n"
-        )
+        configuration = {"kubeconfig": str(on_cluster.admin), "also": [*map(str, also)], **servers}
+        process.stdin.write(json.dumps(configuration).encode() + b"\n")
         process.stdin.flush()
         eventually(lambda: b'{"event":"ready"}' in log.read_bytes() or process.poll() is not None, timeout=60)
         assert process.poll() is None, log.read_text()[-3000:]

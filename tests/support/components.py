@@ -27,6 +27,7 @@ NAMESPACE = "ironbell-system"
 USER_AGENT = "ironbell"
 _numbers = itertools.count()
 READY_S = 60.0
+SERVED = "health served"
 FAST_LEASE = ("--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms")
 
 
@@ -50,7 +51,8 @@ class Process:
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; it has its port for health once it says so."""
+        """Start it, or start it again; it has its port for health once it says so."""
+        before = len(self.said(SERVED)) if self.log.exists() else 0
         inside = ("ip", "netns", "exec", self.namespace) if self.namespace else ()
         command = [*inside, *IRONBELL, "run", *self.arguments, "--kubeconfig", str(self.kubeconfig)]
         with self.log.open("ab") as log:
@@ -60,7 +62,7 @@ class Process:
                 stdout=log,
                 stderr=log,
             )
-        found = eventually(lambda: self.said("health served") or not self.is_running, timeout=READY_S)
+        found = eventually(lambda: self.said(SERVED)[before:] or not self.is_running, timeout=READY_S)
         assert isinstance(found, list), f"ended: {self.end_of_log()}"
         self.health = f"http://127.0.0.1:{found[0]['port']}"
 

@@ -65,6 +65,13 @@ class EmbeddedCluster:
             self._process.communicate()
         self._process = None
 
+    def kill(self) -> None:
+        """kill -9; its children end by themselves."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
 
 @pytest.fixture(scope="session")
 def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:

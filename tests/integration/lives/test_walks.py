@@ -1,0 +1,73 @@
+"""Random walks over what people do with clusters on few servers, through real processes; see `support.lifewalk`.
+
+`make test` has two short walks, which together do everything that a walk can, through `ironbell up`; `make soak` has
+thirty longer ones, also with a kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from support.gobuild import CannotBuild
+from support.kubectl import NoKubectl, find_kubectl
+from support.lifelive import LONG, SHORT, Walked, walk
+from support.liferigs import RIGS
+
+SEEDS, STEPS = (38, 46), 5
+"""They do all of these, and have more asked for than there are servers."""
+_ASKED: Final = {"create", "create again", "scale", "upgrade", "replace", "delete"}
+EVERYTHING: Final = _ASKED | {"kill up", "kill wire", "stop", "start", "settle", "lack"}
+SHORT_S: Final = 60.0
+"""How long a short walk takes at most on a machine that has nothing else to do."""
+SLOWER: Final = 3
+SOAK_SEEDS: Final = range(30)
+
+
+@pytest.fixture(scope="module")
+def walked() -> list[Walked]:
+    """The short walks that have been walked."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def _kubectl() -> None:
+    try:
+        find_kubectl()
+    except NoKubectl as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_short_walk_ends_as_asked(
+    seed: int, tmp_path: Path, walked: list[Walked], capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = walk(seed, tmp_path / "site", RIGS["embedded"], steps=STEPS, pace=SHORT)
+    walked.append(done)
+    with capsys.disabled():
+        print(f"\n{done}")
+    assert not done.failure, done.failure
+    assert done.took_s < SLOWER * SHORT_S
+
+
+def test_short_walks_do_everything(walked: list[Walked]) -> None:
+    if len(walked) < len(SEEDS):
+        pytest.skip("not all of them were walked")
+    assert {word for one in walked for word in one.done} == EVERYTHING
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SOAK_SEEDS)
+@pytest.mark.parametrize("form", sorted(RIGS))
+def test_a_walk_ends_as_asked(form: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        done = walk(seed, tmp_path / "site", RIGS[form], pace=LONG)
+    except CannotBuild as error:
+        pytest.skip(f"no real Kubernetes: {error}")
+    with capsys.disabled():
+        print(f"\n{form}: {done}")
+    assert not done.failure, done.failure
+    shutil.rmtree(tmp_path)  # sixty of them would be kept

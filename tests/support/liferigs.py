@@ -1,0 +1,152 @@
+"""What random walks run through: `ironbell up` with simulated servers, and a kube-apiserver with our components."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from support.clusterapisite import KUBEADM, cluster_api, simulation
+from support.components import OnCluster, Process, installed
+from support.embeddedcluster import EmbeddedCluster
+from support.kubeapi import connect, eventually
+from support.lifelive import OpenRig
+from support.realcluster import RealCluster, free_ports
+
+_UP: Final = "up"
+_KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
+_SITE: Final = "127.0.0.1"
+_READY_S: Final = 60.0
+_LEASE: Final = ("--lease-duration=15s", "--renew-deadline=12s", "--retry-period=1s")
+"""For a machine that is busy, and whose leaders are killed."""
+
+
+@dataclass
+class EmbeddedRig:
+    """`ironbell up --simulate N`."""
+
+    site: EmbeddedCluster
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.site.kubeconfig
+
+    @property
+    def servers(self) -> Path:
+        return self.site.folder / "data" / "simulation" / "servers"
+
+    def start(self) -> None:
+        self.site.start()
+
+    def stop(self) -> None:
+        self.site.stop()
+
+    def kill(self, dice: random.Random) -> str:
+        """Half of the time all of it, else one of its processes, which it starts again itself."""
+        chosen = dice.choice(_KILLED)
+        if chosen == _UP:
+            self.site.kill()
+            self.site.start()
+            return chosen
+        before = self._started(chosen)
+        os.kill(int(before[-1]["pid"]), signal.SIGKILL)
+        eventually(lambda: len(self._started(chosen)) > len(before), timeout=_READY_S)
+        eventually(self._answers, timeout=_READY_S)
+        return chosen
+
+    def end_of_log(self) -> str:
+        return (self.site.folder / "up.log").read_text(errors="replace")[-5000:]
+
+    def _started(self, process: str) -> list[dict[str, Any]]:
+        lines = (self.site.folder / "up.log").read_text().splitlines()
+        found = [json.loads(line) for line in lines if '"process started"' in line]
+        return [one for one in found if one["process"] == process]
+
+    def _answers(self) -> bool:
+        try:
+            return connect("embedded", self.kubeconfig).get("/readyz").status == 200
+        except OSError:
+            return False
+
+
+@contextmanager
+def embedded(folder: Path, servers: int) -> Iterator[EmbeddedRig]:
+    """`ironbell up`, ready."""
+    http, grpc = free_ports(2)
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    site = EmbeddedCluster(folder / "site", ("--simulate", str(servers), *ports))
+    try:
+        site.start()
+        yield EmbeddedRig(site)
+    finally:
+        site.stop()
+
+
+@dataclass
+class RealRig:
+    """Our components beside a kube-apiserver; the servers go on whatever becomes of them."""
+
+    cluster: OnCluster
+    servers: Path
+    components: Sequence[Process]
+    starters: ThreadPoolExecutor
+    """Processes end with the thread that has started them."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.cluster.admin
+
+    def start(self) -> None:
+        self._start([one for one in self.components if not one.is_running])
+
+    def stop(self) -> None:
+        list(self.starters.map(Process.stop, self.components))
+
+    def kill(self, dice: random.Random) -> str:
+        """One of them; it is started again, as its Deployment would."""
+        chosen = dice.choice(self.components)
+        chosen.kill()
+        self._start([chosen])
+        return chosen.arguments[0]
+
+    def _start(self, components: Sequence[Process]) -> None:
+        list(self.starters.map(Process.start, components))
+        for one in components:
+            one.wait_ready()
+
+    def end_of_log(self) -> str:
+        return "\n".join(f"{one.log.name}:\n{one.end_of_log()[-1500:]}" for one in self.components)
+
+
+@contextmanager
+def real(folder: Path, servers: int) -> Iterator[RealRig]:
+    """A kube-apiserver of its own, our components, and the servers."""
+    cluster = RealCluster(folder / "kubernetes")
+    http, grpc = free_ports(2)
+    url, machines = f"http://{_SITE}:{http}", folder / "simulation"
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--tftp-port", "0")
+    wire = ("--interface", "lo", "--dhcp", "off", *ports, "--data-dir", str(folder / "wire"))
+    try:
+        cluster.start()
+        with (
+            ThreadPoolExecutor() as starters,
+            installed(cluster) as ours,
+            cluster_api(ours, *KUBEADM, "capt", lease=_LEASE, options={"capt": ("--metadata-url", url)}) as first,
+        ):
+            words = (("tink-controller", *_LEASE), ("rufio", *_LEASE), ("wire", *wire))
+            more = list(starters.map(lambda each: ours.run(*each), words))
+            with simulation(ours, servers=servers, folder=str(machines), site=url):
+                yield RealRig(ours, machines / "servers", [*first, *more], starters)
+    finally:
+        cluster.stop()
+
+
+RIGS: Final[Mapping[str, OpenRig]] = MappingProxyType({"embedded": embedded, "real": real})
