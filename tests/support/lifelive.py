@@ -243,13 +243,15 @@ def walk(seed: int, folder: Path, rig: OpenRig, *, steps: int = STEPS, pace: Pac
     began_s, failure = time.monotonic(), ""
     story: list[str] = []
     done: list[str] = []
-    with rig(folder, count) as running:
-        place = LivePlace(running, home, addresses, pace)
-        try:
-            asyncio.run(Walk(place, dice, steps, story, done).go())
-        except (AssertionError, IronbellError, TimeoutError) as error:
-            lines = "\n  ".join(story)
-            failure = f"seed {seed}: {error}\nthe walk:\n  {lines}\n{running.end_of_log()}"
+    logs: list[str] = []
+    try:
+        with rig(folder, count) as running:
+            try:
+                asyncio.run(Walk(LivePlace(running, home, addresses, pace), dice, steps, story, done).go())
+            finally:
+                logs.append(running.end_of_log())
+    except (AssertionError, IronbellError, TimeoutError) as error:
+        failure = "\n  ".join([f"seed {seed}: {error}\nthe walk:", *story, *logs])
     return Walked(seed, count, time.monotonic() - began_s, done, failure)
 
 

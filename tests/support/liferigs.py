@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,14 +21,27 @@ from support.components import OnCluster, Process, installed
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import connect, eventually
 from support.lifelive import OpenRig
-from support.realcluster import RealCluster, free_ports
+from support.realcluster import RealCluster
 
 _UP: Final = "up"
 _KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
 _SITE: Final = "127.0.0.1"
 _READY_S: Final = 60.0
+_PORTS: Final = range(20_000, 30_000)
 _LEASE: Final = ("--lease-duration=15s", "--renew-deadline=12s", "--retry-period=1s")
 """For a machine that is busy, and whose leaders are killed."""
+
+
+def _ports() -> tuple[int, int]:
+    """Two free ports that the kernel hands to nobody: they stay free while their owner is stopped."""
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with contextlib.suppress(OSError), socket.create_server((_SITE, port)):
+            found.append(port)
+        if len(found) == 2:
+            break
+    http, grpc = found
+    return http, grpc
 
 
 @dataclass
@@ -80,7 +95,7 @@ class EmbeddedRig:
 @contextmanager
 def embedded(folder: Path, servers: int) -> Iterator[EmbeddedRig]:
     """`ironbell up`, ready."""
-    http, grpc = free_ports(2)
+    http, grpc = _ports()
     ports = ("--http-port", str(http), "--grpc-port", str(grpc))
     site = EmbeddedCluster(folder / "site", ("--simulate", str(servers), *ports))
     try:
@@ -130,7 +145,7 @@ class RealRig:
 def real(folder: Path, servers: int) -> Iterator[RealRig]:
     """A kube-apiserver of its own, our components, and the servers."""
     cluster = RealCluster(folder / "kubernetes")
-    http, grpc = free_ports(2)
+    http, grpc = _ports()
     url, machines = f"http://{_SITE}:{http}", folder / "simulation"
     ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--tftp-port", "0")
     wire = ("--interface", "lo", "--dhcp", "off", *ports, "--data-dir", str(folder / "wire"))
