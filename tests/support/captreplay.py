@@ -32,7 +32,7 @@ from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
 from ironbell.lab.sim.virtualtime import VirtualClock
-from support.captworld import server
+from support.captworld import EVERY_VERSION, server
 from support.wipereports import wipe_action
 from support.workloads import no_workloads
 
@@ -81,7 +81,11 @@ class Replica:
             api, clock=site.clock, randomness=lag, lag_s=lambda: lag.fraction() * site.lag_s, component="ironbell"
         )
         for controller in controllers(
-            api, "http://192.0.2.1:7080", lambda _name: None, workloads=no_workloads(site.clock)
+            api,
+            "http://192.0.2.1:7080",
+            lambda _name: None,
+            images=EVERY_VERSION,
+            workloads=no_workloads(site.clock),
         ):
             manager.add(controller)
         election = None

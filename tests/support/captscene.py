@@ -23,10 +23,10 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
-from support.captworld import server
+from support.captworld import EVERY_VERSION, server
 from support.wipereports import wipe_action
 
-MACHINES = TinkerbellMachineReconciler("http://192.0.2.1:7080")
+MACHINES = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION)
 BMC = {"bmcRef": {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}}
 USER_DATA = "#cloud-config\n# provider-id: PROVIDER_ID\n"
 

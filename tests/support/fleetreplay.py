@@ -34,6 +34,7 @@ from ironbell.bmc.redfish.inventory import collect
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootSettings
+from ironbell.contract.node_images import ImageSource
 from ironbell.controllers.capt import controllers as capt_controllers
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
@@ -276,7 +277,12 @@ class FleetSite:
             *tink.controllers(engine, engine.parse, _nobody_else),
             *rufio.controllers(access, around.clock, _nobody_else),
             *capt_controllers.controllers(
-                around.api, SITE, _nobody_else, workloads=around.workloads, connect=around.links
+                around.api,
+                SITE,
+                _nobody_else,
+                images=ImageSource(url=f"{SITE}/images"),
+                workloads=around.workloads,
+                connect=around.links,
             ),
         ]
 

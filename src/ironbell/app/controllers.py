@@ -22,12 +22,14 @@ from ironbell.app.components import (
     RUFIO,
     TINK_CONTROLLER,
 )
+from ironbell.app.node_images import image_askers
 from ironbell.app.provider_roles import give_provider_roles
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.loading import load
 from ironbell.base.randomness import Randomness
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capt import controllers as capt
@@ -106,14 +108,16 @@ async def run_controllers(
     without: Collection[str] = (),
     metadata_url: str = "",
     installs_per_rack: int = INSTALLS_PER_RACK,
+    images: ImageSource = NO_IMAGES,
 ) -> None:
     """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
     of them work. `metadata_url` is where machines reach the metadata service; empty if that is not known.
-    `installs_per_rack` bounds how many servers of a rack are installed at the same time; 0 does not."""
+    `installs_per_rack` bounds how many servers of a rack are installed at the same time; 0 does not.
+    `images` is where machines get images that nobody names."""
     grant_controllers(authorizer, without)
     await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-    made = _controllers(manager, server, clock, randomness, without, metadata_url, installs_per_rack)
+    made = _controllers(manager, server, clock, randomness, without, metadata_url, installs_per_rack, images)
     async with made, asyncio.TaskGroup() as group:
         announce = group.create_task(_announce(manager, ready), name="announce")
         try:
@@ -123,7 +127,7 @@ async def run_controllers(
 
 
 RunControllers: TypeAlias = Callable[
-    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str, int],
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str, int, ImageSource],
     Coroutine[Any, Any, None],
 ]
 
@@ -142,6 +146,7 @@ async def _controllers(
     without: Collection[str],
     metadata_url: str,
     installs_per_rack: int,
+    images: ImageSource,
 ) -> AsyncIterator[None]:
     """Add the controllers to the manager; what they hold open is closed when the block is left."""
     engine = await load(TemplateEngine)
@@ -163,7 +168,13 @@ async def _controllers(
             workloads, etcd.connect, reader, clock, api_of
         ),
         CAPT.name: lambda: capt.controllers(
-            api_of(BOOTSTRAP_DATA), metadata_url, api_of, at_once=installs_per_rack, workloads=workloads
+            api_of(BOOTSTRAP_DATA),
+            metadata_url,
+            api_of,
+            at_once=installs_per_rack,
+            images=images,
+            image_askers=image_askers(images),
+            workloads=workloads,
         ),
         IPAM.name: lambda: ipam.controllers(reader, api_of),
     }

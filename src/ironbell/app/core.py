@@ -113,6 +113,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                     configuration.without,
                     configuration.metadata_url,
                     configuration.installs_per_rack,
+                    configuration.images,
                 )
             finally:
                 lag.cancel()

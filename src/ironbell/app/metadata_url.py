@@ -1,4 +1,4 @@
-"""Where machines reach the metadata service, as far as that is known before anything is served."""
+"""Where machines reach the metadata service and images, as far as that is known before anything is served."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import struct
 from pathlib import Path
 
 from ironbell.app.up_options import UpOptions
+from ironbell.app.wire_config import ARTEFACTS_FOLDER, WIRE_FOLDER
 from ironbell.base.errors import IronbellError
 from ironbell.contract.boot_token import metadata_base
+from ironbell.contract.node_images import FOLDER, INDEX, NO_IMAGES, ImageSource
 
 SIMULATION_ADDRESS = "127.0.0.1"
 """Where simulated servers, each with a loopback address of its own, reach us."""
@@ -28,9 +30,21 @@ def metadata_url(options: UpOptions) -> str:
     return metadata_base(_url(options), options.identity)
 
 
+def image_source(options: UpOptions) -> ImageSource:
+    """Where machines get images that nobody names. Simulated servers fetch none, so there is one for every version."""
+    folder = Path(options.node_images).absolute() if options.node_images else None
+    url = f"{_served_at(options) or options.metadata_url.rstrip('/')}/{FOLDER}"
+    if folder is not None:
+        index = options.folder.absolute() / WIRE_FOLDER / ARTEFACTS_FOLDER / FOLDER / INDEX
+        return ImageSource(url=url, folder=str(folder), index=str(index))
+    return ImageSource(url=url) if options.simulated_servers else NO_IMAGES
+
+
 def _url(options: UpOptions) -> str:
-    if options.metadata_url:
-        return options.metadata_url.rstrip("/")
+    return options.metadata_url.rstrip("/") or _served_at(options)
+
+
+def _served_at(options: UpOptions) -> str:
     address = site_address(options)
     return f"http://{address}:{options.http_port}" if address else ""
 

@@ -34,9 +34,8 @@ def publish(source: Path, target: Path) -> int:
     wanted = set()
     try:
         for file in files:
-            place = target / file.relative_to(root)
-            wanted.add(place)
-            _place(file, place)
+            wanted.add(target / file.relative_to(root))
+            place(file, target / file.relative_to(root))
         for stale in [path for path in target.rglob("*") if path.is_file() and path not in wanted]:
             stale.unlink()
     except OSError as error:
@@ -44,17 +43,22 @@ def publish(source: Path, target: Path) -> int:
     return len(wanted)
 
 
-def _place(file: Path, place: Path) -> None:
+def place(file: Path, target: Path) -> None:
+    """Make `target` the same file, by rename; nothing is done if it already is.
+
+    Raises:
+        OSError: one of them cannot be read or written.
+    """
     status = file.stat()
-    if place.exists():
-        there = place.stat()
+    if target.exists():
+        there = target.stat()
         if os.path.samestat(there, status) or (there.st_size, there.st_mtime_ns) == (
             status.st_size,
             status.st_mtime_ns,
         ):
             return
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    partial = place.with_name(f".{place.name}.partial")
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    partial = target.with_name(f".{target.name}.partial")
     partial.unlink(missing_ok=True)
     if status.st_mode & 0o004 and not file.is_symlink():
         try:
@@ -65,4 +69,4 @@ def _place(file: Path, place: Path) -> None:
         # a link would show the original's mode, which keeps others out
         shutil.copy2(file, partial)
         partial.chmod(0o644)
-    partial.rename(place)
+    partial.rename(target)

@@ -140,6 +140,7 @@ def _parts(options: RunOptions, api: HttpApi, there: Api | None, sockets: WireSo
             synced=options.synced,
             metadata_url=options.metadata_url,
             installs_per_rack=options.installs_per_rack,
+            images=options.images,
         )
         for component in options.components
         if component.role is Role.CONTROLLERS

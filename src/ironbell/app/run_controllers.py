@@ -26,12 +26,14 @@ from ironbell.app.components import (
     TINK_CONTROLLER,
     Component,
 )
+from ironbell.app.node_images import image_askers
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_options import ElectionOptions
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import Randomness
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi import controllers as capi
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
@@ -83,6 +85,7 @@ class Ingredients:
     namespace: str = ""
     """The only one that is looked at; empty for all."""
     installs_per_rack: int = INSTALLS_PER_RACK
+    images: ImageSource = NO_IMAGES
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -142,6 +145,7 @@ def make_controllers(
     synced: Synced = NOTHING_MORE,
     metadata_url: str = "",
     installs_per_rack: int = INSTALLS_PER_RACK,
+    images: ImageSource = NO_IMAGES,
 ) -> Controllers:
     """Put a component together."""
     manager = Manager(
@@ -162,6 +166,7 @@ def make_controllers(
         metadata_url,
         namespace,
         installs_per_rack,
+        images,
     )
     for controller in _with_workers(_CONTROLLERS[component.name](with_), workers):
         manager.add(controller)
@@ -242,6 +247,8 @@ def _capt(with_: Ingredients) -> list[Controller]:
         with_.metadata_url,
         _nobody_else,
         at_once=with_.installs_per_rack,
+        images=with_.images,
+        image_askers=image_askers(with_.images),
         workloads=with_.workloads(),
     )
 

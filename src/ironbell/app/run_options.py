@@ -10,6 +10,7 @@ from pathlib import Path
 from ironbell.app.components import Component
 from ironbell.app.wire_config import WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capi.machine.machine import NOTHING_MORE
 from ironbell.controllers.capi.machine.node_metadata import Synced
@@ -79,6 +80,8 @@ class RunOptions:
     """Where machines that `capt` installs reach the metadata service."""
     installs_per_rack: int = INSTALLS_PER_RACK
     """How many servers of a rack `capt` installs at the same time; 0 is no bound."""
+    images: ImageSource = NO_IMAGES
+    """Where machines that `capt` installs get images that nobody names."""
     external_kubeconfig: Path | None = None
     """How `capt` reaches the cluster that keeps the servers, if the file is there."""
 

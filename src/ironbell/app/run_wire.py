@@ -16,17 +16,21 @@ from pathlib import Path
 import structlog
 
 from ironbell.api.client import Api
+from ironbell.app.node_images import NodeImageFolder
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.wire import become_ordinary, refuse_beside_others
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, SMEE, WireConfig
 from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import WireSockets, open_sockets
+from ironbell.contract.node_images import FOLDER
 
 _log = structlog.get_logger()
 
 
-def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: str) -> WireSockets:
+def prepare_wire(
+    config: WireConfig, *, published: Mapping[str, str], ipxe_dir: str, node_images: str = ""
+) -> WireSockets:
     """Everything that needs privileges, which are gone afterwards; the working directory is the data folder's then.
 
     Raises:
@@ -42,6 +46,9 @@ def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: 
     for name, source in published.items():
         count = publish(Path(source), folder / ARTEFACTS_FOLDER / name)
         _log.info("artefacts published", name=name, source=source, files=count)
+    if node_images:
+        found = NodeImageFolder(Path(node_images), folder / ARTEFACTS_FOLDER / FOLDER).refresh()
+        _log.info("images of nodes published", folder=node_images, files=len(found.images))
     if ipxe_dir:
         publish(Path(ipxe_dir), folder / IPXE_FOLDER)
     if SMEE in config.serves and config.dhcp_mode == "reservation" and config.interface and not config.force:

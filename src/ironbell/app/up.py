@@ -22,14 +22,16 @@ from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import locked
-from ironbell.app.metadata_url import SIMULATION_ADDRESS, metadata_url
+from ironbell.app.metadata_url import SIMULATION_ADDRESS, image_source, metadata_url
+from ironbell.app.node_images import NodeImageFolder
 from ironbell.app.privileges import named_account
 from ironbell.app.publish import publish
 from ironbell.app.up_checks import check_environment, warnings
 from ironbell.app.up_options import UpOptions
-from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WireConfig
+from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WIRE_FOLDER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.netboot import CONSOLES
+from ironbell.contract.node_images import FOLDER
 
 _log = structlog.get_logger()
 
@@ -99,6 +101,8 @@ class Site:
                 start(self._simulate(), SIMULATION)
             if self.options.serves_machines:
                 start(self._serve_machines(), WIRE)
+            if (images := self._node_images()) is not None:
+                start(images.run(), "images of nodes")
             raise UpError(await self._fatal)
 
     async def _serve_machines(self) -> None:
@@ -191,6 +195,9 @@ class Site:
         for name, source in self._published().items():
             count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
             _log.info("artefacts published", name=name, source=source, files=count)
+        if (images := self._node_images()) is not None:
+            served = images.refresh()
+            _log.info("images of nodes published", folder=str(images.source), files=len(served.images))
         if self.options.ipxe_dir:
             publish(Path(self.options.ipxe_dir), wire / IPXE_FOLDER)
         return found
@@ -199,9 +206,14 @@ class Site:
         osie = {"osie": self.options.osie_dir} if self.options.osie_dir else {}
         return osie | self.options.artefacts
 
+    def _node_images(self) -> NodeImageFolder | None:
+        """The folder of images, if there is one."""
+        source = self.options.node_images
+        return NodeImageFolder(Path(source), self._wire_folder / ARTEFACTS_FOLDER / FOLDER) if source else None
+
     @property
     def _wire_folder(self) -> Path:
-        return self.options.folder.absolute() / "wire"
+        return self.options.folder.absolute() / WIRE_FOLDER
 
     def _core(self) -> ChildSpec:
         options = self.options
@@ -221,6 +233,7 @@ class Site:
                 wire_user=options.user,
                 metadata_url=metadata_url(options),
                 installs_per_rack=options.installs_per_rack,
+                images=image_source(options),
                 without=options.without,
             )
 
@@ -253,7 +266,7 @@ class Site:
                 metadata_by_instance_id=options.metadata_by_instance_id,
                 tftp_port=0 if options.simulated_servers else options.tftp_port,
                 grpc_port=options.grpc_port,
-                artefacts=tuple(self._published()),
+                artefacts=(*self._published(), *([FOLDER] if options.node_images else [])),
                 osie_url=options.osie_url,
                 consoles=options.consoles or (LAB_CONSOLES if options.lab else CONSOLES),
                 extra_kernel_arguments=options.kernel_arguments,

@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 
 from ironbell.app.up_options import OptionsError, UpOptions
+from ironbell.contract.node_images import file_name
 
 OSIE_FILES = ("vmlinuz-x86_64", "initramfs-x86_64")
 _SIOCGIFADDR = 0x8915
@@ -21,7 +22,7 @@ def check_environment(options: UpOptions) -> None:
     """Compare the options with this machine.
 
     Raises:
-        OptionsError: the interface or the folder of the in-memory OS does not exist.
+        OptionsError: the interface, or the folder of the in-memory OS or of images, does not exist.
     """
     known = [name for _, name in socket.if_nameindex()]
     if options.interface and options.interface not in known:
@@ -32,6 +33,11 @@ def check_environment(options: UpOptions) -> None:
         raise OptionsError(
             f'--osie-dir: there is no folder "{options.osie_dir}"; `ironbell osie build --output {options.osie_dir}` '
             "builds the in-memory OS there"
+        )
+    if options.node_images and not Path(options.node_images).is_dir():
+        raise OptionsError(
+            f'--node-images: there is no folder "{options.node_images}"; `ironbell image build --kernel server '
+            f"--kubernetes VERSION --output {options.node_images}/{file_name('VERSION')}` builds an image there"
         )
 
 

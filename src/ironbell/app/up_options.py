@@ -14,6 +14,7 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
+from ironbell.contract import node_images
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.racks import INSTALLS_PER_RACK
 
@@ -25,6 +26,7 @@ _PATHS = (
     "lab",
     "osie_dir",
     "ipxe_dir",
+    "node_images",
     "token_auth_file",
     "audit_log",
     "simulate_faults",
@@ -73,6 +75,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     osie_dir: str = ""
     osie_url: str = ""
     ipxe_dir: str = ""
+    node_images: str = ""
+    """Folder of images of nodes, which machines get that name no other."""
     artefacts: dict[str, str] = {}
     consoles: tuple[str, ...] = ()
     kernel_arguments: tuple[str, ...] = ()
@@ -162,6 +166,10 @@ def _checked(options: UpOptions) -> UpOptions:
     _check_simulated(options)
     for name in options.artefacts:
         artefact_name(name)
+        if options.node_images and name == node_images.FOLDER:
+            raise OptionsError(f"artefacts: the name {name!r} is taken by --node-images; choose another")
+    if options.node_images and not options.serves_machines:
+        raise OptionsError("node-images has no effect here: servers are served with --interface, --lab or --simulate N")
     if options.without:
         options = msgspec.structs.replace(options, without=_left_out(options.without))
     if options.advertise and not _is_ipv4(options.advertise):

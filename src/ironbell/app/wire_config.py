@@ -11,6 +11,7 @@ API_SOCKET = "api.sock"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
 LOGS_SOCKET = "logs.sock"
 LOGS_FOLDER = "logs"
+WIRE_FOLDER = "wire"
 ARTEFACTS_FOLDER = "artefacts"
 IPXE_FOLDER = "ipxe"
 

@@ -79,6 +79,12 @@ class _Listing(click.Command):
     help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
 )
 @click.option(
+    "--node-images-url",
+    default="",
+    metavar="URL",
+    help="capt: where machines find images of nodes, such as http://192.0.2.1:7080/images.",
+)
+@click.option(
     "--installs-per-rack",
     type=click.IntRange(min=0),
     default=16,
@@ -141,6 +147,7 @@ class _Listing(click.Command):
 @click.option("--osie-dir", default="", help="Servers: folder of the in-memory OS.")
 @click.option("--osie-url", default="", help="Servers: where machines fetch the in-memory OS instead of from us.")
 @click.option("--ipxe-dir", default="", help="Servers: folder of own iPXE binaries.")
+@click.option("--node-images", default="", help="Servers: folder of images of nodes, served as /images/.")
 @click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Servers: serve a folder as /NAME/.")
 @click.option("--console", "consoles", multiple=True, help="Servers: console of the in-memory OS.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Servers: argument of the in-memory OS.")
@@ -164,7 +171,9 @@ def run(components: tuple[str, ...], **given: Any) -> None:
         published = dict(_pair(text) for text in given["artefacts"])
         if given["osie_dir"]:
             published["osie"] = given["osie_dir"]
-        sockets = prepare_wire(options.wire, published=published, ipxe_dir=given["ipxe_dir"])
+        sockets = prepare_wire(
+            options.wire, published=published, ipxe_dir=given["ipxe_dir"], node_images=given["node_images"]
+        )
     sys.exit(run_components(options, connection, sockets))
 
 
@@ -174,6 +183,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.run_controllers import controller_names
     from ironbell.app.run_options import ElectionOptions, RunOptions, checked_token_ttl, read_workers
     from ironbell.contract.boot_token import Identity, metadata_base
+    from ironbell.contract.node_images import image_source_at
     from ironbell.controllers.capi.machine.node_metadata import read_synced
 
     components = components_named(words)
@@ -206,6 +216,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
         external_kubeconfig=given["external_kubeconfig"],
         installs_per_rack=given["installs_per_rack"],
+        images=image_source_at(given["node_images_url"].rstrip("/")),
         metadata_url=metadata_base(given["metadata_url"].rstrip("/"), Identity(given["identity"])),
     )
 
@@ -215,8 +226,13 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.wire_config import WireConfig
     from ironbell.contract.boot_token import Identity
     from ironbell.contract.netboot import CONSOLES
+    from ironbell.contract.node_images import FOLDER
 
     names = tuple(artefact_name(_pair(text)[0]) for text in given["artefacts"])
+    if given["node_images"]:
+        if FOLDER in names:
+            raise click.BadParameter(f"the name {FOLDER!r} is taken by --node-images", param_hint="--artefacts")
+        names = (*names, FOLDER)
     return WireConfig(
         folder=str(Path(given["data_dir"]).absolute()),
         serves=servers,

@@ -109,6 +109,11 @@ LOOK_S = 1.0
 @click.option("--osie-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of the in-memory OS.")
 @click.option("--osie-url", help="Where machines fetch the in-memory OS instead of from us.")
 @click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of own iPXE binaries.")
+@click.option(
+    "--node-images",
+    type=click.Path(path_type=str, file_okay=False),
+    help="Folder of images that `ironbell image build --kubernetes` made: for machines whose manifests name none.",
+)
 @click.option("--artefacts", multiple=True, metavar="NAME=FOLDER", help="Serve a folder to machines as /NAME/.")
 @click.option("--console", "consoles", multiple=True, help="Console of the in-memory OS, such as ttyS0,115200.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")

@@ -24,6 +24,7 @@ from ironbell.controllers.capt import controllers as capt
 from ironbell.kube.client import Client
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi
+from support.captworld import EVERY_VERSION
 from support.workloads import no_workloads
 
 PLACE = "default"
@@ -102,7 +103,9 @@ async def test_a_machine_lives_on_a_server_of_another_cluster() -> None:
     here.serve([CLUSTER, MACHINE, TINKERBELL_CLUSTER, TINKERBELL_MACHINE, SECRET, SECRET_METADATA, EVENT])
     split = with_servers_of(here, there)
     manager = Manager(split, component="test", clock=SystemClock(), randomness=SystemRandomness())
-    for controller in capt.controllers(split, "http://192.0.2.1:7080", nobody_else, workloads=no_workloads()):
+    for controller in capt.controllers(
+        split, "http://192.0.2.1:7080", nobody_else, images=EVERY_VERSION, workloads=no_workloads()
+    ):
         manager.add(controller)
         kinds = [controller.reconciler.kind, *(watch.kind for watch in controller.reconciler.watches)]
         here.serve(kind for kind in kinds if kind.collection not in THEIRS)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ironbell.api.client import Api
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.due import WipeDueReconciler
@@ -19,6 +20,7 @@ from ironbell.controllers.capt.nodes import Nodes
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
+from ironbell.kube.reconciler import Askers
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.kubeconfigs import http_link
@@ -107,6 +109,8 @@ def controllers(
     api_of: Callable[[str], Api | None],
     *,
     at_once: int = INSTALLS_PER_RACK,
+    images: ImageSource = NO_IMAGES,
+    image_askers: Askers | None = None,
     workloads: Workloads,
     connect: Connect = http_link,
 ) -> list[Controller]:
@@ -118,17 +122,19 @@ def controllers(
             then only templates of one's own can be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
         at_once: how many servers of a rack are installed at the same time; 0 is no bound.
+        images: where machines that name no image get theirs.
+        image_askers: who reads which images there are.
         workloads: connections to the clusters that were made: their Nodes are watched while servers boot.
         connect: the way to a cluster that was made, for what is asked seldom.
     """
     nodes = Nodes(bootstrap_data, connect)
-    machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once)
+    machine = TinkerbellMachineReconciler(site, name=MACHINE_NAME, at_once=at_once, images=images)
     return [
         Controller(TinkerbellClusterReconciler(), workers=4, api=api_of(CLUSTER_NAME)),
         Controller(
             machine,
             performers={**performers(bootstrap_data), **nodes.performers()},
-            askers={**nodes.askers(), **askers(workloads)},
+            askers={**nodes.askers(), **askers(workloads), **(image_askers or {})},
             feeds=(workloads.feed,),
             api=api_of(MACHINE_NAME),
         ),

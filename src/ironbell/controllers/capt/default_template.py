@@ -28,11 +28,14 @@ class Inputs:
     disk: str
     metadata_url: str
     """Where the machine reaches the metadata service, such as `http://192.0.2.1:7080`."""
+    image_sha256: str = ""
+    """Of the image as it is served; empty if that is not known."""
 
 
 def default_template(inputs: Inputs) -> str:
     """The text. An image over HTTP is written as a file, any other is pulled from its registry."""
     over_http = inputs.image_url.startswith(("http://", "https://"))
+    checked = {"IMG_CHECKSUM": f"sha256:{inputs.image_sha256}"} if inputs.image_sha256 else {}
     compressed = inputs.image_url.rpartition(".")[2] in ("gz", "xz", "zst", "bz2") or not over_http
     document = {
         "version": "0.1",
@@ -52,6 +55,7 @@ def default_template(inputs: Inputs) -> str:
                             "IMG_URL": inputs.image_url,
                             "DEST_DISK": inputs.disk,
                             "COMPRESSED": "true" if compressed else "false",
+                            **checked,
                         },
                     },
                     _file(inputs, "add tink cloud-init config", _CLOUD_CONFIG, _cloud(inputs)),

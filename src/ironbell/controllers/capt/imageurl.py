@@ -1,4 +1,4 @@
-"""The address of a machine's image: a Go template over four fields. Pure.
+"""The address of a machine's image: a Go template over four fields, as far as anybody has set one. Pure.
 
 Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/template.go (imageURL).
 """
@@ -9,6 +9,28 @@ from ironbell.api.capt.imagelookup import DEFAULT_BASE_REGISTRY, DEFAULT_FORMAT,
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.codec import gotemplate
+
+
+def names_image(machine: TinkerbellMachineSpec, cluster: TinkerbellClusterSpec) -> bool:
+    """Whether somebody has chosen where images are.
+
+    Upstream's webhook and CRD fill in defaults for a TinkerbellCluster; these name images that nobody serves, and say
+    nothing about what its author wants. A machine has no defaults: whatever it has was chosen.
+    """
+    own = (
+        machine.image_lookup_format,
+        machine.image_lookup_base_registry,
+        machine.image_lookup_os_distro,
+        machine.image_lookup_os_version,
+    )
+    distro = cluster.image_lookup_os_distro.lower() or DEFAULT_OS_DISTRO
+    shared = (
+        (cluster.image_lookup_format, DEFAULT_FORMAT),
+        (cluster.image_lookup_base_registry, DEFAULT_BASE_REGISTRY),
+        (distro, DEFAULT_OS_DISTRO),
+        (cluster.image_lookup_os_version, DEFAULT_OS_VERSIONS.get(distro, "")),
+    )
+    return any(own) or any(value and value != default for value, default in shared)
 
 
 def image_url(

@@ -7,7 +7,8 @@ often as its annotation allows, each time with a new Workflow; the former one's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -30,9 +31,11 @@ from ironbell.contract.directory import KEEP_DISKS
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt import booting
 from ironbell.controllers.capt.default_template import Inputs, default_template
-from ironbell.controllers.capt.imageurl import image_url
+from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.made import (
     FAILED,
     UnusableError,
@@ -63,6 +66,7 @@ from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.health import is_silent, silence
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
+from ironbell.provisioner.node_images import FoundImage, MissingImage, default_image
 from ironbell.provisioner.user_data import needs_user_data
 
 GIVE_USER_DATA: Final = "give-user-data"
@@ -81,11 +85,29 @@ class GiveUserData:
     marked_as: str
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the site's administrator has set for installations."""
+
+    site: str
+    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
+    at_once: int = INSTALLS_PER_RACK
+    """How many servers of a rack are installed at the same time; 0 is no bound."""
+    images: ImageSource = NO_IMAGES
+
+
+class ImagePendingError(Exception):
+    """The default image cannot be installed yet."""
+
+    def __init__(self, missing: MissingImage) -> None:
+        super().__init__(missing.message)
+        self.missing = missing
+
+
 def install(
-    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str, at_once: int
+    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, settings: Settings
 ) -> Decision:
-    """The next step for a machine that has this server and is not ready yet. `site` is the metadata service's URL,
-    `at_once` how many servers of a rack are installed at the same time."""
+    """The next step for a machine that has this server and is not ready yet."""
     obj = observed.obj
     if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
         return booting.is_up(progress)
@@ -96,7 +118,7 @@ def install(
         return progress.waits("GivingUserData", "bootstrap data is being given to the metadata service", fill)
     workflow = observed.workflow
     if workflow is None:
-        return _begin(progress, observed, machine, hardware, site, at_once)
+        return _begin(progress, observed, machine, hardware, settings)
     if not is_ours(workflow, obj):
         where = f"Workflow {workflow.metadata.namespace}/{workflow.metadata.name}"
         return progress.waits("ForeignWorkflow", f"{where} exists and is not this machine's; delete it")
@@ -183,7 +205,7 @@ def _percent(text: str, action_id: str) -> str:
 
 
 def _begin(
-    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, site: str, at_once: int
+    progress: Progress, observed: Observed, machine: Machine, hardware: Hardware, settings: Settings
 ) -> Decision:
     obj = observed.obj
     try:
@@ -191,13 +213,15 @@ def _begin(
             raise UnusableError("InvalidWipePolicy", invalid_wipe_policy(obj, hardware))
         if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
             raise UnusableError("KeepDisksUnknown", wrong)
-        text = template_text(observed, machine, hardware, site)
+        text = template_text(observed, machine, hardware, settings, progress.now)
         boot = boot_options(obj, hardware)
+    except ImagePendingError as error:
+        return _without_image(progress, error.missing)
     except UnusableError as error:
         progress.state = State.FAILED
         return progress.waits(error.reason, str(error))
     tried = number(obj, INSTALL_ATTEMPT, 0)
-    turn = observed.wave.waits(at_once, progress.now) if tried == 0 else ""
+    turn = observed.wave.waits(settings.at_once, progress.now) if tried == 0 else ""
     if turn:
         progress.state = State.WAITING
         progress.note(INSTALLED, False, "WaitingForTurn", turn)
@@ -223,11 +247,21 @@ def _begin(
     )
 
 
-def template_text(observed: Observed, machine: Machine, hardware: Hardware, site: str) -> str:
+def _without_image(progress: Progress, missing: MissingImage) -> Decision:
+    """Wait until the site has an image; nothing was done to the server yet."""
+    if not missing.reason:
+        return replace(progress.goes_on(), needs=missing.needs)
+    progress.state = State.WAITING
+    progress.note(INSTALLED, False, missing.reason, missing.message)
+    return replace(progress.waits(missing.reason, missing.message), needs=missing.needs)
+
+
+def template_text(observed: Observed, machine: Machine, hardware: Hardware, settings: Settings, now: datetime) -> str:
     """The workflow template: the machine's own, the Hardware's, the cluster's, or the default.
 
     Raises:
         UnusableError: the Template that is meant is missing or empty, or the image cannot be named.
+        ImagePendingError: the image is the default one, and the site does not have it.
     """
     obj, infrastructure = observed.obj, observed.infrastructure or TinkerbellCluster()
     if obj.spec.template_override:
@@ -244,18 +278,29 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, site
         if not observed.override.spec.data:
             raise UnusableError("TemplateEmpty", f"{where}, that the {meant} names, has no spec.data")
         return observed.override.spec.data
-    try:
-        architecture = capabilities(hardware).architecture or "amd64"
-        image = image_url(obj.spec, infrastructure.spec, machine.spec.version, architecture)
-    except TemplateError as error:
-        raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
-    if not site:
+    if not settings.site:
         message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
         raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
+    image = _image(observed, machine, hardware, settings, now)
     disk = install_disk(hardware, kept_disks(obj, hardware))
     if not disk:
         raise UnusableError("DisksKept", f"annotation {KEEP_DISKS} keeps every disk of {hardware.metadata.name}")
-    return default_template(Inputs(obj.metadata.name, image, disk, site))
+    return default_template(Inputs(obj.metadata.name, image.url, disk, settings.site, image.sha256))
+
+
+def _image(observed: Observed, machine: Machine, hardware: Hardware, settings: Settings, now: datetime) -> FoundImage:
+    """The image that the manifests name; where they name none, the one that the site serves for the version."""
+    spec, shared = observed.obj.spec, (observed.infrastructure or TinkerbellCluster()).spec
+    architecture, version = capabilities(hardware).architecture or "amd64", machine.spec.version
+    if names_image(spec, shared):
+        try:
+            return FoundImage(image_url(spec, shared, version, architecture))
+        except TemplateError as error:
+            raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
+    found = default_image(settings.images, observed.node_images, version, architecture, now)
+    if isinstance(found, MissingImage):
+        raise ImagePendingError(found)
+    return found
 
 
 def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:

@@ -32,6 +32,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.contract.boot_token import BOOT_FOR
 from ironbell.contract.hardware_claim import HELD, claim_of, release
+from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
@@ -40,7 +41,7 @@ from ironbell.controllers.capt.claiming import claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, answers_again, machines_of, tell_health, turned
-from ironbell.controllers.capt.installing import how_far, install
+from ironbell.controllers.capt.installing import Settings, how_far, install
 from ironbell.controllers.capt.made import ENDED
 from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.node_identity import identify
@@ -183,6 +184,8 @@ class TinkerbellMachineReconciler:
     name: str = "capt-machine"
     at_once: int = INSTALLS_PER_RACK
     """How many servers of a rack are installed at the same time; 0 is no bound."""
+    images: ImageSource = NO_IMAGES
+    """Where machines that name no image get theirs."""
     kind: AnyKind = TINKERBELL_MACHINE
     watches: Sequence[Watch[Any]] = (
         Watch(MACHINE, _of_machine),
@@ -295,7 +298,8 @@ class TinkerbellMachineReconciler:
             if not machine.status.node_ref.name:
                 return identify(progress, observed.cluster or Cluster(), machine, hardware, observed.namesakes)
             return progress.goes_on(withdrawal(hardware) if _is_ready_node(machine) else None)
-        return install(progress, observed, machine, hardware, self.site, self.at_once)
+        settings = Settings(self.site, self.at_once, self.images)
+        return install(progress, observed, machine, hardware, settings)
 
 
 def _restored(

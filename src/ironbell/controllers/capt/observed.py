@@ -26,6 +26,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
+from ironbell.contract.node_images import NodeImages
 from ironbell.contract.owners import controller_of
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, installed_node, node_identity
@@ -50,6 +51,7 @@ from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
+from ironbell.provisioner.node_images import LOOK_S, NodeImageIndex
 from ironbell.workload.questions import NodeView
 
 MOVE_AFTER: Final = 2
@@ -155,6 +157,8 @@ class Observed:
     """What its cluster says of its Node, while the record of its server is not confirmed."""
     namesakes: tuple[tuple[NodeNow, Fact[NodeView | None]], ...] = ()
     """What its cluster says of Nodes that may be its, while the Machine has found none."""
+    node_images: Fact[NodeImages] | None = None
+    """Which images of nodes the site serves, as long as its installation has not begun."""
     new_nodes: tuple[tuple[NodeQuestion, NodeFact], ...] = ()
     """What its cluster says of Nodes that would prove that its system is up, while that boots."""
 
@@ -217,6 +221,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         power_cycle=cache.get(JOB, place, power_cycle_name(obj)),
         node=_node(cache, cluster, machine, hardware),
         namesakes=_namesakes(cache, obj, cluster, machine, hardware),
+        node_images=cache.fact(NodeImageIndex(), LOOK_S) if hardware is not None and workflow is None else None,
         new_nodes=tuple((question, installed_node.known(cache, question)) for question in new_nodes),
     )
 

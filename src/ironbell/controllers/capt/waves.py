@@ -24,12 +24,13 @@ from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.node_images import IMAGE_REASONS
 
 COUNTS_S: Final = 3600.0
 """As long as the default template gives the image to be written."""
 _SWITCH: Final = "ironbell.dev/switch"
 _PAST: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
-_STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable"})
+_STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
 """Reasons of machines that will not begin, and stand in nobody's way."""
 
 

@@ -59,6 +59,9 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "TemplateNotFound": Advice("the Template exists", "Create the Template, or correct the name"),
     "TemplateEmpty": Advice("the Template has spec.data", "Fill in spec.data of the Template"),
     "MissingISO": Advice("spec.bootOptions.isoURL is set", "Set it in the TinkerbellMachineTemplate"),
+    "NodeImageMissing": Advice("the image is served"),
+    "NodeImagesUnknown": Advice("the index of images can be read"),
+    "NoNodeImages": Advice("an image is named or served"),
     "InvalidImageLookup": Advice("the format is valid", "Correct imageLookupFormat"),
     "MetadataURLUnknown": Advice("the metadata URL is known", "Set it, or use a template of your own"),
     "WaitingForManualAction": Advice(

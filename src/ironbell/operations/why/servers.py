@@ -25,6 +25,7 @@ from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
 from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
+from ironbell.provisioner.node_images import IMAGE_REASONS
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
 _UNKNOWN: Final = Advice("it is Ready")
@@ -50,10 +51,12 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         )
     advice, weight = OF_TINKERBELL_MACHINE.get(reason, _UNKNOWN), weight_of(reason)
     server = obj.get("spec", {}).get("hardwareName", "")
-    what = message or reason
+    what, remedy = message or reason, advice.remedy
+    if reason in IMAGE_REASONS:
+        what, _, remedy = what.partition(". ")
     if weight is Weight.WAITING and server and server not in what:
         what = f"{what} (on server {server})"
-    return Finding(what, reason, since(ready), advice.ends_when, advice.remedy, weight)
+    return Finding(what, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
 
 
 def hardware(obj: Object, world: World, now: datetime) -> Finding | None:

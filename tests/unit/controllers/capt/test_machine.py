@@ -65,7 +65,7 @@ def test_a_machine_gets_a_server_and_is_installed() -> None:
     assert workflow.spec.hardware_map == {"device_1": agent_id(has)}
     assert to_builtin(workflow.spec.boot_options) == {"toggleAllowNetboot": True, "bootMode": "netboot"}
     assert workflow.metadata.owner_references[0].name == "m"
-    assert "oci2disk" in world.require(TEMPLATE, "default", "m").spec.data
+    assert "image2disk" in world.require(TEMPLATE, "default", "m").spec.data
 
 
 @pytest.mark.parametrize("named", ["", "a"])

@@ -28,10 +28,10 @@ from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
 from ironbell.workload.questions import NodeView
 from support.captscene import add_machine
-from support.captworld import server
+from support.captworld import EVERY_VERSION, server
 from support.restoredworld import PERFORMERS, Reality, Server
 
-CONTROLLERS = (TinkerbellMachineReconciler("http://192.0.2.1:7080"), WorkflowReconciler())
+CONTROLLERS = (TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION), WorkflowReconciler())
 SERVERS = 12
 HOUR_S = 3600.0
 

@@ -12,9 +12,9 @@ from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.waves import Wave, leaves, next_in
 from ironbell.kube.testing import World, crash_check
 from support.captscene import Engine, add_machine, get, said, scene
-from support.captworld import server
+from support.captworld import EVERY_VERSION, server
 
-TWO = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=2)
+TWO = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=2)
 
 
 def rack(count: int, *, engine: Engine | None = None, label: str = "rack", racks: int = 1) -> World:
@@ -72,7 +72,7 @@ def test_racks_do_not_wait_for_each_other() -> None:
 @pytest.mark.parametrize("at_once", [0, 2])
 def test_without_a_bound_or_a_known_rack_nobody_waits(at_once: int) -> None:
     world = rack(4, label="rack" if at_once == 0 else "")
-    world.settle(TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=at_once))
+    world.settle(TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=at_once))
     assert len(installing(world)) == 4
 
 
@@ -81,7 +81,7 @@ def test_what_stands_still_is_in_nobodys_way() -> None:
     for number in range(2):
         obj = world.require(HARDWARE, "default", f"s{number}")
         world.change(HARDWARE, obj, {"metadata": {"annotations": {HELD: "x"}}})
-    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=1)
+    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=1)
     world.settle(one)
     assert installing(world) == ["m0"], "it was given the only server that is not held"
     failed = rack(3, engine=Engine("FAILED", "FAILED", "FAILED"))
@@ -90,7 +90,7 @@ def test_what_stands_still_is_in_nobodys_way() -> None:
 
 
 def test_it_may_be_killed_anywhere() -> None:
-    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", at_once=1)
+    one = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=1)
     world = rack(2)
     world.settle(one)
     assert installing(world) == ["m0"]

@@ -1,0 +1,196 @@
+"""The folder of `--node-images`: complete images are published to machines, and an index says which there are.
+
+An image is complete if its digest is the one in `NAME.sha256` beside it. A manifest that `ironbell image build` has
+written last vouches for that; any other file is read once. A file that is still being written matches neither, so
+nobody is ever served a part of one.
+
+The index is what controllers read. An image is in it only while it is published: it is taken out before its file is
+replaced or removed, and listed after the new one is in place.
+
+Failure modes: a folder that cannot be read leaves what is published as it is and is reported once; files that are not
+complete are listed in the index with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import structlog
+
+from ironbell.app.publish import PublishError, place
+from ironbell.base.errors import IronbellError
+from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages
+from ironbell.kube.reconciler import Askers
+from ironbell.provisioner.node_images import NodeImageIndex
+
+_log = structlog.get_logger()
+
+LOOK_S = 5.0
+"""How often the folder is looked at."""
+_SUM = ".sha256"
+_ENDINGS = (".raw.zst", ".raw.gz", ".raw.xz", ".raw")
+_TIMEOUT_S = 10.0
+
+
+class NodeImagesError(IronbellError):
+    """The index of images cannot be read."""
+
+    reason = "NodeImagesUnknown"
+
+
+class _Artefact(msgspec.Struct, frozen=True):
+    name: str
+    sha256: str
+    size_bytes: int
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    artefacts: tuple[_Artefact, ...] = ()
+
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass
+class NodeImageFolder:
+    """Keeps a published folder like the user's; `refresh` may be called at any time, by one caller."""
+
+    source: Path
+    target: Path
+    _digests: dict[tuple[str, _Stamp], str] = field(default_factory=dict)
+    _trouble: str = ""
+
+    async def run(self) -> None:
+        """Follow the user's folder until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await asyncio.to_thread(self.refresh)
+            except (OSError, PublishError) as error:
+                if str(error) != self._trouble:
+                    _log.warning("images of nodes not published", folder=str(self.source), why=str(error))
+                self._trouble = str(error)
+            else:
+                self._trouble = ""
+
+    def refresh(self) -> NodeImages:
+        """Publish what is complete, and return it.
+
+        Raises:
+            OSError, PublishError: a folder cannot be read or written.
+        """
+        self.target.mkdir(parents=True, exist_ok=True, mode=0o755)
+        before, found = _read_index(self.target / INDEX), self._look()
+        listed = before.images if before is not None else ()
+        kept = tuple(image for image in listed if image in found.images and self._is_placed(image))
+        if kept != listed:
+            self._write_index(NodeImages(images=kept, unfinished=found.unfinished))
+        for image in found.images:
+            place(self.source / image.file, self.target / image.file)
+        if found != before or kept != listed:
+            self._write_index(found)
+        wanted = {INDEX, *(image.file for image in found.images)}
+        for stale in [path for path in self.target.iterdir() if path.name not in wanted]:
+            stale.unlink()
+        return found
+
+    def _look(self) -> NodeImages:
+        images, unfinished, digests = [], {}, {}
+        for path in sorted(self.source.iterdir()):
+            if path.name.startswith(".") or not path.name.endswith(_ENDINGS) or not path.is_file():
+                continue
+            stamp = _stamp(path)
+            expected, why = _expected(path)
+            if expected and not _is_vouched_for(path, expected):
+                digest = self._digests.get((path.name, stamp)) or _digest(path)
+                digests[path.name, stamp] = digest
+                why = "" if digest == expected else f"its digest is not the one in {path.name}{_SUM}"
+            if why:
+                unfinished[path.name] = why
+            else:
+                images.append(NodeImage(file=path.name, sha256=expected, size_bytes=stamp[1]))
+        self._digests = digests
+        return NodeImages(images=tuple(images), unfinished=unfinished)
+
+    def _is_placed(self, image: NodeImage) -> bool:
+        """Whether what is published is still the user's file."""
+        placed, source = self.target / image.file, self.source / image.file
+        return placed.is_file() and _stamp(placed)[1:] == _stamp(source)[1:]
+
+    def _write_index(self, images: NodeImages) -> None:
+        partial = self.target / f".{INDEX}.partial"
+        partial.write_bytes(msgspec.json.encode(images))
+        partial.chmod(0o644)
+        partial.rename(self.target / INDEX)
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _expected(path: Path) -> tuple[str, str]:
+    """The digest that the file should have, or why that is not known."""
+    try:
+        words = path.with_name(path.name + _SUM).read_text().split()
+    except FileNotFoundError:
+        return "", f"there is no {path.name}{_SUM} beside it"
+    except (OSError, UnicodeDecodeError) as error:
+        return "", f"{path.name}{_SUM} cannot be read: {error}"
+    digest = words[0].lower() if words else ""
+    if len(digest) != 64 or any(digit not in "0123456789abcdef" for digit in digest):
+        return "", f"{path.name}{_SUM} does not begin with a SHA-256 digest"
+    return digest, ""
+
+
+def _is_vouched_for(path: Path, expected: str) -> bool:
+    """Whether the manifest of a finished build has this file's size and digest."""
+    try:
+        made = msgspec.json.decode(path.with_name(path.name + ".json").read_bytes(), type=_Manifest)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    size = path.stat().st_size
+    return any((one.name, one.sha256, one.size_bytes) == (path.name, expected, size) for one in made.artefacts)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _read_index(path: Path) -> NodeImages | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=NodeImages)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def image_askers(source: ImageSource) -> Askers:
+    """Who reads the index for controllers: from the folder of the same machine, or over HTTP."""
+
+    async def answer(_asked: NodeImageIndex) -> NodeImages:
+        try:
+            if source.index.startswith(("http://", "https://")):
+                body = await _fetch(source.index)
+            else:
+                body = await asyncio.to_thread(Path(source.index).read_bytes)
+            return msgspec.json.decode(body, type=NodeImages)
+        except OSError as error:
+            raise NodeImagesError(f"{source.index}: {error.strerror or error}") from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NodeImagesError(f"{source.index}: {str(error) or 'no answer in time'}") from error
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise NodeImagesError(f"{source.index} is not an index of images: {error}") from error
+
+    return {NodeImageIndex: answer}
+
+
+async def _fetch(url: str) -> bytes:
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, raise_for_status=True) as answer:
+        return await answer.read()
