@@ -1,7 +1,8 @@
 """docs/guide/first-cluster.md, followed command by command, from servers that are off to Ready nodes by real kubeadm.
 
 The servers are namespace machines. `ironbell up` serves the lab's network in place of an interface, and the smallest
-form has one control plane and one worker; every other command is the page's, with the servers' own values.
+form has one control plane and one worker; every other command is the page's, with the servers' own values. Both forms
+of the cluster are followed, plain and by ClusterClass.
 """
 
 from __future__ import annotations
@@ -57,22 +58,16 @@ def described(site: KubeadmSite, machine: MachineState) -> str:
     return replaced((DOCS / "examples" / "server.yaml").read_text(), values)
 
 
-def commands(site: KubeadmSite, size: str) -> dict[str, str]:
+def commands(site: KubeadmSite, form: str, size: str) -> dict[str, str]:
     """The page's blocks from the servers' description on, by their first word or two."""
     images = str(site.artefacts.images[RELEASE].parent)
-    apply, network, create, nodes = BLOCKS[-4:]
+    apply, network, plain, by_class, nodes = BLOCKS[-5:]
+    create = {"plain": plain, "by class": by_class}[form]
     assert f"--kubernetes-version {RELEASE}" in create
     return {
         "servers": apply,
         "network": replaced(network, {"/srv/images": images}),
-        "cluster": replaced(
-            create,
-            {
-                OF_PAGE: size,
-                "192.168.20.5": ENDPOINT,
-                "http://192.168.20.2:7080": site.base_url,
-            },
-        ),
+        "cluster": replaced(create, {OF_PAGE: size, "192.168.20.5": ENDPOINT}),
         "nodes": nodes,
     }
 
@@ -97,14 +92,15 @@ async def run(site: KubeadmSite, folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("control_planes", "workers", "size"),
+    ("form", "control_planes", "workers", "size"),
     [
-        pytest.param(1, 1, SMALLEST, id="smallest"),
-        pytest.param(3, 2, OF_PAGE, id="as on the page", marks=pytest.mark.kubeadm),
+        pytest.param("plain", 1, 1, SMALLEST, id="smallest"),
+        pytest.param("plain", 3, 2, OF_PAGE, id="as on the page", marks=pytest.mark.kubeadm),
+        pytest.param("by class", 3, 2, OF_PAGE, id="by ClusterClass", marks=pytest.mark.kubeadm),
     ],
 )
 async def test_the_page_leads_from_servers_that_are_off_to_ready_nodes(
-    control_planes: int, workers: int, size: str, tmp_path: Path, kubectl_binary: Path
+    form: str, control_planes: int, workers: int, size: str, tmp_path: Path, kubectl_binary: Path
 ) -> None:
     artefacts = node_artefacts(RELEASE)
     lab = lab_file(control_planes=control_planes, workers=workers, subnet=SUBNET.format(LAB))
@@ -115,7 +111,7 @@ async def test_the_page_leads_from_servers_that_are_off_to_ready_nodes(
         assert {machine.power for machine in site.site.lab.machines} == {"Off"}
         servers = [described(site, machine) for machine in site.site.lab.machines]
         (folder / "servers.yaml").write_text("---\n".join(servers))
-        steps = commands(site, size)
+        steps = commands(site, form, size)
         shown = await run(site, folder, steps["servers"])
         assert all(machine.name in shown for machine in site.site.lab.machines)
         await run(site, folder, steps["network"])

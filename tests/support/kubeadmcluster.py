@@ -209,8 +209,8 @@ async def kubeadm_site(
     """A site with powered-off machines; nothing is applied yet."""
     path = folder / "lab.yaml"
     path.write_text(yaml.safe_dump(lab))
-    served = {"images": next(iter(artefacts.images.values())).parent}
-    async with running_site(folder, path, osie=artefacts.osie, artefacts=served) as site:
+    images = next(iter(artefacts.images.values())).parent
+    async with running_site(folder, path, osie=artefacts.osie, node_images=images) as site:
         yield KubeadmSite(site, artefacts, Kubectl(kubectl, site.kubeconfig, folder), folder)
 
 
@@ -230,7 +230,7 @@ def cluster(
     request = ClusterRequest(
         CLUSTER,
         endpoint,
-        f"{site.base_url}/images/debian-kubernetes-{{{{.KubernetesVersion}}}}.raw.zst",
+        "",
         release,
         site.artefacts.pause_image(release),
         {"w": workers},

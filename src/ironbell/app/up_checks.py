@@ -11,7 +11,6 @@ import struct
 from pathlib import Path
 
 from ironbell.app.up_options import OptionsError, UpOptions
-from ironbell.contract.node_images import file_name
 
 OSIE_FILES = ("vmlinuz-x86_64", "initramfs-x86_64")
 _SIOCGIFADDR = 0x8915
@@ -37,7 +36,7 @@ def check_environment(options: UpOptions) -> None:
     if options.node_images and not Path(options.node_images).is_dir():
         raise OptionsError(
             f'--node-images: there is no folder "{options.node_images}"; `ironbell image build --kernel server '
-            f"--kubernetes VERSION --output {options.node_images}/{file_name('VERSION')}` builds an image there"
+            f"--kubernetes VERSION --output {options.node_images}/` builds an image there"
         )
 
 

@@ -40,7 +40,7 @@ def image() -> None:
 @click.option(
     "--output",
     default="",
-    help=f"File to write; manifest and checksum beside. Default: {DEFAULT_FILE}, of a node {NODE_FILE}.",
+    help=f"File or folder to write to; manifest and checksum beside. Default: {DEFAULT_FILE}, of a node {NODE_FILE}.",
 )
 @click.option("--kubernetes", default="", metavar="VERSION", help="Make it a Kubernetes node of this release.")
 @click.option(
@@ -99,7 +99,7 @@ def build(
     )
     default = DEFAULT_FILE if node is None else NODE_FILE.format(release=node.release)
     options = Options(
-        output=Path(output or default).expanduser().absolute(),
+        output=_file(output, default),
         size_mib=size,
         compression=compress,
         kernel=kernel,
@@ -115,6 +115,12 @@ def build(
     artefact = made.artefacts[0]
     click.echo(f"{'built' if was_built else 'current'}: kernel {made.kernel}, disk {made.unpacked_bytes / 1e6:.0f} MB")
     click.echo(f"{options.output}  {artefact.size_bytes / 1e6:.1f} MB  sha256:{artefact.sha256}")
+
+
+def _file(output: str, default: str) -> Path:
+    """The file to write: in a folder, it is called as it is by default."""
+    path = Path(output or default).expanduser().absolute()
+    return path / Path(default).name if output.endswith("/") or path.is_dir() else path
 
 
 def _node(

@@ -32,7 +32,7 @@ class ClusterRequest:
     endpoint: str
     """Address of the control plane."""
     image_url: str
-    """Of node images, as a TinkerbellCluster's imageLookupFormat."""
+    """Of node images, as a TinkerbellCluster's imageLookupFormat; empty: those that the site serves."""
     release: str
     pause_image: str
     pools: Mapping[str, int]
@@ -73,7 +73,8 @@ def cluster(request: ClusterRequest) -> list[Document]:
     networks = {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]}}
     return [
         document(INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", name, {
-            "controlPlaneEndpoint": endpoint, "imageLookupFormat": request.image_url,
+            "controlPlaneEndpoint": endpoint,
+            **({"imageLookupFormat": request.image_url} if request.image_url else {}),
         }),
         document(CORE, "v1beta2", "Cluster", name, {
             "clusterNetwork": networks,

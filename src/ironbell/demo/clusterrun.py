@@ -35,7 +35,7 @@ from ironbell.demo.clustermanifests import ClusterRequest, Document
 from ironbell.demo.clusterplan import Plan
 from ironbell.demo.clusterstory import READY_LABEL, ClusterStory
 from ironbell.demo.newcluster import NewCluster
-from ironbell.demo.run import HTTP_PORT, REDRAW_S, stayed
+from ironbell.demo.run import REDRAW_S, stayed
 from ironbell.demo.screen import Screen
 from ironbell.demo.site import DemoError, RunningSite, running_site
 from ironbell.demo.story import Line
@@ -81,8 +81,7 @@ async def run(demo: ClusterDemo, *, stay: bool) -> None:
     screen.note("Starting Ironbell with powered-off virtual servers, each with a BMC that speaks Redfish:")
     for line in _kinds_told(demo.plan):
         screen.note(f"  {line}")
-    served = {"images": demo.node_image.parent}
-    async with running_site(demo.data_dir, lab_file, osie=demo.osie, artefacts=served) as site:
+    async with running_site(demo.data_dir, lab_file, osie=demo.osie, node_images=demo.node_image.parent) as site:
         screen.line(Line("ready", f"Kubernetes API: export KUBECONFIG={site.kubeconfig}"))
         async with HttpApi(from_kubeconfig(site.kubeconfig)) as api, _showing(demo, site, api, screen) as show:
             try:
@@ -230,7 +229,7 @@ class Show:
         request = ClusterRequest(
             NAME,
             self.site.lab.machine(self.demo.plan.control_plane.machines[0]).address,
-            f"http://{self.site.lab.gateway}:{HTTP_PORT}/images/{self.demo.node_image.name}",
+            "",
             self.demo.release,
             self.pause_image,
             {group.role: group.count for group in self.demo.plan.workers},

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.lab.state import LabState, NoLabError, read_state
@@ -54,7 +55,13 @@ class RunningSite:
 
 @asynccontextmanager
 async def running_site(
-    data_dir: Path, lab_file: Path, *, osie: Path, artefacts: dict[str, Path], options: Sequence[str] = ()
+    data_dir: Path,
+    lab_file: Path,
+    *,
+    osie: Path,
+    artefacts: Mapping[str, Path] = MappingProxyType({}),
+    node_images: Path | None = None,
+    options: Sequence[str] = (),
 ) -> AsyncIterator[RunningSite]:
     """Start a site and end it with the block; `options` are more of `ironbell up`.
 
@@ -65,6 +72,8 @@ async def running_site(
     # ends with us, however we end; apart from the terminal, whose Ctrl-C is ours to carry out
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "ironbell.cli.main", "up"]
     command += ["--data-dir", str(data_dir), "--lab", str(lab_file), "--osie-dir", str(osie), *options]
+    if node_images is not None:
+        command += ["--node-images", str(node_images)]
     for name, folder in artefacts.items():
         command += ["--artefacts", f"{name}={folder}"]
     with log.open("wb") as stderr:

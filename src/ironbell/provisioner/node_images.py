@@ -92,4 +92,4 @@ def _missing(source: ImageSource, images: NodeImages, version: str) -> str:
 
 def _build(version: str, folder: str) -> str:
     release = version if version.startswith("v") else f"v{version}"
-    return f"ironbell image build --kernel server --kubernetes {release} --output {folder}/{file_name(version)}"
+    return f"ironbell image build --kernel server --kubernetes {release} --output {folder}/"

@@ -183,5 +183,5 @@ def test_a_folder_that_does_not_exist_is_an_error_with_the_command(tmp_path: Pat
         check_environment(options(simulate=1, node_images=str(tmp_path / "images")))
     assert str(error.value) == (
         f'--node-images: there is no folder "{tmp_path}/images"; `ironbell image build --kernel server '
-        f"--kubernetes VERSION --output {tmp_path}/images/debian-kubernetes-VERSION.raw.zst` builds an image there"
+        f"--kubernetes VERSION --output {tmp_path}/images/` builds an image there"
     )

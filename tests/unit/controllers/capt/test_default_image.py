@@ -23,7 +23,7 @@ SERVED = ImageSource(
 SITE: TinkerbellMachineReconciler = replace(MACHINES, images=SERVED)
 NOTHING = replace(MACHINES, images=NO_IMAGES)
 FILE, DIGEST = "debian-kubernetes-v1.35.2.raw.zst", "ab" * 32
-BUILD = f"ironbell image build --kernel server --kubernetes v1.35.2 --output /srv/images/{FILE}"
+BUILD = "ironbell image build --kernel server --kubernetes v1.35.2 --output /srv/images/"
 FILLED_IN = {
     "imageLookupFormat": DEFAULT_FORMAT,
     "imageLookupBaseRegistry": DEFAULT_BASE_REGISTRY,
