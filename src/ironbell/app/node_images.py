@@ -24,6 +24,7 @@ import structlog
 
 from ironbell.app.publish import PublishError, place
 from ironbell.base.errors import IronbellError
+from ironbell.base.networkerrors import os_problem
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.node_images import NodeImageIndex
@@ -180,10 +181,8 @@ def image_askers(source: ImageSource) -> Askers:
             else:
                 body = await asyncio.to_thread(Path(source.index).read_bytes)
             return msgspec.json.decode(body, type=NodeImages)
-        except OSError as error:
-            raise NodeImagesError(f"{source.index}: {error.strerror or error}") from error
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise NodeImagesError(f"{source.index}: {str(error) or 'no answer in time'}") from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise NodeImagesError(f"{source.index}: {_problem(error)}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise NodeImagesError(f"{source.index} is not an index of images: {error}") from error
 
@@ -194,3 +193,14 @@ async def _fetch(url: str) -> bytes:
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, raise_for_status=True) as answer:
         return await answer.read()
+
+
+def _problem(error: Exception) -> str:
+    """What went wrong, without the library's own words around it."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the answer was {error.status} {error.message}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return os_problem(error.os_error)
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_TIMEOUT_S:g} s"
+    return os_problem(error) if isinstance(error, OSError) else str(error) or type(error).__name__

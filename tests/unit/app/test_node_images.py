@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from ironbell.app.metadata_url import image_source
 from ironbell.app.node_images import NodeImageFolder, NodeImagesError, image_askers
@@ -150,8 +152,25 @@ async def test_controllers_read_the_index_from_the_folder(folder: NodeImageFolde
     with pytest.raises(NodeImagesError, match="is not an index of images"):
         await ask(NodeImageIndex())
     (folder.target / INDEX).unlink()
-    with pytest.raises(NodeImagesError, match="No such file or directory"):
+    with pytest.raises(NodeImagesError, match=r"index.json: no such file or directory$"):
         await ask(NodeImageIndex())
+
+
+async def test_controllers_elsewhere_read_the_index_over_http() -> None:
+    found = NodeImages(images=(NodeImage(file=NAME, sha256="0" * 64),))
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=msgspec.json.encode(found))
+
+    application = web.Application()
+    application.add_routes([web.get(f"/images/{INDEX}", answer)])
+    async with TestServer(application) as server:
+        at = str(server.make_url("")).rstrip("/")
+        assert await image_askers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex()) == found
+        with pytest.raises(NodeImagesError, match=r"/other/index.json: the answer was 404 Not Found$"):
+            await image_askers(image_source_at(f"{at}/other"))[NodeImageIndex](NodeImageIndex())
+    with pytest.raises(NodeImagesError, match=r"/images/index.json: connection refused$"):
+        await image_askers(image_source_at(f"{at}/images"))[NodeImageIndex](NodeImageIndex())
 
 
 def options(**given: object) -> UpOptions:
