@@ -232,12 +232,16 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
     if fitting:
         return f"{fitting} of {whole} Hardware fit, and {place} machines that came earlier wait for the same"
     reasons: dict[str, int] = {"claimed by others": taken} if taken else {}
+    silent = [one.problems[0] for one in ranked if _kind_of(one.problems[0]) == SILENT_BMC]
     for one in ranked:
-        reasons[_kind_of(one.problems[0])] = reasons.get(_kind_of(one.problems[0]), 0) + 1
+        kind = _kind_of(one.problems[0])
+        kind = silent[0] if kind == SILENT_BMC and len(silent) == 1 else kind
+        reasons[kind] = reasons.get(kind, 0) + 1
     told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]
     return f"none of {whole} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
 
 
+SILENT_BMC: Final = "its BMC does not answer"
 _IN_ERROR: Final = "its status.state is Error"
 _RESERVED: Final = "it is reserved for "
 _WIPED_FIRST: Final = "its disks are being wiped completely"
@@ -255,7 +259,7 @@ def _kind_of(problem: str) -> str:
     if is_less:
         return f"{has.partition(' is ')[0]} is less than {wanted}"
     silent, names_it, _ = problem.partition(" does not answer: ")
-    return "its BMC does not answer" if names_it and silent.startswith("its BMC ") else problem
+    return SILENT_BMC if names_it and silent.startswith("its BMC ") else problem
 
 
 __all__ = [
