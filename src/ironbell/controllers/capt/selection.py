@@ -235,10 +235,16 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
     silent = [one.problems[0] for one in ranked if _kind_of(one.problems[0]) == SILENT_BMC]
     for one in ranked:
         kind = _kind_of(one.problems[0])
-        kind = silent[0] if kind == SILENT_BMC and len(silent) == 1 else kind
+        kind = _which_bmc(silent[0]) if kind == SILENT_BMC and len(silent) == 1 else kind
         reasons[kind] = reasons.get(kind, 0) + 1
     told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]
     return f"none of {whole} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
+
+
+def _which_bmc(problem: str) -> str:
+    """The same kind of reason with the one BMC that it is about, and what that reports."""
+    name, _, cause = problem.removeprefix("its BMC ").partition(" does not answer: ")
+    return f"{SILENT_BMC} ({name}: {cause})"
 
 
 SILENT_BMC: Final = "its BMC does not answer"

@@ -170,7 +170,7 @@ def test_a_bmc_that_does_not_answer_rules_its_server_out() -> None:
     told = shortage([found, verdict(wish(wanted()), server("b", spec=behind), {silent.key: silent})], 0)
     assert told == "none of 2 Hardware fits: 2: its BMC does not answer"
     assert shortage([found], 0) == (
-        "none of 1 Hardware fits: 1: its BMC bmc-a does not answer: BMCAuthenticationFailed: wrong password"
+        "none of 1 Hardware fits: 1: its BMC does not answer (bmc-a: BMCAuthenticationFailed: wrong password)"
     )
     assert verdict(wish(wanted()), server("a", spec=behind)).fits
 
