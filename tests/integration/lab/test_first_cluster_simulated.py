@@ -149,7 +149,7 @@ def test_what_can_go_wrong_on_the_page_is_named_with_its_remedy(page: Page) -> N
     for number in ROLES["wrong-disk"]:
         page.run(f"kubectl patch hardware sim-{number:04} --type json -p '{disk}'")
     page.run("kubectl delete secret sim-0010-bmc")
-    one = {"--control-planes 3": "--control-planes 1", "--workers 2": "--workers 0"}
+    one = {"--control-planes 3": "--control-planes 1", "--workers 2": "--workers 0 --set CONTROL_PLANE_SURGE=1"}
     page.create(
         "version",
         "127.99.84.6",
@@ -163,5 +163,5 @@ def test_what_can_go_wrong_on_the_page_is_named_with_its_remedy(page: Page) -> N
     line = page.until_why("version", 'Image "debian-kubernetes-v1.99.0.raw.zst" is missing', "Build it with")
     assert f"has images for {OLDER}, {RELEASE}" in line
     page.until_why("twice", "127.99.84.8:6443", "belongs to Cluster default/secret", "Set another")
-    page.until_why("secret", "Secret default/sim-0010-bmc", "Create")
-    page.until_why("disk", "/dev/sdq", "there is no such disk", "spec.disks")
+    page.until_why("secret", "secret default/sim-0010-bmc", "does not exist; create it", "Correct what keeps")
+    page.until_why("disk", "/dev/sdq", "there is no such disk", "spec.disks of Hardware")

@@ -90,9 +90,17 @@ def _failed(obj: Object, found: Object) -> Finding:
         reason or Reason.ACTION_FAILED,
         action.get("executionStop") or time,
         ends,
-        f"Correct the action in the Template, or what it works on{again}; `ironbell logs {name}` shows its output",
+        _remedy(obj, message) + f"{again}; `ironbell logs {name}` shows its output",
         _HELP,
     )
+
+
+def _remedy(obj: Object, message: str) -> str:
+    """What a person can do about an action that failed with this message."""
+    server = obj.get("spec", {}).get("hardwareRef", "")
+    if server and "there is no " in message and "/dev/" in message:
+        return f"Name one of these disks in spec.disks of Hardware {server}, or in the Template"
+    return "Correct the action in the Template, or what it works on"
 
 
 def _running(obj: Object) -> str:
