@@ -175,6 +175,28 @@ def test_a_text_without_a_chain_has_the_reason_as_well() -> None:
     assert lines(found, NOW)[1:] == ["  Workflow site/w: ActionFailed, 2 min"]
 
 
+def test_a_disk_that_the_server_does_not_have_is_corrected_in_its_hardware() -> None:
+    workflow = failed_workflow("there is no /dev/sdq; this machine has /dev/vda")
+    workflow["spec"] = {"hardwareRef": "s1"}
+    found = answer(workflow)
+    assert found.remedy.startswith(
+        "Name one of these disks in spec.disks of Hardware s1, or in the Template, then delete"
+    )
+
+
+def test_the_message_about_an_image_is_split_into_cause_and_remedy() -> None:
+    message = 'Image "x" is missing: folder "/srv/images" has no image of a node. Build it with `ironbell image build`.'
+    found = answer(host("m", "NodeImageMissing", message))
+    assert found.what == 'Image "x" is missing: folder "/srv/images" has no image of a node'
+    assert (found.remedy, found.needs_help) == ("Build it with `ironbell image build`", True)
+
+
+def test_a_bmc_that_keeps_the_last_server_from_being_claimed_is_in_the_remedy() -> None:
+    message = "no hardware available: none of 1 Hardware fits: 1: its BMC does not answer (s1: no such secret)"
+    found = answer(host("m", "WaitingForHardware", message))
+    assert found.remedy == "Correct what keeps the BMC from answering, add Hardware, or release a server"
+
+
 def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
     message = "Endpoint 192.0.2.1:6443 belongs to Cluster site/two. Set another endpoint, or delete the other Cluster."
     shared = obj(CAPI, "Cluster", "one", condition("InfrastructureReady", "False", "EndpointInUse", message))
