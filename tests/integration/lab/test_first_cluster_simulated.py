@@ -21,7 +21,7 @@ from support.realcluster import free_ports
 
 PAGE = ROOT / "docs" / "guide" / "first-cluster.md"
 RELEASE, OLDER = "v1.36.3", "v1.35.4"
-ROLES = {"control-plane": range(1, 5), "worker": range(5, 8), "wrong-disk": (8, 9), "no-secret": (10,)}
+ROLES = {"control-plane": range(1, 5), "worker": range(5, 8), "spare": (8, 9), "no-secret": (10,)}
 SERVERS = 10
 WITHIN_S = 90.0
 PLAIN, BY_CLASS = "cluster-on-servers.yaml", "clusterclass-on-servers.yaml"
@@ -145,23 +145,18 @@ def test_images_are_served_in_parts_with_a_tag_and_an_index(page: Page) -> None:
 def test_what_can_go_wrong_on_the_page_is_named_with_its_remedy(page: Page) -> None:
     """Each with its cause, then what the user can do."""
     image(page.images, RELEASE)
-    disk = '[{"op": "replace", "path": "/spec/disks/0/device", "value": "/dev/sdq"}]'
-    for number in ROLES["wrong-disk"]:
-        page.run(f"kubectl patch hardware sim-{number:04} --type json -p '{disk}'")
     page.run("kubectl delete secret sim-0010-bmc")
     one = {"--control-planes 3": "--control-planes 1", "--workers 2": "--workers 0 --set CONTROL_PLANE_SURGE=1"}
     page.create(
         "version",
         "127.99.84.6",
-        role="wrong-disk",
+        role="spare",
         **one,
         **{"--kubernetes-version v1.36.3": "--kubernetes-version v1.99.0"},
     )
-    page.create("disk", "127.99.84.7", role="wrong-disk", **one)
     page.create("secret", "127.99.84.8", role="no-secret", **one)
     page.create("twice", "127.99.84.8", **one)
     line = page.until_why("version", 'Image "debian-kubernetes-v1.99.0.raw.zst" is missing', "Build it with")
     assert f"has images for {OLDER}, {RELEASE}" in line
     page.until_why("twice", "127.99.84.8:6443", "belongs to Cluster default/secret", "Set another")
     page.until_why("secret", "secret default/sim-0010-bmc", "does not exist; create it", "Correct what keeps")
-    page.until_why("disk", "/dev/sdq", "there is no such disk", "spec.disks of Hardware")
