@@ -20,6 +20,8 @@ HTTP = f"{OURS}:7080"
 MIB = 1 << 20
 DISK_MIB = 160
 IMAGE_MIB = 128
+PINNED = "pinned.raw.zst"
+"""A small image that a test may replace."""
 IMAGE2DISK = "quay.io/tinkerbell/actions/image2disk:latest"
 WRITEFILE = "quay.io/tinkerbell/actions/writefile:latest"
 
@@ -103,6 +105,7 @@ def publish(folder: Path) -> Image:
     images.mkdir()
     make_osie(folder)
     image = make_image(images)
+    make_image(images, size_mib=8, name=PINNED)
     (images / "cut.raw.zst").write_bytes(image.path.read_bytes()[: image.path.stat().st_size // 2])
     (images / "page.raw").write_text("<!DOCTYPE html>\n<html>no image</html>\n" * 200)
     return image

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from ironbell.api.tinkerbell import HARDWARE
-from support.faultlab import HTTP, FaultLab
+from support.faultlab import DISK_MIB, HTTP, MIB, PINNED, FaultLab
 from support.netmachine import NetMachine, action, template, template_of, workflow
 from support.site import Seen, seen
 
@@ -150,3 +152,54 @@ async def test_a_mended_workflow_succeeds_on_the_same_machine(lab: FaultLab) -> 
         await watching.until(lambda: watching.state("right") == "SUCCESS", within_s=FAILS_S, what="success")
         assert lab.image.is_on(machine.disk)
     machine.stop_agent()
+
+
+async def test_the_same_again_gives_the_same_disk_and_nothing_else_is_written(lab: FaultLab) -> None:
+    """One Template, its action and image pinned: the disks of two machines are equal to the last byte, and so is the
+    first one's when it is done again. Once something else is at the image's address, it is refused."""
+    image = lab.image.path.with_name(PINNED)
+    where, checksum = f"http://{HTTP}/images/{PINNED}", hashlib.sha256(image.read_bytes()).hexdigest()
+    pinned = f"quay.io/tinkerbell/actions/image2disk@sha256:{'0' * 64}"
+    variables = {"DEST_DISK": "{{.disk}}", "IMG_URL": where, "IMG_CHECKSUM": f"sha256:{checksum}"}
+    write = action("write the image", pinned, timeout=120, **variables)
+    wipe = action("wipe", "wipe", timeout=60, DEST_DISK="{{.disk}}")
+    first, second = lab.machine("same-1"), lab.machine("same-2")
+    async with seen(lab.site) as watching:
+        await watching.apply(template("same", wipe, write))
+        for machine in (first, second):
+            machine.give_address()
+            await watching.apply(machine.hardware())
+            machine.start_agent()
+
+        async def run(name: str, machine: NetMachine) -> None:
+            """The Template once more."""
+            again = workflow(name, machine, disk=machine.disk)
+            await watching.apply({**again, "spec": again["spec"] | {"templateRef": "same"}})
+            await watching.until(lambda: watching.outcome(name), within_s=FAILS_S, what=f"the end of {name}")
+
+        found = set()
+        for name, machine in (("same-1a", first), ("same-2a", second), ("same-1b", first)):
+            await asyncio.to_thread(write_noise, machine)
+            await run(name, machine)
+            assert watching.state(name) == "SUCCESS", watching.outcome(name)
+            found.add(await asyncio.to_thread(digest_of, machine))
+        assert len(found) == 1
+        image.write_bytes(random.Random(1).randbytes(MIB))
+        await run("same-1c", first)
+        await check_failed(watching, first, "same-1c", "IMG_CHECKSUM")
+    for machine in (first, second):
+        machine.stop_agent()
+    assert beginning(first) == bytes(len(OLD))
+
+
+def write_noise(machine: NetMachine) -> None:
+    """Something else all over the disk, other each time."""
+    noise = random.Random().randbytes(MIB)
+    with Path(machine.disk).open("r+b") as disk:
+        disk.writelines(noise for _ in range(DISK_MIB))
+
+
+def digest_of(machine: NetMachine) -> str:
+    """What is on the whole disk."""
+    with Path(machine.disk).open("rb") as disk:
+        return hashlib.file_digest(disk, "sha256").hexdigest()
