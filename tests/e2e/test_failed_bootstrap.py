@@ -18,18 +18,23 @@ import pytest
 
 from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.capt.default_template import Inputs, default_template
-from ironbell.demo import clustermanifests, clusterplan
+from ironbell.demo import clustermanifests
 from ironbell.demo.clustermanifests import CORE, ClusterRequest, document
-from ironbell.demo.clusterplan import Group, Plan
-from support.kubeadmcluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, node_artefacts
+from support.kubeadmcluster import RELEASE, KubeadmSite
+from support.sharedplant import FAILING, SharedPlant, in_namespace
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
+    pytest.mark.asyncio(loop_scope="session"),
+]
 
 READY_S, FAILED_S, REPLACED_S = 300, 240, 20
 WITHIN_S, AT_ONCE_S = 30, 5
 TINKERBELL_MACHINES, MACHINES, CONFIGS = "tinkerbellmachines", "machines.cluster.x-k8s.io", "kubeadmconfigs"
 WATCHED = (TINKERBELL_MACHINES, MACHINES, CONFIGS)
-CLUSTER, OTHER = "plant", "broken"
+CLUSTER, OTHER, NAMESPACE = "failing", "broken", "failing"
+OWN = "own-1"
 NOWHERE = "127.0.0.1:9/nothing"
 
 
@@ -48,14 +53,12 @@ IMAGES = Failure("img-1", OTHER, NOWHERE)
 FAILURES = (PREFLIGHT, REFUSED, IMAGES)
 
 
-async def test_a_bootstrap_that_fails_is_reported_and_replaced(tmp_path: Path, kubectl_binary: Path) -> None:
+async def test_a_bootstrap_that_fails_is_reported_and_replaced(tmp_path: Path, plant: SharedPlant) -> None:
     """Three ways: a preflight check, images that cannot be pulled, and an API that refuses the connection."""
-    artefacts = node_artefacts(RELEASE)
-    groups = tuple(Group(name, "namespace", 1) for name in ("pre", "ref", "img"))
-    lab = clusterplan.lab_file(Plan(Group("cp", "namespace", 1), groups), name=CLUSTER, subnet=SUBNET.format(83))
-    async with kubeadm_site(tmp_path, kubectl_binary, artefacts, lab) as site, _story(site) as story:
-        await site.apply(*site.hardware())
-        await site.apply(*_failing_control_plane(site), *_cluster(site), *_health_checks())
+    part = plant.part(tmp_path, FAILING, cluster=CLUSTER, namespace=NAMESPACE)
+    async with part as site, _story(site) as story:
+        clusters = [*_failing_control_plane(site), *_cluster(site), *_health_checks()]
+        await site.apply(*in_namespace([*site.hardware(), *clusters], NAMESPACE))
         await _is_ready_by_its_node(site)
         await asyncio.gather(*(_fails(site, story, failure) for failure in FAILURES))
 
@@ -101,21 +104,21 @@ async def _is_ready_by_its_node(site: KubeadmSite) -> None:
         return bool(await _ready_since(site))
 
     await site.until(is_ready, within_s=READY_S, what="the control plane's machine Ready")
-    server = await site.get("hardware", "cp-1")
+    server = await site.get("hardware", OWN)
     assert "ironbell.dev/installed-system-up" not in server["metadata"]["annotations"]
 
     async def has_node() -> bool:
-        return bool(await site.get_inside("nodes", "cp-1"))
+        return bool(await site.get_inside("nodes", OWN))
 
     await site.until(has_node, within_s=60, what="the control plane's Node")
-    node = await site.get_inside("nodes", "cp-1")
+    node = await site.get_inside("nodes", OWN)
     joined = parse_rfc3339(node["metadata"]["creationTimestamp"])
     assert (parse_rfc3339(await _ready_since(site)) - joined).total_seconds() <= WITHIN_S
 
 
 async def _ready_since(site: KubeadmSite) -> str:
     for machine in (await site.get("tinkerbellmachines"))["items"]:
-        if machine["spec"].get("hardwareName") == "cp-1":
+        if machine["spec"].get("hardwareName") == OWN:
             ready = _condition(machine, "Ready")
             return str(ready["lastTransitionTime"]) if ready.get("status") == "True" else ""
     return ""
@@ -173,7 +176,7 @@ def _condition(obj: dict[str, Any], type_: str) -> dict[str, str]:
 
 def _cluster(site: KubeadmSite) -> list[dict[str, Any]]:
     """One control plane that nothing reports of, and two workers whose kubeadm fails."""
-    documents = clustermanifests.cluster(_request(site, CLUSTER, "cp-1", {"pre": 1, "ref": 1}))
+    documents = clustermanifests.cluster(_request(site, CLUSTER, OWN, {"pre": 1, "ref": 1}))
     image = f"{site.base_url}/images/debian-kubernetes-{RELEASE}.raw.zst"
     text = default_template(Inputs("install", image, "{{ index .Hardware.Disks 0 }}", site.base_url))
     silent = text.replace("reporting:", "unreported:")
@@ -185,7 +188,7 @@ def _cluster(site: KubeadmSite) -> list[dict[str, Any]]:
     for made in documents:
         name = made["metadata"]["name"]
         if made["kind"] == "TinkerbellMachineTemplate" and name == f"{CLUSTER}-cp":
-            made["spec"]["template"]["spec"]["templateOverride"] = silent
+            made["spec"]["template"]["spec"] |= {"templateOverride": silent, "hardwareAffinity": _affinity("own")}
         if made["kind"] == "KubeadmConfigTemplate":
             joining = made["spec"]["template"]["spec"]
             joining["preKubeadmCommands"] = commands[name]
@@ -198,11 +201,14 @@ def _failing_control_plane(site: KubeadmSite) -> list[dict[str, Any]]:
     documents = clustermanifests.cluster(_request(site, OTHER, IMAGES.server, {}))
     for made in documents:
         if made["kind"] == "TinkerbellMachineTemplate":
-            term = {"labelSelector": {"matchLabels": {"role": "img"}}}
-            made["spec"]["template"]["spec"]["hardwareAffinity"] = {"required": [term]}
+            made["spec"]["template"]["spec"]["hardwareAffinity"] = _affinity("img")
         if made["kind"] == "KubeadmControlPlane":
             made["spec"]["kubeadmConfigSpec"]["clusterConfiguration"] = {"imageRepository": NOWHERE}
     return documents
+
+
+def _affinity(role: str) -> dict[str, Any]:
+    return {"required": [{"labelSelector": {"matchLabels": {"role": role}}}]}
 
 
 def _request(site: KubeadmSite, name: str, endpoint: str, pools: dict[str, int]) -> ClusterRequest:

@@ -17,14 +17,15 @@ import pytest
 
 from ironbell.lab.state import MachineState
 from support.kubeadmcluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
+from support.sharedplant import LAB, SPARE_ADDRESS, SharedPlant
+from support.sharedplant import PAGE as OF_THE_PAGE
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "guide" / "first-cluster.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-LAB = 77
-ENDPOINT = "192.168.77.5"
+ENDPOINT = SPARE_ADDRESS.format(5)
 STEP_S = 900
 OF_PAGE = "--control-planes 3 --workers 2"
 SMALLEST = "--control-planes 1 --workers 1 --set CONTROL_PLANE_SURGE=1"
@@ -91,33 +92,36 @@ async def run(site: KubeadmSite, folder: Path, text: str) -> str:
     return out.decode()
 
 
-@pytest.mark.parametrize(
-    ("form", "control_planes", "workers", "size"),
-    [
-        pytest.param("plain", 1, 1, SMALLEST, id="smallest"),
-        pytest.param("plain", 3, 2, OF_PAGE, id="as on the page", marks=pytest.mark.kubeadm),
-        pytest.param("by class", 3, 2, OF_PAGE, id="by ClusterClass", marks=pytest.mark.kubeadm),
-    ],
-)
-async def test_the_page_leads_from_servers_that_are_off_to_ready_nodes(
-    form: str, control_planes: int, workers: int, size: str, tmp_path: Path, kubectl_binary: Path
-) -> None:
-    artefacts = node_artefacts(RELEASE)
-    lab = lab_file(control_planes=control_planes, workers=workers, subnet=SUBNET.format(LAB))
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_page_leads_from_servers_that_are_off_to_ready_nodes(tmp_path: Path, plant: SharedPlant) -> None:
+    """Its smallest form."""
+    async with plant.part(tmp_path, OF_THE_PAGE, cluster="plant") as site:
+        await followed(site, "plain", SMALLEST, tmp_path)
+
+
+@pytest.mark.kubeadm
+@pytest.mark.parametrize("form", ["plain", "by class"])
+async def test_the_page_as_it_is_written(form: str, tmp_path: Path, kubectl_binary: Path) -> None:
+    lab = lab_file(control_planes=3, workers=2, subnet=SUBNET.format(LAB))
+    async with kubeadm_site(tmp_path, kubectl_binary, node_artefacts(RELEASE), lab) as site:
+        await followed(site, form, OF_PAGE, tmp_path)
+
+
+async def followed(site: KubeadmSite, form: str, size: str, tmp_path: Path) -> None:
+    """From servers that are off to Ready nodes."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "docs").symlink_to(DOCS)
-    async with kubeadm_site(tmp_path, kubectl_binary, artefacts, lab) as site:
-        assert {machine.power for machine in site.site.lab.machines} == {"Off"}
-        servers = [described(site, machine) for machine in site.site.lab.machines]
-        (folder / "servers.yaml").write_text("---\n".join(servers))
-        steps = commands(site, form, size)
-        shown = await run(site, folder, steps["servers"])
-        assert all(machine.name in shown for machine in site.site.lab.machines)
-        await run(site, folder, steps["network"])
-        waited = await run(site, folder, steps["cluster"])
-        assert "plant" in waited
-        nodes = await run(site, folder, steps["nodes"])
-        rows = [row.split() for row in nodes.splitlines()[1:]]
-        names = sorted(machine.name for machine in site.site.lab.machines)
-        assert sorted((row[0], row[1], row[-1]) for row in rows) == [(name, "Ready", RELEASE) for name in names]
+    assert {machine.power for machine in site.site.lab.machines} == {"Off"}
+    servers = [described(site, machine) for machine in site.site.lab.machines]
+    (folder / "servers.yaml").write_text("---\n".join(servers))
+    steps = commands(site, form, size)
+    shown = await run(site, folder, steps["servers"])
+    assert all(machine.name in shown for machine in site.site.lab.machines)
+    await run(site, folder, steps["network"])
+    waited = await run(site, folder, steps["cluster"])
+    assert "plant" in waited
+    nodes = await run(site, folder, steps["nodes"])
+    rows = [row.split() for row in nodes.splitlines()[1:]]
+    names = sorted(machine.name for machine in site.site.lab.machines)
+    assert sorted((row[0], row[1], row[-1]) for row in rows) == [(name, "Ready", RELEASE) for name in names]

@@ -128,6 +128,8 @@ class KubeadmSite:
     kubectl: Kubectl
     folder: Path
     inside: Kubectl | None = None
+    cluster: str = CLUSTER
+    """Whose nodes are seen."""
 
     @property
     def base_url(self) -> str:
@@ -181,7 +183,7 @@ class KubeadmSite:
         return clustermanifests.servers(self.site.lab)
 
     async def _connect(self) -> None:
-        result = await self.kubectl.run("get", "secret", f"{CLUSTER}-kubeconfig", "-o", "json")
+        result = await self.kubectl.run("get", "secret", f"{self.cluster}-kubeconfig", "-o", "json")
         if result.code == 0:
             path = self.folder / "cluster.kubeconfig"
             path.write_bytes(base64.b64decode(_document(result.out)["data"]["value"]))
