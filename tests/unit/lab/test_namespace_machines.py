@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,36 +120,6 @@ def test_containerd_is_told_what_a_shared_kernel_needs() -> None:
     assert "SystemdCgroup = false" in changed
     assert '[plugins."io.containerd.grpc.v1.cri"]\n  restrict_oom_score_adj = true\n' in changed
     assert changed.count("restrict_oom_score_adj") == 1
-
-
-_CTR = """\
-#!/bin/sh
-case "$*" in
-    "-n k8s.io images export - known/image:1") echo content ;;
-    "-n k8s.io images export "*) exit 1 ;;
-    "images import -") grep -q content ;;
-    *) echo "$@"; exit 7 ;;
-esac
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "passed_on"),
-    [
-        ("images pull known/image:1", False),
-        ("image pull --platform linux/amd64 known/image:1", False),
-        ("images pull other/image:1", True),
-        ("run --rm --net-host known/image:1 name", True),
-    ],
-)
-def test_a_pull_finds_what_the_node_has(tmp_path: Path, words: str, passed_on: bool) -> None:
-    (tmp_path / "ctr").write_text(_CTR)
-    (tmp_path / "ctr").chmod(0o755)
-    wrapper = adaptations.CTR_WRAPPER.replace(adaptations.CTR_MOVED, "./ctr")
-    done = subprocess.run(
-        ["sh", "-c", wrapper, "ctr", *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == ((7, f"{words}\n") if passed_on else (0, ""))
 
 
 def test_a_hosts_own_setting_comes_back(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ _BUILD_TIMEOUT_S = 3600
 _STAGED = re.compile(r"^\s*(k8s\.io/\S+) v0\.0\.0(?!\S)", re.MULTILINE)
 _GO_LINE = re.compile(r"^go (\S+)", re.MULTILINE)
 _ERROR_TEXT = 800
+_NO_REQUIREMENTS = "module ironbell.dev/node\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Program:
     version: str
     version_variable: str = ""
     """The variable that its own build tells the version, as the linker names it."""
+    sums: tuple[str, ...] = ()
+    """Lines of go.sum that are known of the module; what else there is, Go asks its checksum database for."""
 
 
 def kubernetes_program(name: str, release: Release) -> Program:
@@ -67,7 +70,7 @@ def module_text(program: Program, go_mod: str) -> str:
     if program.module == KUBERNETES:
         requirements |= dict.fromkeys(sorted(set(_STAGED.findall(go_mod))), staged)
     lines = "".join(f"\t{module} {version}\n" for module, version in requirements.items())
-    return f"module ironbell.dev/node\n\ngo {needed[1]}\n\nrequire (\n{lines})\n"
+    return f"{_NO_REQUIREMENTS}\ngo {needed[1]}\n\nrequire (\n{lines})\n"
 
 
 def go_mod_of(downloaded: str) -> Path:
@@ -99,6 +102,9 @@ def build(program: Program, cache: Path) -> Path:
     with _alone(folder):
         made = folder / program.name
         if not made.exists():
+            # Go reads sums in a module's folder alone
+            (folder / "go.mod").write_text(_NO_REQUIREMENTS)
+            (folder / "go.sum").write_text("".join(f"{line}\n" for line in program.sums))
             go_mod = _downloaded(program, folder).read_text()
             (folder / "go.mod").write_text(module_text(program, go_mod))
             _compile(folder, program.package, made, flags=link_flags(program))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbell.image.debian import BuildError, run
+from ironbell.image.kubernetes import store
 from ironbell.image.kubernetes.release import ContainerImage, Release, parse_images, pause, with_further
 from ironbell.image.kubernetes.source import Progress, Source
 
@@ -25,6 +26,7 @@ PACKAGES = (
 )  # fmt: skip
 
 _FILES = Path(__file__).parent / "files"
+_CTR, _BROUGHT = "usr/local/bin/ctr", "usr/share/ironbell/container-images"
 _PLUGINS, _PLUGINS_EXPECTED = "usr/lib/cni", "opt/cni/bin"
 # Enabled by its package; it is started by whoever gives it something to hold.
 _LEFT_OFF = ("keepalived.service", "cni-dhcp.service", "cni-dhcp.socket", "nftables.service")
@@ -60,7 +62,10 @@ def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tup
         shutil.copyfile(program, tree / "usr/bin" / name)
         (tree / "usr/bin" / name).chmod(0o755)
     shutil.copytree(_FILES / "overlay", tree, dirs_exist_ok=True)
-    images = wanted_images(node, tree)
+    (tree / _CTR).chmod(0o755)
+    asked = asked_images(node, tree)
+    further = (*node.further_images, *node.source.brings_unasked(node.further_images))
+    images = with_further(asked, further)
     (tree / "etc/containerd").mkdir(parents=True, exist_ok=True)
     settings = (_FILES / "containerd.toml").read_text().replace("{pause}", pause(images).reference)
     (tree / "etc/containerd/config.toml").write_text(settings)
@@ -71,11 +76,16 @@ def install(node: Node, tree: Path, *, scratch: Path, progress: Progress) -> tup
     missing = [image.reference for image in images if image.reference not in present]
     if missing:
         raise BuildError(f"the source did not bring images that are to be there: {', '.join(missing)}")
+    kubeadms = {image.reference for image in asked}
+    if others := [reference for reference in present if reference not in kubeadms]:
+        store.share(tree, others)
+    (tree / _BROUGHT).parent.mkdir(parents=True, exist_ok=True)
+    (tree / _BROUGHT).write_text("".join(f"{reference}\n" for reference in present))
     return present
 
 
-def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
-    """The images that this release's kubeadm asks for, and the further ones.
+def asked_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
+    """The images that this release's kubeadm asks for.
 
     Raises:
         BuildError: kubeadm does not run, or is of another release.
@@ -85,8 +95,7 @@ def wanted_images(node: Node, tree: Path) -> tuple[ContainerImage, ...]:
     if said != str(node.release):
         raise BuildError(f"kubeadm in the image is {said}, not {node.release}")
     repository = [f"--image-repository={node.registry}"] if node.registry else []
-    asked = parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
-    return with_further(asked, node.further_images)
+    return parse_images(run([*command, "config", "images", "list", f"--kubernetes-version={said}", *repository]))
 
 
 def link_plugins(tree: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 from ironbell.base.wording import counted
 from ironbell.image import manifest as manifests
 from ironbell.image.debian import BuildError, run
-from ironbell.image.kubernetes import golang, oci, programs, store
+from ironbell.image.kubernetes import golang, kubevip, oci, programs, store
 from ironbell.image.kubernetes.release import PROGRAMS, ContainerImage, Release, etcd_version, parse_release
 
 Progress = Callable[[str], None]
@@ -25,7 +25,6 @@ Progress = Callable[[str], None]
 _PAUSE = Path(__file__).parent / "files/pause"
 _COREDNS = "github.com/coredns/coredns"
 _ETCD = "go.etcd.io/etcd/server/v3"
-_KUBE_VIP = "github.com/kube-vip/kube-vip"
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
 # What kube-proxy calls; it writes rules by nothing else.
 _PROXY_TOOLS = (
@@ -53,6 +52,10 @@ class Source(Protocol):
         """kubeadm, kubelet and kubectl, to be copied to /usr/bin; none where packages brought them."""
         ...
 
+    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+        """References of images that it brings although neither kubeadm nor the user, with `further`, asks for them."""
+        ...
+
     def store_images(
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
     ) -> tuple[str, ...]:
@@ -77,6 +80,9 @@ class GoModules:
 
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
         return {name: self._kubernetes(name, release, progress) for name in PROGRAMS}
+
+    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+        return kubevip.unless_named(further)
 
     def store_images(
         self, images: Sequence[ContainerImage], release: Release, tree: Path, scratch: Path, progress: Progress
@@ -105,10 +111,8 @@ class GoModules:
         if image.name == "coredns":
             program = self._built(golang.Program("coredns", _COREDNS, _COREDNS, image.tag), progress)
             return oci.Contents(image.reference, (oci.Entry("coredns", program),), entrypoint=("/coredns",))
-        if image.name == "kube-vip":
-            # the manifests that it writes name the image by its own version
-            wanted = golang.Program("kube-vip", _KUBE_VIP, _KUBE_VIP, image.tag, version_variable="main.Version")
-            program = self._built(wanted, progress)
+        if image.name == kubevip.NAME:
+            program = self._built(kubevip.program(image.tag), progress)
             return oci.Contents(image.reference, (oci.Entry("kube-vip", program),), entrypoint=("/kube-vip",))
         if image.name == "pause":
             program = golang.build_own("pause", _PAUSE, self.cache)
@@ -150,6 +154,9 @@ class Folder:
             raise BuildError(f"--source {self.path}: its kubeadm is {said}, not {release}")
         return {name: self.path / name for name in PROGRAMS}
 
+    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+        return ()
+
     def store_images(
         self,
         images: Sequence[ContainerImage],
@@ -183,6 +190,9 @@ class Packages:
 
     def programs(self, release: Release, tree: Path, progress: Progress) -> Mapping[str, Path]:
         return {}
+
+    def brings_unasked(self, further: Sequence[str]) -> Sequence[str]:
+        return ()
 
     def store_images(
         self,

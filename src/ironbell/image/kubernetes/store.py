@@ -16,6 +16,9 @@ from pathlib import Path
 from ironbell.image.debian import run
 
 NAMESPACE = "k8s.io"
+"""Of the images that the kubelet knows."""
+OF_COMMANDS = "default"
+"""Of those that `ctr` knows where nobody names a namespace."""
 _SCRATCH = "var/tmp/ironbell-store"
 _SCRIPT = """\
 set -e
@@ -31,7 +34,7 @@ EOF
 containerd --config /run/config.toml >/run/log 2>&1 &
 daemon=$!
 tries=0
-until ctr -a /run/containerd.sock version >/dev/null 2>&1; do
+until /usr/bin/ctr -a /run/containerd.sock version >/dev/null 2>&1; do
     tries=$((tries + 1))
     if [ "$tries" -gt 300 ] || ! kill -0 "$daemon" 2>/dev/null; then
         tail -n 10 /run/log >&2
@@ -78,6 +81,16 @@ def pull(tree: Path, references: Sequence[str]) -> tuple[str, ...]:
         resolver.unlink()
 
 
+def share(tree: Path, references: Sequence[str]) -> None:
+    """Let commands have images of the kubelet's too. Their content is there once; whoever runs one unpacks it.
+
+    Raises:
+        BuildError: containerd does not run here, or has no such image.
+    """
+    own = _ctr("images import --no-unpack -", namespace=OF_COMMANDS)
+    _inside(tree, *(f"{_ctr(f'images export - {reference}')} | {own}" for reference in references))
+
+
 def _inside(tree: Path, *commands: str) -> tuple[str, ...]:
     script = "\n".join((_SCRIPT, *(f"{command} >/dev/null" for command in commands), _ctr("images list -q"), _FINISH))
     namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
@@ -87,5 +100,5 @@ def _inside(tree: Path, *commands: str) -> tuple[str, ...]:
     )
 
 
-def _ctr(words: str) -> str:
-    return f"ctr -a /run/containerd.sock -n {NAMESPACE} {words}"
+def _ctr(words: str, *, namespace: str = NAMESPACE) -> str:
+    return f"/usr/bin/ctr -a /run/containerd.sock -n {namespace} {words}"

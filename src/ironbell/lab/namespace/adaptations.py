@@ -5,7 +5,6 @@ Laid over its files while it runs, never written to its disk: nothing of this re
 - The kubelet and runc manage cgroups by themselves: systemd in a cgroup of version 1 does not do it for them.
 - The kubelet runs on cgroups of version 1, and kubeadm lets it.
 - containerd leaves a process's OOM score where the host does not let it be lowered.
-- `ctr images pull`, which templates call before kubeadm, finds the images that the node has: a lab reaches no registry.
 
 Source: kubernetes/kubernetes: pkg/kubelet/apis/config; containerd: docs/cri/config.md.
 """
@@ -13,7 +12,6 @@ Source: kubernetes/kubernetes: pkg/kubelet/apis/config; containerd: docs/cri/con
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
 
 KUBELET_FOLDER: Final = "etc/kubernetes/kubelet.conf.d"
@@ -35,18 +33,6 @@ case "$1" in
     *) exec {KUBEADM_MOVED} "$@" ;;
 esac
 """
-CTR: Final = "usr/bin/ctr"
-CTR_MOVED: Final = "/run/namespace-machine/ctr"
-CTR_WRAPPER: Final = f"""\
-#!/bin/sh
-# What the kubelet's images are is not seen in ctr's own namespace: they are copied there. Others are pulled, or not.
-case "$1 $2" in
-    "images pull" | "image pull")
-        for reference; do :; done
-        {CTR_MOVED} -n k8s.io images export - "$reference" 2>/dev/null | {CTR_MOVED} images import - && exit 0 ;;
-esac
-exec {CTR_MOVED} "$@"
-"""
 # Values of the kernel that a node's kubelet sets for the whole host; each machine gets a file of its own instead.
 TUNABLES: Final = {
     "vm/overcommit_memory": "1",
@@ -57,11 +43,6 @@ TUNABLES: Final = {
     "kernel/keys/root_maxbytes": "25000000",
 }
 _CRI = re.compile(r'^(\[plugins\."io\.containerd\.grpc\.v1\.cri"\])$', re.MULTILINE)
-
-
-def wrappers() -> Iterable[tuple[str, str, str]]:
-    """Programs that are wrapped: each with where the wrapper finds it, and the wrapper."""
-    return (KUBEADM, KUBEADM_MOVED, KUBEADM_WRAPPER), (CTR, CTR_MOVED, CTR_WRAPPER)
 
 
 def containerd_settings(text: str) -> str:

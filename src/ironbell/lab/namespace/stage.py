@@ -199,16 +199,14 @@ def _adapt(root: Path, layers: Path) -> None:
         changed = layers / "containerd.toml"
         changed.write_text(adaptations.containerd_settings(settings.read_text()))
         kernel.bind(changed, settings)
-    for name, place, text in adaptations.wrappers():
-        program = root / name
-        if not program.is_file():
-            continue
-        moved = root / place.lstrip("/")
+    program = root / adaptations.KUBEADM
+    if program.is_file():
+        moved = root / adaptations.KUBEADM_MOVED.lstrip("/")
         moved.parent.mkdir(parents=True, exist_ok=True)
         moved.touch()
         kernel.bind(program, moved)
         wrapper = layers / moved.name
-        wrapper.write_text(text)
+        wrapper.write_text(adaptations.KUBEADM_WRAPPER)
         wrapper.chmod(0o755)
         kernel.bind(wrapper, program)
 
