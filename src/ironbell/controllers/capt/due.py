@@ -26,7 +26,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.restored import why_held
@@ -41,7 +41,7 @@ from ironbell.controllers.capt.names import (
 )
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.reserving import RESERVED, end
-from ironbell.controllers.capt.wiping import Certificate, wipe_template
+from ironbell.controllers.capt.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
@@ -212,6 +212,7 @@ def _begin(observed: DueObserved, due: WipeDue) -> Decision:
         "bootOptions": due.boot_options or boot,
     }
     metadata = _metadata(hardware, due, name)
+    metadata["annotations"] |= agent_patience(hardware, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
     if kept:
         metadata["annotations"][KEEP_DISKS] = ",".join(kept)
     help_needed = None

@@ -228,10 +228,14 @@ def _workflow_metadata(obj: TinkerbellMachine, hardware: Hardware) -> dict[str, 
     the whole wipe; the next attempt boots it again. Without a BMC there is no limit: somebody boots it by hand.
     """
     found = workflow_metadata(obj, hardware, wipe_name(obj))
-    patience_s = number(obj, AGENT_TIMEOUT, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
-    if hardware.spec.bmc_ref is None or not patience_s:
-        return found
-    return {**found, "annotations": {**found.get("annotations", {}), AGENT_TIMEOUT: str(patience_s)}}
+    patience = agent_patience(hardware, number(obj, AGENT_TIMEOUT, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S)))
+    return {**found, "annotations": {**found.get("annotations", {}), **patience}} if patience else found
+
+
+def agent_patience(hardware: Hardware, patience_s: int) -> dict[str, str]:
+    """The annotation of a wipe's Workflow that limits the time until its agent takes the first action, in seconds (0:
+    no limit); empty where a person boots the server."""
+    return {AGENT_TIMEOUT: str(patience_s)} if hardware.spec.bmc_ref is not None and patience_s else {}
 
 
 def _limit_s(hardware: Hardware, policy: WipePolicy) -> int:

@@ -13,7 +13,7 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
 from ironbell.contract.wipe_due import WIPE_DUE, wipe_due
 from ironbell.controllers.capt.due import WIPE_RUN, WipeDueReconciler, due_name
@@ -288,6 +288,22 @@ def test_a_failed_complete_wipe_holds_the_server_and_stays_due() -> None:
     world.settle(*BOTH, horizon_s=HOUR_S)
     assert is_available(world)
     assert certificate(world)["wiped"] is True
+
+
+def test_a_server_whose_agent_never_comes_is_booted_again() -> None:
+    """It booted its disk because nothing answered it on the network: the limit of the whole wipe is hours away."""
+    world = released(Engine(complete=False, due=""))
+    remove_cluster(world)
+    world.settle(*BOTH, horizon_s=60)
+    first = world.require(WORKFLOW, "default", due_name(hardware(world)))
+    assert first.metadata.annotations[AGENT_TIMEOUT] == "1800"
+    world.set_status(WORKFLOW, first, {"state": "TIMEOUT"})
+    world.settle(*BOTH, horizon_s=60)
+    second = world.require(WORKFLOW, "default", due_name(hardware(world)))
+    assert second.metadata.uid != first.metadata.uid
+    due = wipe_due(hardware(world))
+    assert due is not None
+    assert due.attempt == 2
 
 
 def test_a_complete_wipe_that_is_retried_may_be_killed_anywhere() -> None:
