@@ -84,8 +84,10 @@ async def test_killed_in_the_middle_it_begins_again(tmp_path: Path) -> None:
     killed = 0
     for number in range(KILLS):
         folder = shutil.copytree(tmp_path / "old", tmp_path / f"site-{number}")
-        _, is_done = await run_and_kill(folder, after_s=takes * (number + 1) / (KILLS + 1))
+        took, is_done = await run_and_kill(folder, after_s=takes * (number + 1) / (KILLS + 1))
         killed += not is_done
+        # the machine was busier when it was measured
+        takes = min(takes, took) if is_done else takes
         await check_objects(folder / "api.db", OBJECTS)
         holding = [file.name for file in folder.iterdir() if base64.b64encode(WORD) in file.read_bytes()]
         assert holding == []
