@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ironbell.contract.node_images import ARCHITECTURE, ImageSource, NodeImages, file_name
 from ironbell.kube.decision import Fact, Need, Question
@@ -25,6 +25,8 @@ _HOW: Final = "spec.imageLookupFormat of the TinkerbellCluster"
 @dataclass(frozen=True, slots=True)
 class NodeImageIndex(Question[NodeImages]):
     """What the site's folder of images has."""
+
+    subject: ClassVar[str] = "the index of node images"
 
 
 @dataclass(frozen=True, slots=True)

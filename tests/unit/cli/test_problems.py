@@ -114,7 +114,6 @@ def failed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
         ("up --config list --data-dir folder", 1, "--config: list must be a mapping of option names to values"),
         ("osie build --output binary", 1, "--output: binary is a file, and no folder; choose another path"),
         ("osie build --output binary/below", 1, "/binary is a file, and no folder; choose another path"),
-        ("image build --output folder", 1, "folder is a folder; give the file to write, such as"),
         (
             "image build --output binary",
             1,
