@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
 import pty
+import select
 import struct
 import termios
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 from ironbell.app.up_options import UpOptions
 from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
 from support.terminal import Grid
+
+PATIENCE_S = 10.0
 
 PORTS = {"http": 7080, "grpc": 42113, "tftp": 69, "dhcp": 67, "metadata": 50061}
 
@@ -107,15 +111,16 @@ def test_what_is_drawn_is_what_was_meant(width: int) -> None:
     screen.note("wire", {"event": "ready", **PORTS})
     screen.note("core", {"event": "ready"})
     screen.draw()
-    os.set_blocking(master, False)
-    with contextlib.suppress(BlockingIOError):
-        while drawn := os.read(master, 1 << 16):
-            grid.feed(drawn.decode())
     expected = []
     for line in fitted(view.lines(), width=width, height=40):
         text = line.drawn(width, colour=False)
         expected += [text[at : at + width] for at in range(0, max(len(text), 1), width)]
-    assert [row.rstrip() for row in grid.rows] == [row.rstrip() for row in expected] + [""] * (40 - len(expected))
+    wanted = [row.rstrip() for row in expected] + [""] * (40 - len(expected))
+    # what was written reaches the other end a moment later, and not always in whole characters
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    while [row.rstrip() for row in grid.rows] != wanted and select.select([master], [], [], PATIENCE_S)[0]:
+        grid.feed(decoder.decode(os.read(master, 1 << 16)))
+    assert [row.rstrip() for row in grid.rows] == wanted
     assert (grid.row, grid.column) == (len(expected), 0)
     for end in (master, slave, screen.terminal):
         os.close(end)
@@ -129,11 +134,10 @@ def test_a_terminal_that_takes_nothing_more_does_not_hold_the_site_up() -> None:
         while True:
             os.write(terminal, b"x" * 4096)  # nobody reads
     screen.note("up", {"event": "requested", "processes": ["core"], "warnings": ()})
-    os.set_blocking(master, False)
-    with contextlib.suppress(BlockingIOError):
-        while os.read(master, 1 << 16):
-            pass
-    screen.draw()
-    assert b"Waits for: core is starting" in os.read(master, 1 << 16)
+    drawn = b""
+    while b"Waits for: core is starting" not in drawn:
+        assert select.select([master], [], [], PATIENCE_S)[0], drawn[-200:]
+        drawn += os.read(master, 1 << 16)
+        screen.draw()
     for end in (master, slave, terminal):
         os.close(end)
