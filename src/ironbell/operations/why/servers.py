@@ -57,7 +57,7 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
     elif reason == "WaitingForHardware" and " does not answer" in what:
         remedy = "Correct what keeps the BMC from answering, add Hardware, or release a server"
     if weight is Weight.WAITING and server and server not in what:
-        what = f"{what} (on server {server})"
+        what = f"{what.rstrip('.')} (on server {server})"
     return Finding(what, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
 
 

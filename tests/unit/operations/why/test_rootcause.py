@@ -152,6 +152,11 @@ def test_a_server_names_its_owner() -> None:
     assert answer(hardware()).facts == ("Nothing has claimed it.",)
 
 
+def test_a_message_that_is_a_sentence_ends_once() -> None:
+    found = answer(host("m", "Booting", "Installed. Waiting for its Node.", "s1"), hardware())
+    assert found.what == "Installed. Waiting for its Node (on server s1)"
+
+
 def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
     found = answer(CLUSTER)
     assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
