@@ -27,6 +27,7 @@ as_root dhcp.py --seconds 2
 as_root tftp.py --rounds 2
 run http_artefacts.py --rounds 2
 as_root image2disk.py
+run walks.py
 # Real firmware, whole installations: minutes each where there is no KVM.
 as_root boot.py
 exit "$status"

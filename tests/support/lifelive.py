@@ -54,6 +54,10 @@ from support.lifewalk import (
 
 SHORT: Final = Pace(pauses_s=(0, 0.5, 2), stopped_s=1.0, quiet_s=1.5, settled_s=120.0)
 """For `make test`."""
+SHORT_SEEDS, SHORT_STEPS = (38, 46), 5
+"""The walks of `make test`: they do all that a walk can, and have more asked for than there are servers."""
+SHORT_S: Final = 60.0
+"""How long each of them takes at most on a machine that has nothing else to do."""
 LONG: Final = Pace(pauses_s=(0, 1, 10), stopped_s=20.0, quiet_s=10.0, settled_s=300.0)
 """For soaks."""
 _LOOK_S: Final = 0.5

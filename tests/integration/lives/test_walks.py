@@ -14,15 +14,11 @@ import pytest
 
 from support.gobuild import CannotBuild
 from support.kubectl import NoKubectl, find_kubectl
-from support.lifelive import LONG, SHORT, Walked, walk
+from support.lifelive import LONG, SHORT, SHORT_S, SHORT_SEEDS, SHORT_STEPS, Walked, walk
 from support.liferigs import RIGS
 
-SEEDS, STEPS = (38, 46), 5
-"""They do all of these, and have more asked for than there are servers."""
 _ASKED: Final = {"create", "create again", "scale", "upgrade", "replace", "delete"}
 EVERYTHING: Final = _ASKED | {"kill up", "kill wire", "stop", "start", "settle", "lack"}
-SHORT_S: Final = 60.0
-"""How long a short walk takes at most on a machine that has nothing else to do."""
 SLOWER: Final = 3
 SOAK_SEEDS: Final = range(30)
 
@@ -41,11 +37,11 @@ def _kubectl() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SHORT_SEEDS)
 def test_a_short_walk_ends_as_asked(
     seed: int, tmp_path: Path, walked: list[Walked], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = walk(seed, tmp_path / "site", RIGS["embedded"], steps=STEPS, pace=SHORT)
+    done = walk(seed, tmp_path / "site", RIGS["embedded"], steps=SHORT_STEPS, pace=SHORT)
     walked.append(done)
     with capsys.disabled():
         print(f"\n{done}")
@@ -54,7 +50,7 @@ def test_a_short_walk_ends_as_asked(
 
 
 def test_short_walks_do_everything(walked: list[Walked]) -> None:
-    if len(walked) < len(SEEDS):
+    if len(walked) < len(SHORT_SEEDS):
         pytest.skip("not all of them were walked")
     assert {word for one in walked for word in one.done} == EVERYTHING
 
