@@ -228,12 +228,15 @@ class Walked:
     took_s: float
     done: Sequence[str]
     """What was done, in a word each."""
+    slowest_s: float
+    """The longest that it took until everything was as asked."""
     failure: str = ""
 
     def __str__(self) -> str:
         how = "failed" if self.failure else "passed"
         counts = ", ".join(f"{self.done.count(word)} {word}" for word in sorted(set(self.done)))
-        return f"seed {self.seed} {how} in {self.took_s:.0f} s: {self.servers} servers; {counts}"
+        settled = f"as asked within {self.slowest_s:.0f} s each time"
+        return f"seed {self.seed} {how} in {self.took_s:.0f} s: {self.servers} servers; {counts}; {settled}"
 
 
 def walk(seed: int, folder: Path, rig: OpenRig, *, steps: int = STEPS, pace: Pace = SHORT) -> Walked:
@@ -248,15 +251,18 @@ def walk(seed: int, folder: Path, rig: OpenRig, *, steps: int = STEPS, pace: Pac
     story: list[str] = []
     done: list[str] = []
     logs: list[str] = []
+    slowest_s = 0.0
     try:
         with rig(folder, count) as running:
+            walking = Walk(LivePlace(running, home, addresses, pace), dice, steps, story, done)
             try:
-                asyncio.run(Walk(LivePlace(running, home, addresses, pace), dice, steps, story, done).go())
+                asyncio.run(walking.go())
             finally:
+                slowest_s = walking.slowest_s
                 logs.append(running.end_of_log())
     except (AssertionError, IronbellError, TimeoutError) as error:
         failure = "\n  ".join([f"seed {seed}: {error}\nthe walk:", *story, *logs])
-    return Walked(seed, count, time.monotonic() - began_s, done, failure)
+    return Walked(seed, count, time.monotonic() - began_s, done, slowest_s, failure)
 
 
 def _main() -> None:

@@ -119,6 +119,8 @@ class Walk:
     told: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     asked: dict[str, Asked] = field(default_factory=dict)
+    slowest_s: float = 0.0
+    """The longest that it took until everything was as asked, to within a quiet time."""
     _used: set[str] = field(default_factory=set)
 
     async def go(self) -> None:
@@ -141,7 +143,8 @@ class Walk:
         pace = self.place.pace
         found: list[str] = []
         seen = Seen()
-        until_s = self.place.now_s() + pace.settled_s
+        began_s = self.place.now_s()
+        until_s = began_s + pace.settled_s
 
         async def judge() -> bool:
             nonlocal seen
@@ -157,6 +160,7 @@ class Walk:
                 raise WalkError(f"no {pace.quiet_s:.0f} s are quiet: {before} became {seen}")
             await self.place.until(judge, within_s=left_s, say=lambda: "\n".join(found))
             before = seen
+            self.slowest_s = max(self.slowest_s, self.place.now_s() - began_s)
             await asyncio.sleep(pace.quiet_s)
             await judge()
         self.place.check()
