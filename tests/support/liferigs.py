@@ -16,6 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import urllib3
+
 from support.clusterapisite import KUBEADM, cluster_api, simulation
 from support.components import OnCluster, Process, installed
 from support.embeddedcluster import EmbeddedCluster
@@ -88,7 +90,7 @@ class EmbeddedRig:
     def _answers(self) -> bool:
         try:
             return connect("embedded", self.kubeconfig).get("/readyz").status == 200
-        except OSError:
+        except (OSError, urllib3.exceptions.HTTPError):
             return False
 
 
