@@ -83,23 +83,24 @@ def _join(values: Any, by: str = "") -> str:
 
 
 def _int(value: Any) -> int:
-    if isinstance(value, str):
-        if re.fullmatch(r"[+-]?\d+", value):
-            return int(value)
-        raise CelError(f"cannot make an int of {value!r}")
     if isinstance(value, datetime):
         return int(value.timestamp())
-    number = number_of(value)
+    number = _whole(value) if isinstance(value, str) else number_of(value)
     if number is None or number != number or not -(1 << 63) <= number < (1 << 63):
         raise CelError(f"cannot make an int of {value!r}")
     return int(number)
 
 
 def _uint(value: Any) -> Uint:
-    number = int(value) if isinstance(value, str) and value.isdecimal() else number_of(value)
+    number = _whole(value) if isinstance(value, str) and value.isdecimal() else number_of(value)
     if number is None or number != number or not 0 <= number < (1 << 64):
         raise CelError(f"cannot make a uint of {value!r}")
     return Uint(int(number))
+
+
+def _whole(text: str) -> int | None:
+    """The number that a text of digits is; None for another text. More digits than these are no 64 bits."""
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,4000}", text) else None
 
 
 def _double(value: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from typing import Any
 
 import pytest
@@ -92,11 +93,35 @@ def test_value(text: str, value: Any) -> None:
         "!1",
         "-'a'",
         "int('x')",
+        "int('9223372036854775808')",
+        "uint('+1')",
+        "duration('1')",
+        "duration('')",
+        "duration('1h 1s')",
     ],
 )
 def test_evaluation_error(text: str) -> None:
     with pytest.raises(CelError):
         evaluate(text)
+
+
+@pytest.mark.parametrize("conversion", ["int", "uint", "duration", "timestamp"])
+def test_a_text_of_many_digits_is_rejected_at_once(conversion: str) -> None:
+    """Such a text may be a field of an object that anybody creates, and a constant in a rule."""
+    digits, began = "9" * 5000, time.process_time()
+    with pytest.raises(CelError):
+        evaluate(f"{conversion}(x)", x=digits)
+    with pytest.raises(CelSyntaxError):
+        evaluate(f"{conversion}('{digits}')")
+    assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1h30m", 5400), ("-1.5s", -1.5), ("+.5m", 30), ("1.h", 3600), ("0", 0), ("-0", 0), ("1s500ms2us", 1.500002)],
+)
+def test_durations_are_those_of_go(text: str, seconds: float) -> None:
+    assert evaluate(f"duration('{text}')").total_seconds() == seconds
 
 
 @pytest.mark.parametrize(
