@@ -204,13 +204,19 @@ class Liveness(HeartbeatServiceBase):
             if not one.is_of(self.replica):
                 self._claim(one, now)
         found = [one for one in running if one.is_of(self.replica)]
-        silent = [one for one in found if now - self._heard.setdefault(one.mark, now) > one.limit_s(self.silence_s)]
+        for one in found:
+            self._heard.setdefault(one.mark, now)
+        silent = [one for one in found if self._is_silent(one)]
         if len(silent) >= _SEVERAL and len(silent) == len(found) and not self._is_long(silent, now):
             log.warning("no agent sends a sign of life; the network of this service may be cut", agents=len(silent))
             return
         for one in silent:
             await self._fail(one, now - self._heard[one.mark])
         self._looked_at = self.clock.monotonic()
+
+    def _is_silent(self, one: AtWork) -> bool:
+        """Whether its agent has been silent for too long; a write that took its time may find that it is not."""
+        return self.clock.monotonic() - self._heard[one.mark] > one.limit_s(self.silence_s)
 
     def _is_long(self, silent: list[AtWork], now: float) -> bool:
         """Whether this has lasted so long that it does not matter whose network is cut."""
@@ -226,7 +232,7 @@ class Liveness(HeartbeatServiceBase):
         def decision(stored: Workflow | None) -> AtWork | None:
             current = at_work(stored)
             is_same = current is not None and current.mark == one.mark and current.is_of(self.replica)
-            return current if is_same else None
+            return current if is_same and self._is_silent(one) else None
 
         def change(current: AtWork | None) -> Change | None:
             return silence(current, silent_s, now=rfc3339(self.clock.now())) if current is not None else None

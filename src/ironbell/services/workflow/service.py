@@ -242,6 +242,7 @@ class WorkflowService(WorkflowServiceBase):
             verdict: Verdict | None = reports.check(report)
             if verdict is None:
                 await self._admit(report, boot_token_of(stream))
+                self._heard(report)
                 verdict = await self._judge(report)
             if isinstance(verdict, Refuse):
                 raise GRPCError(Status[verdict.code.value], verdict.message)
@@ -264,6 +265,12 @@ class WorkflowService(WorkflowServiceBase):
             log.warning("report refused", workflow=report.workflow_id, agent=report.agent_id, why=why)
             raise GRPCError(Status.PERMISSION_DENIED, why)
 
+    def _heard(self, report: reports.Report) -> None:
+        """A report is a sign of life, also while it cannot be stored: beats end with the action's process."""
+        workflow = self._index.get(*report.workflow_key)
+        if self._liveness is not None and workflow is not None:
+            self._liveness.heard(workflow, report.agent_id, report.action_id)
+
     async def _judge(self, report: reports.Report) -> Verdict:
         namespace, name = report.workflow_key
         kept: dict[str, str | None] = {}
@@ -284,8 +291,6 @@ class WorkflowService(WorkflowServiceBase):
         with _api_errors("error writing report status"):
             verdict = await self._writer.decide(namespace, name, decision=decision, change=change)
         if isinstance(verdict, Accept):
-            if self._liveness is not None and known is not None:
-                self._liveness.heard(known, report.agent_id, report.action_id)
             log.info(
                 "action reported",
                 workflow=report.workflow_id,

@@ -7,11 +7,15 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from grpclib.exceptions import GRPCError
 
+from ironbell.api.client import Unavailable
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
+from ironbell.codec.proto.workflow_pb2 import ActionStatusRequest
 from ironbell.services.workflow import liveness, names
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import SILENCE_S, Liveness, at_work, interval_of, recorded
+from ironbell.services.workflow.service import WorkflowService
 
 AGENT = "m"
 BEATS = {names.HEARTBEATS: '{"m":20.0}'}
@@ -55,8 +59,13 @@ class Site:
             self.index.upsert(workflow)
         annotator = SimpleNamespace(put=lambda key, name, value: self.named.append((key[1], name, value)))
         self.service = Liveness(self, annotator, self.time, replica=replica)
+        self.meanwhile, self.answers = (lambda: None), True
 
     async def decide(self, namespace, name, *, decision, change):
+        """The API; while it does not answer, nothing is stored."""
+        if not self.answers:
+            raise Unavailable("connection refused")
+        self.meanwhile()
         decided = decision(self.index.get(namespace, name))
         if (wanted := change(decided)) is not None:
             self.failed.append((name, wanted.actions[(0, 0)]["message"]))
@@ -111,6 +120,44 @@ async def test_silence_fails_the_action_and_a_sign_of_life_does_not():
     assert [name for name, _ in site.failed] == ["silent"]
     assert "no sign of life for 3" in site.failed[0][1]
     assert "action wipe was running" in site.failed[0][1]
+
+
+class Call:
+    """As much of a call as the service uses."""
+
+    def __init__(self, message) -> None:
+        body = message.SerializeToString()
+        self._stream, self.metadata, self.deadline = self, {}, None
+        self._left = [b"\0" + len(body).to_bytes(4, "big"), body]
+
+    async def recv_data(self, size: int) -> bytes:
+        return self._left.pop(0)
+
+    async def send_message(self, message) -> None:
+        return None
+
+
+async def test_a_report_that_cannot_be_stored_is_a_sign_of_life():
+    """The action is done and its agent sends no more beats, but reports until the API answers again."""
+    site = Site(a_workflow())
+    service = WorkflowService(site, site.time, liveness=site.service)
+    states = ActionStatusRequest.StateType
+    done = {"task_id": "t", "action_id": "a", "agent_id": AGENT, "action_state": states.SUCCESS}
+    site.answers = False
+    for _ in range(8):
+        await site.after(SILENCE_S / 4)
+        with pytest.raises(GRPCError):
+            await service.ReportActionStatus(Call(ActionStatusRequest(workflow_id="ns/wf", **done)))
+    site.answers = True
+    await site.after(SILENCE_S / 4)
+    assert not site.failed
+
+
+async def test_an_agent_that_is_heard_while_its_silence_is_being_stored_does_not_fail():
+    site = Site(workflow := a_workflow())
+    site.meanwhile = lambda: site.service.heard(workflow, AGENT, "a")
+    await site.after(SILENCE_S * 1.2)
+    assert not site.failed
 
 
 async def test_a_beat_for_another_machines_action_counts_for_nothing():
