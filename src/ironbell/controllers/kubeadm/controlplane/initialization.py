@@ -1,9 +1,9 @@
 """Whether a control plane was initialized: stored once, and derived again where the stored value cannot be true. Pure.
 
 `status.initialization.controlPlaneInitialized` is kept when its cluster stops answering. It is not believed if nothing
-bears it out: no Machine ever became a Node, and the cluster has never answered. Everything else goes by this value, so
-a control plane that wrongly has it would wait forever for certificates and for a machine to join that is to be the
-first.
+bears it out: no Machine ever became a Node, and the cluster has never answered, though it was asked. Everything else
+goes by this value, so a control plane that wrongly has it would wait forever for certificates and for a machine to join
+that is to be the first.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ironbell.api.controlplane.kubeadmcontrolplane import (
     KubeadmControlPlane,
     KubeadmControlPlaneInitializationStatus,
 )
+from ironbell.contract.cluster_secrets import Purpose
 from ironbell.controllers.kubeadm.controlplane.model import has_node
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.kube.decision import Emit, emit
@@ -39,6 +40,9 @@ def is_unfounded(observed: Observed) -> bool:
         return False
     state = observed.facts.connection.value if observed.facts.connection is not None else None
     if state is None or state.connected or state.last_probe_success is not None:
+        return False
+    if Purpose.KUBECONFIG in observed.secrets and not state.consecutive_failures:
+        # This process has just started: nobody has tried yet.
         return False
     return not any(has_node(machine) for machine in observed.machines)
 
