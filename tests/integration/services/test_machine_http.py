@@ -186,6 +186,7 @@ async def test_a_failure_is_observed_with_its_module_and_the_end_of_its_output_a
     [
         ("modules-config/config-locale", False),
         ("modules-config", False),
+        ("init-local/search-ConfigDrive", False),
         ("init-network/config-write_files", True),
         ("modules-config/config-runcmd", True),
         ("init-network/consume-user-data", True),

@@ -71,6 +71,9 @@ class StageReport:
         stage, _, step = self.stage.partition("/")
         if self.ok is not False or not step:
             return self.ok is False and stage == FINAL_STAGE
+        if step.startswith("search-"):
+            # One source of data that cannot be read; the next one may have what is wanted.
+            return False
         module = step.removeprefix("config-")
         return module == step or module.replace("_", "-") in CARRIES_OUT
 
