@@ -17,6 +17,8 @@ from ironbell.operations.why.world import World, group_of, ref_of
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 SINCE = "2026-01-01T11:58:00Z"
+SOON = datetime(2026, 1, 1, 11, 58, 0, 523_411, tzinfo=UTC)
+"""Right after `SINCE`."""
 CAPI, CAPT = "cluster.x-k8s.io/v1beta2", "infrastructure.cluster.x-k8s.io/v1beta1"
 TINKERBELL, BMC = "tinkerbell.org/v1alpha1", "bmc.tinkerbell.org/v1alpha1"
 CONTROL_PLANE = "controlplane.cluster.x-k8s.io/v1beta2"

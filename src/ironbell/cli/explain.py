@@ -14,10 +14,10 @@ import msgspec
 
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.wording import human_duration
-from ironbell.cli.cluster.status import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.cli.terminal import printable
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 

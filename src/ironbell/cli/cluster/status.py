@@ -11,9 +11,7 @@ from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.contract.machine_failure import is_health_checked, terminal_failure
 from ironbell.operations.discovered import Object
 from ironbell.operations.why.depends import CHANGES, is_settled
-from ironbell.operations.why.findings import one_line
-
-GOOD_WHEN_FALSE = frozenset({"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"})
+from ironbell.operations.why.findings import GOOD_WHEN_FALSE, one_line
 
 
 @dataclass(frozen=True)

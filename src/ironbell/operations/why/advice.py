@@ -97,7 +97,7 @@ OF_WORKFLOW: Final[dict[str, Advice]] = {
 }
 
 FAILED_WORKFLOW: Final[dict[str, str]] = {
-    Reason.BOOT_JOB_FAILED: "Check the server's BMC, then create the Workflow again",
+    Reason.BOOT_JOB_FAILED: "Check the server's BMC",
     Reason.AGENT_NEVER_CAME: (
         "Check the server's power, console, network and boot order, and that its MAC is the one in the Hardware"
     ),
@@ -105,7 +105,7 @@ FAILED_WORKFLOW: Final[dict[str, str]] = {
     Reason.ACTION_TIMEOUT: "Check the server's power and network, or raise the action's timeout",
     Reason.GLOBAL_TIMEOUT: "Raise global_timeout in the Template, or find out which action is slow",
 }
-"""Remedies for Workflows that have failed; what is not listed is the action's own failure."""
+"""What to correct where a Workflow has failed; what is not listed is the action's own failure."""
 
 SILENT_AFTER_S: Final = 600.0
 """After this, an agent that has not asked for its first action needs somebody to look at the server."""

@@ -25,6 +25,7 @@ from ironbell.operations.why.world import World, condition, conditions, group_of
 GOOD_WHEN_FALSE: Final = frozenset(
     {"Deleting", "Paused", "Updating", "RollingOut", "ScalingUp", "ScalingDown", "Remediating"}
 )
+"""Conditions of Cluster API that report something to wait for while they are True."""
 _OUR_DOMAINS: Final = ("cluster.x-k8s.io", "tinkerbell.org", "ironbell.dev")
 _TOPOLOGY_FAILED: Final = {
     "ReconcileFailed": "Correct spec.topology of the Cluster, or its ClusterClass",
@@ -114,7 +115,8 @@ def _summary(obj: Object) -> Finding | None:
 def _of_condition(found: Object, weight: Weight) -> Finding:
     message, reason = one_line(found.get("message", "")), found.get("reason", "")
     what = message or f"condition {found['type']} is {found['status']}" + (f" ({reason})" if reason else "")
-    return Finding(what, reason, since(found), f"condition {found['type']} is True", weight=weight)
+    wanted = "False" if found["type"] in GOOD_WHEN_FALSE else "True"
+    return Finding(what, reason, since(found), f"condition {found['type']} is {wanted}", weight=weight)
 
 
 def _cluster(obj: Object, world: World, now: datetime) -> Finding | None:

@@ -79,13 +79,15 @@ def hardware(obj: Object, world: World, now: datetime) -> Finding | None:
     return _complete_wipe(obj) or addresses.hardware(obj)
 
 
-def _deletion(obj: Object) -> Finding:
-    """What the deletion of a Hardware waits for: its owner, its hold, or finalizers of others."""
+def _deletion(obj: Object) -> Finding | None:
+    """What the deletion of a Hardware waits for: its wipe, its owner, its hold; None if for finalizers alone."""
     owner, time = owner_of(obj), obj["metadata"]["deletionTimestamp"]
     waits, ends, remedies = [], [], []
     if _due(obj) is not None:
         waits.append("a complete wipe of its disks is due")
         ends.append("that is done")
+        if not obj.get("spec", {}).get("bmcRef"):
+            remedies.append("boot the server, which has no BMC, over the network")
     elif owner:
         waits.append(f"it is in use by {owner}")
         ends.append(f"{owner} releases it")
@@ -95,10 +97,10 @@ def _deletion(obj: Object) -> Finding:
         ends.append("the hold is removed")
         remedies.append(f"remove annotation {HELD}")
     if not waits:
-        waits.append(f"finalizers {', '.join(obj['metadata'].get('finalizers', []))}")
-        ends.append("they are removed")
+        return None
     what, remedy = f"is being deleted and waits: {', and '.join(waits)}", " and ".join(remedies)
-    return Finding(what, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", Weight.NEEDS_HELP)
+    weight = Weight.NEEDS_HELP if remedies else Weight.WAITING
+    return Finding(what, "Deleting", time, " and ".join(ends), f"{remedy[:1].upper()}{remedy[1:]}", weight)
 
 
 def _complete_wipe(obj: Object) -> Finding | None:

@@ -35,7 +35,7 @@ def lines(answer: Why, now: datetime) -> list[str]:
 def _age(time: str, now: datetime) -> str:
     """How long ago a time was; empty if it is unknown."""
     try:
-        return spoken_duration((now - parse_rfc3339(time)).total_seconds()) if time else ""
+        return spoken_duration(int((now - parse_rfc3339(time)).total_seconds())) if time else ""
     except ValueError:
         return ""
 

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.causes import Weight
@@ -15,7 +17,7 @@ from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.servers import split_trouble
-from ironbell.operations.why.world import World, annotation, condition, is_deleting, since
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
 
 NO_REASON: Final = "action completed"
 """What upstream's agent reports for every action, failed ones included."""
@@ -73,26 +75,36 @@ def job(obj: Object, world: World, now: datetime) -> Finding | None:
 
 def _failed(obj: Object, found: Object) -> Finding:
     reason, time = found.get("reason", ""), since(found)
-    owned = any(owner.get("kind") == "TinkerbellMachine" for owner in obj["metadata"].get("ownerReferences") or [])
-    ends = "another attempt succeeds" if owned else "it is created again"
+    ends, again = _another_attempt(obj)
     remedy = FAILED_WORKFLOW.get(reason)
     action = next((one for one in _actions(obj) if one.get("state") in _FAILED), None)
     if remedy is not None or action is None:
         what = found.get("message") or f"ended {obj['status']['state']}"
-        return Finding(what, reason, time, ends, remedy or "Correct the cause, then create the Workflow again", _HELP)
+        return Finding(what, reason, time, ends, f"{remedy or 'Correct the cause'}, then {again}", _HELP)
     message = action.get("message", "")
     if not message or message == NO_REASON:
         message = _last_line(obj, action) or "its agent reported no reason"
     name = obj["metadata"]["name"]
-    again = "" if owned else ", then delete the Workflow and create it again"
     return Finding(
-        f"action {action.get('name', '')!r} failed: {message}".replace("'", '"', 2),
+        f'action "{action.get("name", "")}" failed: {message}',
         reason or Reason.ACTION_FAILED,
         action.get("executionStop") or time,
         ends,
-        _remedy(obj, message) + f"{again}; `ironbell logs {name}` shows its output",
+        f"{_remedy(obj, message)}, then {again}; `ironbell logs {name}` shows its output",
         _HELP,
     )
+
+
+def _another_attempt(obj: Object) -> tuple[str, str]:
+    """What ends the failure of a Workflow, and what a person does for that.
+
+    The Workflow of a Machine is deleted as soon as another attempt is to be made; one that failed and exists was the
+    last attempt.
+    """
+    owners = obj["metadata"].get("ownerReferences") or []
+    if LABEL_MACHINE_NAME in labels(obj) or any(owner.get("kind") == TINKERBELL_MACHINE.kind for owner in owners):
+        return "the Machine is replaced", "delete the Machine; its owner creates another"
+    return "it is created again", "delete the Workflow and create it again"
 
 
 def _remedy(obj: Object, message: str) -> str:

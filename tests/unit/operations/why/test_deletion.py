@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.whyworld import SINCE, answer, hardware
+from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
+from support.whyworld import BMC, SINCE, answer, condition, hardware, obj
 
 OWNED = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
 OWNER = "TinkerbellMachine site/m"
@@ -18,18 +19,25 @@ HOLD = {"ironbell.dev/hold": "smoke"}
             {},
             HOLD,
             ["ironbell.dev/hold"],
-            "it is held: smoke",
+            ": it is held: smoke",
             "Remove annotation ironbell.dev/hold",
         ),
-        (OWNED, {}, ["x/y"], f"it is in use by {OWNER}", f"Delete the Machine of {OWNER}"),
+        (OWNED, {}, ["x/y"], f": it is in use by {OWNER}", f"Delete the Machine of {OWNER}"),
         (
             OWNED,
             HOLD,
             ["ironbell.dev/hold"],
-            f"it is in use by {OWNER}, and it is held: smoke",
+            f": it is in use by {OWNER}, and it is held: smoke",
             f"Delete the Machine of {OWNER} and remove annotation ironbell.dev/hold",
         ),
-        ({}, {}, ["x/y"], "finalizers x/y", ""),
+        (
+            {},
+            {},
+            ["x/y"],
+            " for x/y, which another program removes",
+            "Check the program that set it; remove the finalizer by hand if that program is gone",
+        ),
+        ({}, {}, ["ironbell.dev/hold"], " for ironbell.dev/hold", ""),
     ],
 )
 def test_the_deletion_of_a_server_names_what_it_waits_for(
@@ -37,4 +45,17 @@ def test_the_deletion_of_a_server_names_what_it_waits_for(
 ) -> None:
     metadata = {"labels": labels, "finalizers": finalizers, "deletionTimestamp": SINCE}
     found = answer(hardware(annotations=annotations, metadata=metadata))
-    assert (found.what, found.remedy) == (f"is being deleted and waits: {what}", remedy)
+    assert (found.what, found.remedy) == (f"is being deleted and waits{what}", remedy)
+    assert found.needs_help is bool(remedy)
+
+
+@pytest.mark.parametrize("has_bmc", [True, False])
+def test_a_wipe_that_is_due_needs_somebody_only_where_nothing_else_boots_the_server(has_bmc: bool) -> None:
+    due = WipeDue("site", "one", "u1", "site/m", "u2", SINCE, ended="its Hardware is being deleted", ended_at=SINCE)
+    metadata = {"finalizers": ["x/y"], "deletionTimestamp": SINCE}
+    spec = {"bmcRef": {"name": "b"}} if has_bmc else {}
+    bmc = obj(BMC, "Machine", "b", condition("Contactable", "True"))
+    found = answer(hardware(annotations={WIPE_DUE: due.encoded}, metadata=metadata, **spec), bmc)
+    assert found.what == "is being deleted and waits: a complete wipe of its disks is due"
+    assert found.remedy == ("" if has_bmc else "Boot the server, which has no BMC, over the network")
+    assert found.needs_help is not has_bmc

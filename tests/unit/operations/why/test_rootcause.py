@@ -18,6 +18,7 @@ from support.whyworld import (
     OF_ONE,
     PLANE,
     SINCE,
+    SOON,
     TINKERBELL,
     answer,
     condition,
@@ -139,6 +140,27 @@ def test_a_failed_workflow_names_its_action_and_what_that_reported(workflow: Obj
     assert found.remedy
 
 
+@pytest.mark.parametrize("reason", ["ActionFailed", "AgentNeverCame", "BootJobFailed"])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"ownerReferences": [{"kind": "TinkerbellMachine", "name": "m"}]},
+        {"labels": {"capt.tinkerbell.org/machine-name": "m"}},
+    ],
+    ids=["beside it", "in another namespace"],
+)
+def test_the_last_attempt_of_a_machine_is_followed_by_no_other(reason: str, metadata: Object) -> None:
+    """The Workflow of an attempt that another one follows is deleted at once."""
+    workflow = failed_workflow("no space left on device", reason)
+    workflow["metadata"] |= metadata
+    found = answer(workflow)
+    assert found.ends_when == "the Machine is replaced"
+    assert ", then delete the Machine; its owner creates another" in found.remedy
+    by_hand = answer(failed_workflow("no space left on device", reason))
+    assert by_hand.ends_when == "it is created again"
+    assert ", then delete the Workflow and create it again" in by_hand.remedy
+
+
 def test_a_bmc_that_was_not_contacted_yet_is_not_said_to_be_unreachable() -> None:
     found = answer(obj(BMC, "Machine", "s1"))
     assert (found.what, found.needs_help) == ("was not contacted yet", False)
@@ -166,6 +188,8 @@ def test_a_time_that_is_unknown_is_left_out_of_the_first_line() -> None:
     for time, said in ((SINCE, "waits (for 2 min)."), ("", "waits."), ("yesterday", "waits.")):
         found = Why((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=time)
         assert first_line(found, NOW) == f"Machine site/a: {said}"
+    now = Why((Link("Machine", "cluster.x-k8s.io", "site", "a"),), "waits", since=SINCE)
+    assert "(for 0 s)" in first_line(now, SOON), "a time is stored in whole seconds"
 
 
 def test_only_one_machine_is_followed_for_each_way_of_waiting_first() -> None:
@@ -271,7 +295,7 @@ def test_a_rollout_that_is_paused_is_not_under_way() -> None:
     found = answer(obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), rolls, paused=True))
     assert (found.reason, found.remedy) == ("RolloutPaused", "Set spec.paused to false")
     other = answer(obj(CAPI, "MachineDeployment", "md", condition("Available", "True"), rolls))
-    assert other.reason == "RollingOut"
+    assert (other.reason, other.ends_when) == ("RollingOut", "condition RollingOut is False")
 
 
 def test_what_keeps_machines_from_being_created_is_the_cause() -> None:
