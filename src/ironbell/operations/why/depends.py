@@ -37,6 +37,9 @@ FOLLOWED_MACHINES: Final = 4
 """How many Machines of one owner are followed: one for each way in which they wait, then the oldest."""
 CONTROL_PLANE: Final = "control-plane"
 """Scope of a Cluster of which only the infrastructure and the control plane are followed."""
+WITHOUT_BMC: Final = "without-bmc"
+"""Scope of a server that has been started: what its BMC does blocks nothing. Workflows and Jobs that need the BMC lead
+to it themselves."""
 CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
 _COUNTED: Final = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
 _CAPI: Final = "cluster.x-k8s.io"
@@ -216,17 +219,17 @@ def _of_machine(obj: Object, scope: str, world: World) -> list[Ref]:
 
 def _of_tinkerbell_machine(obj: Object, scope: str, world: World) -> list[Ref]:
     namespace, typed = _target_namespace(obj), TINKERBELL_MACHINE.convert(obj)
-    server = hardware_of(obj)
+    server, ready = hardware_of(obj), condition(obj, "Ready")
     if is_deleting(obj):
         found = [Ref(WORKFLOW.group, WORKFLOW.kind, namespace, wipe_name(typed))]
         found.append(Ref(JOB.group, JOB.kind, namespace, power_off_name(typed)))
-        return [*found, *([server] if server else [])]
+        return [*found, *([replace(server, scope=WITHOUT_BMC)] if server else [])]
     if server is None:
         return addresses.waited_for(obj, world)
-    found = [server]
-    if condition(obj, "Ready").get("status") != "True":
-        found.append(Ref(WORKFLOW.group, WORKFLOW.kind, namespace, typed.metadata.name))
-    return found
+    if ready.get("status") == "True":
+        return []
+    server = server if ready.get("reason") == "BMCNotContactable" else replace(server, scope=WITHOUT_BMC)
+    return [server, Ref(WORKFLOW.group, WORKFLOW.kind, namespace, typed.metadata.name)]
 
 
 def _of_workflow(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -247,6 +250,8 @@ def _of_hardware(obj: Object, scope: str, world: World) -> list[Ref]:
     name = (obj.get("spec", {}).get("bmcRef") or {}).get("name")
     claim = addresses.claim_of_hardware(obj)
     found = [claim] if claim is not None else []
+    if scope == WITHOUT_BMC:
+        return found
     return [*found, Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else found
 
 

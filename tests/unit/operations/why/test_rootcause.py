@@ -54,7 +54,8 @@ def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> 
         "KubeadmControlPlane/cp",
         "Machine/m",
         "TinkerbellMachine/m",
-        "Hardware/s1",
+        "Workflow/m",
+        "Job/boot",
         "Machine/s1",
     ]
     assert (found.reason, found.since, found.needs_help) == ("BMCAuthenticationFailed", SINCE, True)
@@ -64,6 +65,34 @@ def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> 
     )
     assert lines(found, NOW)[1] == "  Cluster site/one: NotAvailable, 2 min"
     assert found.plain()["chain"][-1]["group"] == "bmc.tinkerbell.org"
+
+
+def silent_server() -> tuple[Object, Object]:
+    silent = condition("Contactable", "False", "", "BMCUnreachable: no answer from 192.0.2.9")
+    return hardware(bmcRef={"name": "s1"}), obj(BMC, "Machine", "s1", silent)
+
+
+def test_a_bmc_that_does_not_answer_blocks_nothing_while_actions_run() -> None:
+    runs = obj(
+        TINKERBELL,
+        "Workflow",
+        "m",
+        condition("Succeeded", "Unknown", "ActionsRunning", "action 2 of 6"),
+        hardwareRef="s1",
+        status={"state": "RUNNING"},
+    )
+    found = answer(host("m", "Installing", "action 2 of 6", "s1"), runs, *silent_server())
+    assert (names(found)[-1], found.needs_help) == ("Workflow/m", False)
+    waits = answer(host("m", "BMCNotContactable", "its BMC cannot be used", "s1"), *silent_server())
+    assert names(waits) == ["TinkerbellMachine/m", "Hardware/s1", "Machine/s1"]
+
+
+def test_nothing_blocks_a_machine_whose_installed_server_has_a_silent_bmc_or_is_held() -> None:
+    up = obj(CAPT, "TinkerbellMachine", "m", condition("Ready", "True"), hardwareName="s1")
+    held = hardware(annotations={"ironbell.dev/hold": "smoke"}, bmcRef={"name": "s1"})
+    assert answer(up, *silent_server()).is_good
+    assert answer(up, held).is_good
+    assert answer(held, *silent_server()[1:]).needs_help
 
 
 def test_what_needs_help_comes_before_what_is_under_way() -> None:
