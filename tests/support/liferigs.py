@@ -23,7 +23,9 @@ from support.components import OnCluster, Process, installed
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import connect, eventually
 from support.lifelive import OpenRig
+from support.lifewalk import VERSIONS
 from support.realcluster import RealCluster
+from support.servedimages import served_image
 
 _UP: Final = "up"
 _KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
@@ -148,15 +150,20 @@ def real(folder: Path, servers: int) -> Iterator[RealRig]:
     """A kube-apiserver of its own, our components, and the servers."""
     cluster = RealCluster(folder / "kubernetes")
     http, grpc = _ports()
-    url, machines = f"http://{_SITE}:{http}", folder / "simulation"
+    url, machines, images = f"http://{_SITE}:{http}", folder / "simulation", folder / "images"
+    images.mkdir(parents=True)
+    for version in VERSIONS:
+        served_image(images, version)
     ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--tftp-port", "0")
-    wire = ("--interface", "lo", "--dhcp", "off", *ports, "--data-dir", str(folder / "wire"))
+    folders = ("--data-dir", str(folder / "wire"), "--node-images", str(images))
+    wire = ("--interface", "lo", "--dhcp", "off", *ports, *folders)
+    options = {"capt": ("--metadata-url", url, "--node-images-url", f"{url}/images")}
     try:
         cluster.start()
         with (
             ThreadPoolExecutor() as starters,
             installed(cluster) as ours,
-            cluster_api(ours, *KUBEADM, "capt", lease=_LEASE, options={"capt": ("--metadata-url", url)}) as first,
+            cluster_api(ours, *KUBEADM, "capt", lease=_LEASE, options=options) as first,
         ):
             words = (("tink-controller", *_LEASE), ("rufio", *_LEASE), ("wire", *wire))
             more = list(starters.map(lambda each: ours.run(*each), words))

@@ -18,6 +18,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import eventually
 from support.readme import ROOT, blocks
 from support.realcluster import free_ports
+from support.servedimages import served_image
 
 PAGE = ROOT / "docs" / "guide" / "first-cluster.md"
 RELEASE, OLDER = "v1.36.3", "v1.35.4"
@@ -25,14 +26,6 @@ ROLES = {"control-plane": range(1, 5), "worker": range(5, 8), "spare": (8, 9), "
 SERVERS = 10
 WITHIN_S = 90.0
 PLAIN, BY_CLASS = "cluster-on-servers.yaml", "clusterclass-on-servers.yaml"
-
-
-def image(folder: Path, release: str) -> str:
-    """An image as `ironbell image build` leaves it, in small."""
-    name = f"debian-kubernetes-{release}.raw.zst"
-    (folder / name).write_bytes(release.encode())
-    (folder / f"{name}.sha256").write_text(f"{hashlib.sha256(release.encode()).hexdigest()}  {name}\n")
-    return name
 
 
 class Page:
@@ -99,7 +92,7 @@ class Page:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder, ports = tmp_path_factory.mktemp("page"), free_ports(2)
     (folder / "images").mkdir()
-    image(folder / "images", OLDER)
+    served_image(folder / "images", OLDER)
     options = ("--simulate", str(SERVERS), "--node-images", str(folder / "images"))
     site = EmbeddedCluster(folder, (*options, "--http-port", str(ports[0]), "--grpc-port", str(ports[1])))
     try:
@@ -121,7 +114,7 @@ def test_the_class_form_is_installed_once_its_image_is_there(page: Page) -> None
     assert f'folder "{page.images}" has images for {OLDER}' in line
     assert f"ironbell image build --kernel server --kubernetes {RELEASE} --output {page.images}/" in line
     assert page.run("kubectl get workflows,templates -o name") == "", "nothing is done to a server before"
-    name = image(page.images, RELEASE)
+    name = served_image(page.images, RELEASE)
     page.run("ironbell cluster describe plant --wait")
     assert re.search(r"plant +3/3 +2/2 +v1.36.3 +True", page.run("ironbell cluster list"))
     template = json.loads(page.run("kubectl get templates -o json"))["items"][0]["spec"]["data"]
@@ -144,7 +137,7 @@ def test_images_are_served_in_parts_with_a_tag_and_an_index(page: Page) -> None:
 
 def test_what_can_go_wrong_on_the_page_is_named_with_its_remedy(page: Page) -> None:
     """Each with its cause, then what the user can do."""
-    image(page.images, RELEASE)
+    served_image(page.images, RELEASE)
     page.run("kubectl delete secret sim-0010-bmc")
     one = {"--control-planes 3": "--control-planes 1", "--workers 2": "--workers 0 --set CONTROL_PLANE_SURGE=1"}
     page.create(
