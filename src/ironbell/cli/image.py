@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ironbell.cli.output import format_option, print_json
+from ironbell.cli.signals import terminable
 
 if TYPE_CHECKING:
     from ironbell.image.kubernetes.node import Node
@@ -108,7 +109,8 @@ def build(
         node=node,
     )
     origin = chosen_sources(sources, suite)
-    made, was_built = build_image(options, origin, progress=lambda text: click.echo(text, err=True))
+    with terminable():
+        made, was_built = build_image(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
         print_json(made)
         return
@@ -185,7 +187,8 @@ def archive(
 
     options = Options(Path(output).expanduser().absolute(), compress, kernel, extra_package, if_changed)
     origin = chosen_sources(sources, suite)
-    made, was_built = build_archive(options, origin, progress=lambda text: click.echo(text, err=True))
+    with terminable():
+        made, was_built = build_archive(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
         print_json(made)
         return

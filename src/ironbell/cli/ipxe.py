@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ironbell.cli.output import format_option, print_json
+from ironbell.cli.signals import terminable
 
 
 @click.group()
@@ -34,7 +35,8 @@ def build(folder: Path, source: Path | None, form: str) -> None:
     from ironbell.ipxe.build import BuildRequest
     from ironbell.ipxe.build import build as build_binaries
 
-    built = build_binaries(BuildRequest(folder, source), lambda message: click.echo(message, err=True))
+    with terminable():
+        built = build_binaries(BuildRequest(folder, source), lambda message: click.echo(message, err=True))
     if form == "json":
         print_json([{"path": str(path), "bytes": path.stat().st_size} for path in built])
         return

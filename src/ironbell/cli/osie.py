@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ironbell.cli.output import format_option, print_json
+from ironbell.cli.signals import terminable
 
 DEFAULT_FOLDER = "~/.cache/ironbell/osie"
 
@@ -55,7 +56,8 @@ def build(
         only_if_changed=if_changed,
     )
     origin = chosen_sources(sources, suite)
-    made, was_built = build_osie(options, origin, progress=lambda text: click.echo(text, err=True))
+    with terminable():
+        made, was_built = build_osie(options, origin, progress=lambda text: click.echo(text, err=True))
     if form == "json":
         print_json(made)
         return

@@ -19,11 +19,19 @@ _GZIP_WINDOW_BITS = 31
 
 
 def write(source: Path, target: Path, form: str) -> None:
-    """Compress one file into another; `none` copies and keeps holes.
+    """Compress one file into another, which is removed if that does not succeed; `none` copies and keeps holes.
 
     Raises:
         BuildError: no such format.
     """
+    try:
+        _write(source, target, form)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def _write(source: Path, target: Path, form: str) -> None:
     if form == "none":
         _copy_sparse(source, target)
     elif form == "zst":

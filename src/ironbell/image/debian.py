@@ -6,14 +6,16 @@ so that a mirror, a snapshot or a proxy configured there holds here too, and no 
 Failure modes: no root, no mmdebstrap, no Debian sources for this release, or apt itself failing; each is a
 `BuildError` that names the remedy.
 
-Sources: mmdebstrap(1), sources.list(5), apt-config(8).
+Sources: mmdebstrap(1), sources.list(5), apt-config(8), unshare(1), setpriv(1), prctl(2) (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -25,6 +27,10 @@ from ironbell.base.errors import IronbellError, Retry
 # Settings of the host's apt that decide whether and how its sources can be reached.
 _ACQUIRE = re.compile(r"^Acquire::(Check-Valid-Until|Check-Date|Retries|ForceIPv[46]|https?::[A-Za-z:-]+) \"(.*)\";$")
 _OUTPUT_TAIL_LINES = 15
+_ISOLATION = (
+    "setpriv", "--pdeathsig", "KILL",
+    "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child",
+)  # fmt: skip
 
 
 class BuildError(IronbellError):
@@ -85,18 +91,47 @@ def require_root() -> None:
         raise BuildError("building an operating system needs root: run it again as root or with sudo")
 
 
-def run(command: Sequence[str], *, stdin: str = "", cwd: Path | None = None) -> str:
-    """Run a program to its end and give its standard output.
+def run(command: Sequence[str], *, stdin: str = "", cwd: Path | None = None, is_isolated: bool = False) -> str:
+    """Run a program to its end and give its standard output; `is_isolated` for one that mounts, see `_isolation`.
 
     Raises:
         BuildError: it failed; carries the last lines it printed.
     """
+    started = [*(_isolation() if is_isolated else ()), *command]
+    status, printed, problems = _ran(started, stdin=stdin, cwd=cwd)
+    if status != 0:
+        tail = "\n".join((problems or printed).strip().splitlines()[-_OUTPUT_TAIL_LINES:])
+        raise BuildError(f"{Path(command[0]).name} failed with status {status}:\n{tail}")
+    return printed
+
+
+def _ran(command: Sequence[str], *, stdin: str, cwd: Path | None) -> tuple[int, str, str]:
+    """Status and output of a program. An interruption kills it with all that it started, and is passed on after the
+    last of them has ended: whoever removes the files next must not meet one that still writes."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, input=stdin, cwd=cwd, env=environment, text=True, capture_output=True, check=False)
-    if done.returncode != 0:
-        tail = "\n".join((done.stderr or done.stdout).strip().splitlines()[-_OUTPUT_TAIL_LINES:])
-        raise BuildError(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}")
-    return done.stdout
+    with subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, process_group=0,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            printed, problems = process.communicate(stdin)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()  # until the last of them has let go of the pipes
+            raise
+        return process.returncode, printed, problems
+
+
+def _isolation() -> tuple[str, ...]:
+    """What starts a program in mount and process namespaces of its own.
+
+    mmdebstrap mounts the host's /sys into the tree. Here the mounts end with it, so that removing the tree never
+    reaches the host's files, such as the firmware's variables. Its processes end with the first of them, and that with
+    us, however we end. Empty where namespaces cannot be made: then nothing can be mounted either.
+    """
+    probe = subprocess.run([*_ISOLATION, "true"], capture_output=True, check=False)
+    return _ISOLATION if probe.returncode == 0 else ()
 
 
 def host_sources(root: Path = Path("/")) -> Sources:
@@ -174,7 +209,7 @@ def bootstrap(tree: Tree, sources: Sources) -> list[Package]:
         for extra in tree.extra_packages:
             listing = Path(scratch) / f"files-{extra}"
             command.append(f'--extract-hook=dpkg-deb -c "$1"/var/cache/apt/archives/{extra}_*.deb > {listing}')
-        run([*command, sources.suite, str(tree.target), "-"], stdin=sources.text + "\n")
+        run([*command, sources.suite, str(tree.target), "-"], stdin=sources.text + "\n", is_isolated=True)
         listings = [(Path(scratch) / f"files-{extra}").read_text() for extra in tree.extra_packages]
         if listings:
             (tree.target / "ironbell-extra-files").write_text("\n".join(listings))
