@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 
 from ironbell.app.child import leaves
@@ -30,6 +32,7 @@ from ironbell.app.up_checks import check_environment, warnings
 from ironbell.app.up_options import UpOptions
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WIRE_FOLDER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.networkerrors import os_problem
 from ironbell.contract.netboot import CONSOLES
 from ironbell.contract.node_images import FOLDER
 
@@ -293,6 +296,23 @@ def make_folder(options: UpOptions) -> None:
     try:
         options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
+def _with_http_port(options: UpOptions) -> UpOptions:
+    """The options with a port for HTTP that is free now, where any will do: what installs machines is told the port
+    before it is bound.
+
+    Raises:
+        UpError: there is no free port.
+    """
+    if options.http_port or not options.serves_machines:
+        return options
+    with socket.socket() as probe:
+        try:
+            probe.bind((SIMULATION_ADDRESS if options.simulated_servers else "", 0))
+        except OSError as error:
+            raise UpError(f"there is no free port for HTTP: {os_problem(error)}; name one with --http-port") from error
+        return msgspec.structs.replace(options, http_port=probe.getsockname()[1])
+
+
         problem = f"cannot make the data folder {options.folder}: {error.strerror}; give another --data-dir"
         raise UpError(problem) from error
 
@@ -331,7 +351,7 @@ async def run_site(
 ) -> None:
     """Run a site until cancelled; see `Site.run`."""
     try:
-        await Site(options, on_ready, on_report).run()
+        await Site(_with_http_port(options), on_ready, on_report).run()
     except BaseExceptionGroup as group:
         for error in leaves(group):
             if isinstance(error, IronbellError):

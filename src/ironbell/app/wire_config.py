@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ironbell.contract.boot_token import Identity
@@ -64,6 +66,11 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     def serves_http(self) -> bool:
         """Whether machines are answered over HTTP."""
         return SMEE in self.serves or TOOTLES in self.serves
+
+    def with_ports(self, bound: Mapping[str, int]) -> WireConfig:
+        """The same with the ports that are bound: machines are told them, and a port of 0 stands for any free one."""
+        known = {f"{name}_port": bound[name] for name in ("http", "tftp", "grpc") if name in bound}
+        return msgspec.structs.replace(self, **known)
 
     def netboot_settings(self) -> NetbootSettings:
         """The site's part of the netboot policy."""

@@ -76,7 +76,7 @@ class _Wire:
 
 async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
     """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
-    clock = SteadyClock()
+    clock, config = SteadyClock(), config.with_ports(sockets.ports())
     async with asyncio.TaskGroup() as group:
         directory = HardwareDirectory()
         events = EventRecorder(api, "ironbell-wire", clock=clock, randomness=SystemRandomness())
