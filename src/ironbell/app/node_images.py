@@ -8,7 +8,7 @@ The index is what controllers read. An image is in it only while it is published
 replaced or removed, and listed after the new one is in place.
 
 Failure modes: a folder that cannot be read leaves what is published as it is and is reported once; files that are not
-complete are listed in the index with the reason.
+complete, or cannot be read or published, are listed in the index with the reason, and keep no other from being served.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import aiohttp
 import msgspec
 import structlog
 
-from ironbell.app.publish import PublishError, place
+from ironbell.app.publish import place
 from ironbell.base.errors import IronbellError
 from ironbell.base.networkerrors import os_problem
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages
@@ -55,6 +55,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 _Stamp = tuple[int, int, int]
+_Key = tuple[str, tuple[_Stamp | None, ...]]
 
 
 @dataclass
@@ -63,7 +64,9 @@ class NodeImageFolder:
 
     source: Path
     target: Path
-    _digests: dict[tuple[str, _Stamp], str] = field(default_factory=dict)
+    _verdicts: dict[_Key, NodeImage | str] = field(default_factory=dict)
+    """Each file as an image, or why it is not served: kept until the file, its check sum or its manifest changes. So a
+    process that has given its privileges up goes on with what it could read before."""
     _trouble: str = ""
 
     async def run(self) -> None:
@@ -72,7 +75,7 @@ class NodeImageFolder:
             await asyncio.sleep(LOOK_S)
             try:
                 await asyncio.to_thread(self.refresh)
-            except (OSError, PublishError) as error:
+            except OSError as error:
                 if str(error) != self._trouble:
                     _log.warning("images of nodes not published", folder=str(self.source), why=str(error))
                 self._trouble = str(error)
@@ -80,10 +83,10 @@ class NodeImageFolder:
                 self._trouble = ""
 
     def refresh(self) -> NodeImages:
-        """Publish what is complete, and return it.
+        """Publish what is complete, and return what is published.
 
         Raises:
-            OSError, PublishError: a folder cannot be read or written.
+            OSError: a folder cannot be read or written.
         """
         self.target.mkdir(parents=True, exist_ok=True, mode=0o755)
         before, found = _read_index(self.target / INDEX), self._look()
@@ -91,8 +94,7 @@ class NodeImageFolder:
         kept = tuple(image for image in listed if image in found.images and self._is_placed(image))
         if kept != listed:
             self._write_index(NodeImages(images=kept, unfinished=found.unfinished))
-        for image in found.images:
-            place(self.source / image.file, self.target / image.file)
+        found = self._place(found)
         if found != before or kept != listed:
             self._write_index(found)
         wanted = {INDEX, *(image.file for image in found.images)}
@@ -100,22 +102,32 @@ class NodeImageFolder:
             stale.unlink()
         return found
 
+    def _place(self, found: NodeImages) -> NodeImages:
+        placed, unfinished = [], dict(found.unfinished)
+        for image in found.images:
+            try:
+                place(self.source / image.file, self.target / image.file)
+                placed.append(image)
+            except OSError as error:
+                unfinished[image.file] = f"it cannot be published: {os_problem(error)}"
+        return NodeImages(images=tuple(placed), unfinished=unfinished)
+
     def _look(self) -> NodeImages:
-        images, unfinished, digests = [], {}, {}
+        images, unfinished, verdicts = [], {}, {}
         for path in sorted(self.source.iterdir()):
             if path.name.startswith(".") or not path.name.endswith(_ENDINGS) or not path.is_file():
                 continue
-            stamp = _stamp(path)
-            expected, why = _expected(path)
-            if expected and not _is_vouched_for(path, expected):
-                digest = self._digests.get((path.name, stamp)) or _digest(path)
-                digests[path.name, stamp] = digest
-                why = "" if digest == expected else f"its digest is not the one in {path.name}{_SUM}"
-            if why:
-                unfinished[path.name] = why
+            try:
+                key = path.name, tuple(map(_stamp_of, (path, _sum_of(path), _manifest_of(path))))
+                verdict = verdicts[key] = self._verdicts.get(key) or _verdict(path)
+            except OSError as error:
+                unreadable = Path(error.filename).name if error.filename else path.name
+                verdict = f"{unreadable} cannot be read: {os_problem(error)}"
+            if isinstance(verdict, NodeImage):
+                images.append(verdict)
             else:
-                images.append(NodeImage(file=path.name, sha256=expected, size_bytes=stamp[1]))
-        self._digests = digests
+                unfinished[path.name] = verdict
+        self._verdicts = verdicts
         return NodeImages(images=tuple(images), unfinished=unfinished)
 
     def _is_placed(self, image: NodeImage) -> bool:
@@ -135,24 +147,45 @@ def _stamp(path: Path) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _expected(path: Path) -> tuple[str, str]:
-    """The digest that the file should have, or why that is not known."""
+def _stamp_of(path: Path) -> _Stamp | None:
+    """The stamp of a file; None if there is none."""
     try:
-        words = path.with_name(path.name + _SUM).read_text().split()
+        return _stamp(path)
     except FileNotFoundError:
-        return "", f"there is no {path.name}{_SUM} beside it"
-    except (OSError, UnicodeDecodeError) as error:
-        return "", f"{path.name}{_SUM} cannot be read: {error}"
-    digest = words[0].lower() if words else ""
-    if len(digest) != 64 or any(digit not in "0123456789abcdef" for digit in digest):
-        return "", f"{path.name}{_SUM} does not begin with a SHA-256 digest"
-    return digest, ""
+        return None
+
+
+def _sum_of(path: Path) -> Path:
+    return path.with_name(path.name + _SUM)
+
+
+def _manifest_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _verdict(path: Path) -> NodeImage | str:
+    """The image, or why it is not served.
+
+    Raises:
+        OSError: the file or its check sum cannot be read.
+    """
+    size = path.stat().st_size
+    try:
+        words = _sum_of(path).read_bytes().decode(errors="replace").split()
+    except FileNotFoundError:
+        return f"there is no {path.name}{_SUM} beside it"
+    expected = words[0].lower() if words else ""
+    if len(expected) != 64 or any(digit not in "0123456789abcdef" for digit in expected):
+        return f"{path.name}{_SUM} does not begin with a SHA-256 digest"
+    if not _is_vouched_for(path, expected) and _digest(path) != expected:
+        return f"its digest is not the one in {path.name}{_SUM}"
+    return NodeImage(file=path.name, sha256=expected, size_bytes=size)
 
 
 def _is_vouched_for(path: Path, expected: str) -> bool:
     """Whether the manifest of a finished build has this file's size and digest."""
     try:
-        made = msgspec.json.decode(path.with_name(path.name + ".json").read_bytes(), type=_Manifest)
+        made = msgspec.json.decode(_manifest_of(path).read_bytes(), type=_Manifest)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return False
     size = path.stat().st_size

@@ -27,8 +27,7 @@ from ironbell.app.health import ApiReachable, serving_health
 from ironbell.app.run_controllers import Controllers, make_controllers
 from ironbell.app.run_options import RunOptions
 from ironbell.app.run_webhooks import webhooks_beside
-from ironbell.app.run_wire import Servers
-from ironbell.app.wire_sockets import WireSockets
+from ironbell.app.run_wire import Prepared, Servers
 from ironbell.base.allocator import tune_allocator
 from ironbell.base.clock import SteadyClock
 from ironbell.base.collector import freeze_gc, tune_gc
@@ -76,7 +75,7 @@ def find_connection(kubeconfig: Path | None, context: str) -> Connection:
     return in_cluster()
 
 
-def run_components(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> int:
+def run_components(options: RunOptions, connection: Connection, prepared: Prepared | None) -> int:
     """Run until told to stop; the exit status. Why a component could not go on is in the log."""
     raise_file_limit()
     tune_allocator()
@@ -85,7 +84,7 @@ def run_components(options: RunOptions, connection: Connection, sockets: WireSoc
         _log.info("traces are sent")
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_main(options, connection, sockets))
+            runner.run(_main(options, connection, prepared))
     except (IronbellError, OSError) as error:
         return _failed([error])
     except BaseExceptionGroup as group:
@@ -101,10 +100,10 @@ def _failed(errors: Sequence[BaseException]) -> int:
     return 1
 
 
-async def _main(options: RunOptions, connection: Connection, sockets: WireSockets | None) -> None:
+async def _main(options: RunOptions, connection: Connection, prepared: Prepared | None) -> None:
     told = _signals()
     async with HttpApi(connection) as api, _servers_elsewhere(options) as there:
-        parts = _parts(options, api, there, sockets)
+        parts = _parts(options, api, there, prepared)
         checks = {"api": ApiReachable(api)} | {part.name: part.check for part in parts}
         async with serving_health(options.health_address, checks) as port:
             if port:
@@ -124,7 +123,7 @@ def _servers_elsewhere(options: RunOptions) -> AbstractAsyncContextManager[Api |
     return external_tinkerbell(options.external_kubeconfig)
 
 
-def _parts(options: RunOptions, api: HttpApi, there: Api | None, sockets: WireSockets | None) -> list[Part]:
+def _parts(options: RunOptions, api: HttpApi, there: Api | None, prepared: Prepared | None) -> list[Part]:
     clock, randomness = SteadyClock(), SystemRandomness()
     parts: list[Part] = [
         make_controllers(
@@ -148,8 +147,8 @@ def _parts(options: RunOptions, api: HttpApi, there: Api | None, sockets: WireSo
     if options.webhook_address:
         running = {part.name: part for part in parts if isinstance(part, Controllers)}
         parts += webhooks_beside(running, options, api)
-    if options.wire is not None and sockets is not None:
-        parts.append(Servers(options.wire, sockets, api))
+    if options.wire is not None and prepared is not None:
+        parts.append(Servers(options.wire, prepared.sockets, api, prepared.images))
     return parts
 
 

@@ -10,7 +10,7 @@ import asyncio
 import encodings.idna  # noqa: F401 - for connections by name: nothing can be imported once we are an ordinary user
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
@@ -28,9 +28,15 @@ from ironbell.contract.node_images import FOLDER
 _log = structlog.get_logger()
 
 
-def prepare_wire(
-    config: WireConfig, *, published: Mapping[str, str], ipxe_dir: str, node_images: str = ""
-) -> WireSockets:
+@dataclass(frozen=True)
+class Prepared:
+    """What was opened while there were privileges."""
+
+    sockets: WireSockets
+    images: NodeImageFolder | None = None
+
+
+def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: str, node_images: str = "") -> Prepared:
     """Everything that needs privileges, which are gone afterwards; the working directory is the data folder's then.
 
     Raises:
@@ -46,9 +52,7 @@ def prepare_wire(
     for name, source in published.items():
         count = publish(Path(source), folder / ARTEFACTS_FOLDER / name)
         _log.info("artefacts published", name=name, source=source, files=count)
-    if node_images:
-        found = NodeImageFolder(Path(node_images), folder / ARTEFACTS_FOLDER / FOLDER).refresh()
-        _log.info("images of nodes published", folder=node_images, files=len(found.images))
+    images = _published_images(config, Path(node_images).absolute()) if node_images else None
     if ipxe_dir:
         publish(Path(ipxe_dir), folder / IPXE_FOLDER)
     if SMEE in config.serves and config.dhcp_mode == "reservation" and config.interface and not config.force:
@@ -56,7 +60,20 @@ def prepare_wire(
     sockets = open_sockets(config)
     become_ordinary(config)
     Path(LOGS_FOLDER).mkdir(exist_ok=True)
-    return sockets
+    if images is not None:  # from here on by a path that does not lead through folders of root's
+        images = replace(images, target=Path(ARTEFACTS_FOLDER) / FOLDER)
+    return Prepared(sockets, images)
+
+
+def _published_images(config: WireConfig, source: Path) -> NodeImageFolder:
+    """The folder of images, as it is now. The account that the process becomes may follow it from then on."""
+    images = NodeImageFolder(source, Path(config.folder).absolute() / ARTEFACTS_FOLDER / FOLDER)
+    found = images.refresh()
+    if os.geteuid() == 0:
+        account = named_account(config.user)
+        os.chown(images.target, account.uid, account.gid)
+    _log.info("images of nodes published", folder=str(source), files=len(found.images))
+    return images
 
 
 def _is_writable(folder: Path, group: int) -> bool:
@@ -72,13 +89,15 @@ class Servers:
     config: WireConfig
     sockets: WireSockets
     api: Api
+    images: NodeImageFolder | None = None
+    """Images of nodes, which are followed while machines are served."""
     name: str = "wire"
     is_ready: bool = False
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Serve until stopped or cancelled."""
-        serving = asyncio.create_task(serve_wire(self.config, self.sockets, self.api, on_ready=self._ready))
+        serving = asyncio.create_task(self._serve())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -89,6 +108,12 @@ class Servers:
             self.sockets.close()
         if not serving.cancelled():
             serving.result()
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            if self.images is not None:
+                group.create_task(self.images.run(), name="images of nodes")
+            await serve_wire(self.config, self.sockets, self.api, on_ready=self._ready)
 
     def stop(self) -> None:
         """Let it end."""

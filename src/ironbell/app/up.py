@@ -73,6 +73,7 @@ class Site:
     _kubeconfig: Path = field(default_factory=Path)
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
+    _images: NodeImageFolder | None = None
 
     async def run(self) -> None:
         """Run until cancelled.
@@ -104,8 +105,8 @@ class Site:
                 start(self._simulate(), SIMULATION)
             if self.options.serves_machines:
                 start(self._serve_machines(), WIRE)
-            if (images := self._node_images()) is not None:
-                start(images.run(), "images of nodes")
+            if self._images is not None:
+                start(self._images.run(), "images of nodes")
             raise UpError(await self._fatal)
 
     async def _serve_machines(self) -> None:
@@ -198,9 +199,9 @@ class Site:
         for name, source in self._published().items():
             count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
             _log.info("artefacts published", name=name, source=source, files=count)
-        if (images := self._node_images()) is not None:
-            served = images.refresh()
-            _log.info("images of nodes published", folder=str(images.source), files=len(served.images))
+        if source := self.options.node_images:
+            self._images = NodeImageFolder(Path(source), wire / ARTEFACTS_FOLDER / FOLDER)
+            _log.info("images of nodes published", folder=source, files=len(self._images.refresh().images))
         if self.options.ipxe_dir:
             publish(Path(self.options.ipxe_dir), wire / IPXE_FOLDER)
         return found
@@ -208,11 +209,6 @@ class Site:
     def _published(self) -> dict[str, str]:
         osie = {"osie": self.options.osie_dir} if self.options.osie_dir else {}
         return osie | self.options.artefacts
-
-    def _node_images(self) -> NodeImageFolder | None:
-        """The folder of images, if there is one."""
-        source = self.options.node_images
-        return NodeImageFolder(Path(source), self._wire_folder / ARTEFACTS_FOLDER / FOLDER) if source else None
 
     @property
     def _wire_folder(self) -> Path:
@@ -296,6 +292,10 @@ def make_folder(options: UpOptions) -> None:
     try:
         options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
+        problem = f"cannot make the data folder {options.folder}: {error.strerror}; give another --data-dir"
+        raise UpError(problem) from error
+
+
 def _with_http_port(options: UpOptions) -> UpOptions:
     """The options with a port for HTTP that is free now, where any will do: what installs machines is told the port
     before it is bound.
@@ -311,10 +311,6 @@ def _with_http_port(options: UpOptions) -> UpOptions:
         except OSError as error:
             raise UpError(f"there is no free port for HTTP: {os_problem(error)}; name one with --http-port") from error
         return msgspec.structs.replace(options, http_port=probe.getsockname()[1])
-
-
-        problem = f"cannot make the data folder {options.folder}: {error.strerror}; give another --data-dir"
-        raise UpError(problem) from error
 
 
 def _check_faults(path: Path) -> None:

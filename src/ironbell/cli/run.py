@@ -166,15 +166,15 @@ def run(components: tuple[str, ...], **given: Any) -> None:
     options = _options(components, given)
     configure_logging(process="-".join(component.name for component in options.components))
     connection = find_connection(options.kubeconfig, options.context)
-    sockets = None
+    prepared = None
     if options.wire is not None:
         published = dict(_pair(text) for text in given["artefacts"])
         if given["osie_dir"]:
             published["osie"] = given["osie_dir"]
-        sockets = prepare_wire(
+        prepared = prepare_wire(
             options.wire, published=published, ipxe_dir=given["ipxe_dir"], node_images=given["node_images"]
         )
-    sys.exit(run_components(options, connection, sockets))
+    sys.exit(run_components(options, connection, prepared))
 
 
 def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
@@ -12,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from ironbell.app.metadata_url import image_source
 from ironbell.app.node_images import NodeImageFolder, NodeImagesError, image_askers
+from ironbell.app.publish import place
 from ironbell.app.up_checks import check_environment
 from ironbell.app.up_options import OptionsError, UpOptions, read_options
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
@@ -110,6 +113,51 @@ def test_any_other_file_is_read_once(folder: NodeImageFolder, monkeypatch: pytes
     for _ in range(3):
         folder.refresh()
     assert len(read) == 1
+
+
+def test_a_file_that_cannot_be_read_or_published_keeps_no_other_from_being_served(
+    folder: NodeImageFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable, full = file_name("v1.35.0"), file_name("v1.36.0")
+    for name in (unreadable, full, NAME):
+        write(folder.source, b"image", name=name)
+    (folder.source / f"{unreadable}.sha256").unlink()
+    (folder.source / f"{unreadable}.sha256").mkdir()
+
+    def placed(file: Path, target: Path) -> None:
+        if file.name == full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+        place(file, target)
+
+    monkeypatch.setattr("ironbell.app.node_images.place", placed)
+    assert [image.file for image in folder.refresh().images] == [NAME]
+    assert published(folder) == {NAME: b"image"}
+    assert index(folder).unfinished == {
+        unreadable: f"{unreadable}.sha256 cannot be read: is a directory",
+        full: "it cannot be published: no space left on device",
+    }
+    monkeypatch.undo()
+    (folder.source / f"{unreadable}.sha256").rmdir()
+    write(folder.source, b"image", name=unreadable)
+    assert set(published(folder)) == {NAME}
+    assert {image.file for image in folder.refresh().images} == {unreadable, full, NAME} == set(published(folder))
+
+
+def test_what_was_readable_at_the_start_stays_published_without_the_right_to_read_it(
+    folder: NodeImageFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder.source, b"image")
+    found = folder.refresh()
+
+    def refused(path: Path) -> NodeImage:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr("ironbell.app.node_images._verdict", refused)
+    assert folder.refresh() == found == index(folder)
+    other = file_name("v1.37.0")
+    write(folder.source, b"another", name=other)
+    assert folder.refresh().unfinished == {other: f"{other} cannot be read: permission denied"}
+    assert published(folder) == {NAME: b"image"}
 
 
 def test_an_image_that_is_replaced_is_never_listed_with_the_other_one_s_digest(folder: NodeImageFolder) -> None:
