@@ -54,7 +54,7 @@ def site_address(options: UpOptions) -> str:
     return (
         options.advertise
         or _lab_address(options)
-        or (_of_interface(options.interface) if options.interface else "")
+        or interface_address(options.interface)
         or (SIMULATION_ADDRESS if options.simulated_servers else "")
     )
 
@@ -71,7 +71,7 @@ def _lab_address(options: UpOptions) -> str:
         return ""
 
 
-def _of_interface(name: str) -> str:
+def interface_address(name: str) -> str:
     """The first IPv4 address of an interface (netdevice(7)); empty if it has none, or no interface is named."""
     if not name:
         return ""

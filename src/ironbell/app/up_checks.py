@@ -1,20 +1,15 @@
-"""What `ironbell up` looks at before it starts anything: mistakes that end it, and what servers will not get.
-
-Source: Linux netdevice(7).
-"""
+"""What `ironbell up` looks at before it starts anything: mistakes that end it, and what servers will not get."""
 
 from __future__ import annotations
 
-import fcntl
 import socket
-import struct
 from pathlib import Path
 
+from ironbell.app.metadata_url import interface_address
 from ironbell.app.up_options import OptionsError, UpOptions
 
-OSIE_FILES = ("vmlinuz-x86_64", "initramfs-x86_64")
-_SIOCGIFADDR = 0x8915
-_INTERFACE_REQUEST = struct.Struct("16s24x")
+_KERNEL, _INITRAMFS = "vmlinuz-", "initramfs-"
+"""What the names of the in-memory OS's files begin with; the machine's architecture follows, as `uname -m` has it."""
 
 
 def check_environment(options: UpOptions) -> None:
@@ -45,7 +40,7 @@ def warnings(options: UpOptions) -> tuple[str, ...]:
     if not options.needs_root:
         return ()
     found = [_without_osie(options)]
-    if options.interface and not _has_address(options.interface):
+    if options.interface and not interface_address(options.interface):
         found.append(
             f'Interface "{options.interface}" has no IPv4 address, so servers get no answer from it. Give it one in '
             "their subnet, such as `ip address add 192.0.2.1/24 dev "
@@ -62,19 +57,13 @@ def _without_osie(options: UpOptions) -> str:
             "Servers get no in-memory OS, so none can be installed or wiped: neither --osie-dir nor --osie-url is "
             "given. Build it with `ironbell osie build --output DIR` and start again with --osie-dir DIR."
         )
-    missing = [name for name in OSIE_FILES if not (Path(options.osie_dir) / name).is_file()]
-    if not missing:
+    names = {path.name for path in Path(options.osie_dir).iterdir()}
+    kernels = {name.removeprefix(_KERNEL) for name in names if name.startswith(_KERNEL)}
+    if any(_INITRAMFS + machine in names for machine in kernels):
         return ""
+    machine = min(kernels, default="x86_64")
+    missing = [name for name in (_KERNEL + machine, _INITRAMFS + machine) if name not in names]
     return (
         f'Servers get no in-memory OS, so none can be installed or wiped: folder "{options.osie_dir}" has no '
         f"{' and no '.join(missing)}. Build it with `ironbell osie build --output {options.osie_dir}` and start again."
     )
-
-
-def _has_address(interface: str) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, _INTERFACE_REQUEST.pack(interface.encode()))
-        except OSError:
-            return False
-    return True
