@@ -269,7 +269,8 @@ async def _scale(
         if wait:
             await operations.wait_settled(api, namespace, name, what="scaling", timeout_s=timeout)
         plain = [change.plain() for change in changes]
-        await _print_ended(api, namespace, name, "scaled", output=output, waited=wait, changes=plain)
+        result = "scaled" if wait else "scaling"
+        await _print_ended(api, namespace, name, result, output=output, waited=wait, changes=plain)
 
 
 @cluster.command()
@@ -373,7 +374,7 @@ async def _delete(
         await operations.delete(api, found)
         left = []
         if wait:
-            await operations.wait_gone(api, namespace, name, timeout_s=timeout)
+            await operations.wait_gone(api, found.cluster, timeout_s=timeout)
             click.echo(f"Cluster {namespace}/{name} is gone", err=True)
             left = await operations.templates_left(api, found)
         for obj in left:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from ironbell.api.client import ApiError, NotFound, PatchType, WriteOptions
+from ironbell.api.client import ApiError, Conflict, NotFound, PatchType, Preconditions, WriteOptions
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
@@ -214,24 +214,37 @@ def _check_hope(snapshot: Snapshot, what: str) -> None:
 
 
 async def delete(api: HttpApi, snapshot: Snapshot) -> None:
-    """Ask for a Cluster's deletion."""
+    """Request the deletion of a Cluster: of the one that was read, and of no other that has got its name since.
+
+    Raises:
+        NotAppliedError: there is another one.
+    """
     meta = snapshot.cluster["metadata"]
-    await api.delete(CLUSTER.collection, meta["namespace"], meta["name"])
+    guard = Preconditions(uid=meta["uid"])
+    try:
+        await api.delete(CLUSTER.collection, meta["namespace"], meta["name"], preconditions=guard)
+    except Conflict:
+        raise NotAppliedError(
+            f"Cluster {meta['namespace']}/{meta['name']} has been replaced by another one of this name. Nothing was "
+            "deleted: look at it, and run the command again if it is to be deleted."
+        ) from None
 
 
-async def wait_gone(api: HttpApi, namespace: str, name: str, *, timeout_s: float) -> None:
-    """Wait until a Cluster and all its Machines are gone.
+async def wait_gone(api: HttpApi, cluster: Object, *, timeout_s: float) -> None:
+    """Wait until a Cluster and all its Machines are gone. Another one that is created under its name does not count.
 
     Raises:
         StillWaitingError: the time was up first.
     """
-
     blocking = Blocking(api)
+    namespace, name = cluster["metadata"]["namespace"], object_name(cluster)
 
     async def look() -> tuple[bool, str]:
         try:
             found = await read(api, namespace, name, discovered=blocking.discovered)
         except NoClusterError:
+            return True, ""
+        if found.cluster["metadata"]["uid"] != cluster["metadata"]["uid"]:
             return True, ""
         machines = found.machines
         what = await blocking.line(found)
