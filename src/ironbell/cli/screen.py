@@ -26,6 +26,7 @@ HOME, CLEAR, PLAIN = "\x1b[H", "\x1b[J", "\x1b[0m"
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 _PLAIN_TERMINALS = {"", "dumb", "unknown"}
 CORE, WIRE, LAB = "core", "wire", "lab"
+_CANNOT_START = "cannot start"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class SiteView:
     log: Path
     version: str
     warnings: list[str] = field(default_factory=list)
+    log_problem: str = ""
+    """Why the log cannot be kept within its limit."""
     states: dict[str, str] = field(default_factory=dict)
     """What each requested process waits for or failed with; empty once it serves."""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -76,15 +79,17 @@ class SiteView:
             facts.update(report)
             if event == "ready" and name in self.states:
                 self.states[name] = ""
-        elif event == "ended" and name in self.states:
-            self.states[name] = f"ended with status {report['status']} and is being started again"
         elif event == "failed" and name in self.states:
-            self.states[name] = f"cannot start: {report.get('message', '')}"
+            self.states[name] = f"{_CANNOT_START}: {report.get('message', '')}"
+        elif event == "ended" and name in self.states and not self.states[name].startswith(_CANNOT_START):
+            # a process that reported why it cannot start ends at once, and would hide the cause
+            self.states[name] = f"ended with status {report['status']} and is being started again"
 
     def lines(self) -> list[Line]:
         """All lines, for a terminal of any height."""
         waits = [f"{name} {state}" for name, state in self.states.items() if state]
-        state = Line(f"Waits for: {'; '.join(waits)}", YELLOW) if waits else Line("Ready.", GREEN)
+        state = Line(f"Waits for: {'; '.join(waits)}", YELLOW, is_whole=True) if waits else Line("Ready.", GREEN)
+        warnings = [warning for warning in (*self.warnings, self.log_problem) if warning]
         services = list(self._services())
         width = max((len(name) for name, _ in services), default=0)
         return [
@@ -94,7 +99,7 @@ class SiteView:
             Line(rank=4),
             *(Line(f"{name.ljust(width)}   {where}", rank=2) for name, where in services),
             Line(rank=4),
-            *(Line(f"Warning: {warning}", RED, is_whole=True, rank=1) for warning in self.warnings),
+            *(Line(f"Warning: {warning}", RED, is_whole=True, rank=1) for warning in warnings),
             Line(f"Log: {self.log} (`--log` shows it here instead)", is_whole=True, rank=3),
             Line("Ctrl-C ends Ironbell. Objects and servers stay as they are.", rank=3),
         ]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironbell.base.networkerrors import os_problem
+
 if TYPE_CHECKING:
     from ironbell.app.log_file import LogFile
     from ironbell.app.up_options import UpOptions
@@ -203,6 +205,15 @@ async def _keep(screen: Screen, log: LogFile) -> None:
     """Bound the log, and draw what could not be drawn while the terminal was stopped."""
     while True:
         await asyncio.sleep(LOOK_S)
-        await asyncio.to_thread(log.rotate)
+        screen.view.log_problem = await asyncio.to_thread(_bound, log)
         if screen.view.states:
             screen.draw()
+
+
+def _bound(log: LogFile) -> str:
+    """Keep a log within its limit; returns why that is not possible, until it is."""
+    try:
+        log.rotate()
+    except OSError as error:
+        return f"{log.path} grows beyond its limit, as it cannot be moved to {log.older}: {os_problem(error)}."
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import contextlib
 import fcntl
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from ironbell.app.log_file import LogFile
 from ironbell.app.up_options import UpOptions
+from ironbell.cli import up
 from ironbell.cli.screen import Line, Screen, SiteView, fitted, open_terminal
 from support.terminal import Grid
 
@@ -62,6 +65,42 @@ def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
         assert line in text.splitlines()
     view.note("wire", {"event": "failed", "message": "port 7080 is in use"})
     assert "Waits for: wire cannot start: port 7080 is in use" in shown(view)
+
+
+def test_why_a_process_cannot_start_is_shown_whole_until_it_serves() -> None:
+    view, cause = site(), f"port 7080 is in use by {'nginx ' * 20}"
+    view.note("up", {"event": "requested", "processes": ["wire"], "warnings": ()})
+    view.note("wire", {"event": "ready", **PORTS})
+    view.note("wire", {"event": "ended", "status": -9})
+    assert "Waits for: wire ended with status -9 and is being started again" in shown(view)
+    for _ in range(2):
+        view.note("wire", {"event": "failed", "message": cause})
+        view.note("wire", {"event": "ended", "status": 1})
+    waiting = next(line for line in view.lines() if line.text.startswith("Waits for"))
+    assert waiting.drawn(40, colour=False) == f"Waits for: wire cannot start: {cause}"
+    view.note("wire", {"event": "ready", **PORTS})
+    assert "Ready." in shown(view)
+
+
+async def test_a_log_that_cannot_be_rotated_is_reported_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "LOOK_S", 0.0)
+    log, view = LogFile(tmp_path / "up.log", limit_bytes=1), site()
+    log.path.write_text("a line\n")
+    log.older.mkdir()
+    keeping = asyncio.create_task(up._keep(Screen(view, os.open(os.devnull, os.O_WRONLY), colour=False), log))
+    async with asyncio.timeout(PATIENCE_S):
+        while not view.log_problem:
+            await asyncio.sleep(0)
+        assert f"Warning: {log.path} grows beyond its limit, as it cannot be moved to {log.older}: is a directory." in (
+            shown(view)
+        )
+        log.older.rmdir()
+        while view.log_problem:
+            await asyncio.sleep(0)
+    assert log.older.read_text() == "a line\n"
+    keeping.cancel()
 
 
 def test_a_lab_counts_its_machines() -> None:
