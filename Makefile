@@ -26,12 +26,11 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(SETUP_STAMP) ## Make .venv with the package, its console script and the test tools
-	@:
+	@$(if $(filter setup,$(MAKECMDGOALS)),printf '%s\n' $(NEXT_STEPS),:)
 
 $(SETUP_STAMP): constraints.txt pyproject.toml tools/setup.sh
 	@tools/setup.sh $(VENV)
 	@touch $@
-	@$(if $(filter setup,$(MAKECMDGOALS)),printf '%s\n' $(NEXT_STEPS))
 
 packages: ## Install the Debian packages that machines, images and peers need (root or sudo)
 	@tools/packages.sh

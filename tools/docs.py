@@ -39,8 +39,9 @@ CLI_HEAD = """\
 
 An error is one line on standard error that names the cause and the remedy. A line that begins with `ironbell: internal
 error` is a defect: please report it, with what the same command prints with `IRONBELL_TRACEBACK=1` in the environment.
-Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong. `ironbell template render` ends with 1
-where nothing could be rendered, and with 2 where the text is no valid workflow, which is printed all the same.
+Exit statuses: 0 done, 1 what was asked for failed, 2 the command line is wrong, 130 interrupted, 141 whoever read the
+output has gone. `ironbell template render` ends with 1 where nothing could be rendered, and with 2 where the text is no
+valid workflow, which is printed all the same.
 
 Every command that does something has `-o json`: one document on standard output, with values (`kind`, `namespace`,
 `name`, `result`, `reason`, `time`) in place of text; with `--wait` printed at the end. Progress and warnings go to
@@ -49,9 +50,9 @@ line on standard error; a wait that failed or timed out adds `why`, the object t
 -o json`. `up`, `run` and `demo`, which run until they are ended, and commands that print manifests or a script have no
 `-o json`. `ironbell logs -o json` prints one object a line, since a log may have no end.
 
-Commands that talk to an API (`cluster`, `get`, `logs`, `why`) find it by `--kubeconfig`, else `$KUBECONFIG`, else
-`~/.kube/config`. `--kubeconfig` and `--context` may be before or after the command, as in `ironbell --context plant get
-hardware`.
+Commands that talk to an API (such as `cluster`, `get`, `hardware`, `install`, `logs`, `run` and `why`) find it by
+`--kubeconfig`, else `$KUBECONFIG`, else `~/.kube/config`. `--kubeconfig` and `--context` may be before or after the
+command, as in `ironbell --context plant get hardware`.
 `source <(ironbell completion bash)` completes commands and options in the shell.
 """
 KINDS_HEAD = """\
