@@ -237,7 +237,8 @@ def _of_workflow(obj: Object, scope: str, world: World) -> list[Ref]:
     found, reason = [], condition(obj, "Succeeded").get("reason", "")
     if reason in _OF_TEMPLATE and spec.get("templateRef"):
         found.append(Ref(TEMPLATE.group, TEMPLATE.kind, namespace, spec["templateRef"]))
-    if reason in _BEFORE_ACTIONS:
+    # a Job that has failed is in the Workflow's message, and to create it again would end nothing
+    if reason in _BEFORE_ACTIONS - {Reason.BOOT_JOB_FAILED}:
         jobs = sorted(status.get("bootOptions", {}).get("jobs", {}))
         found += [Ref(JOB.group, JOB.kind, namespace, job) for job in jobs]
     server = hardware_of_workflow(obj)

@@ -60,16 +60,21 @@ def job(obj: Object, world: World, now: datetime) -> Finding | None:
     if completed.get("status") == "True":
         return None
     started = status.get("startTime", "") or obj["metadata"].get("creationTimestamp", "")
-    trouble, message = split_trouble((failed or completed).get("message", ""))
-    advice = OF_BMC.get(trouble, Advice(f"the {name} is created again", "Check the BMC and the server"))
+    has_failed = failed.get("status") == "True"
+    # a Task is held up by what its condition Completed says, a Job by what Running does
+    state = failed if has_failed else completed or condition(obj, "Running")
+    trouble, message = split_trouble(state.get("message", ""))
+    advice = OF_BMC.get(trouble, Advice("nothing holds it up any more", "Check the BMC and the server"))
     secret = ((obj.get("spec", {}).get("connection") or {}).get("authSecretRef") or {}).get("name", "of the BMC")
     remedy = advice.remedy.format(secret=secret)
-    if failed.get("status") == "True":
+    if has_failed:
         what = f"failed: {message or 'no reason was reported'}"
         return Finding(what, trouble or f"{name}Failed", started, f"the {name} is created again", remedy, _HELP)
     if message:
-        weight = _HELP if trouble else Weight.WAITING
-        return Finding(f"cannot go on: {message}", trouble or "HeldUp", started, advice.ends_when, remedy, weight)
+        what = f"cannot go on: {message}"
+        if not trouble:
+            return Finding(what, "HeldUp", started, advice.ends_when)
+        return Finding(what, trouble, started, advice.ends_when, remedy, _HELP)
     return Finding("is under way", f"{name}Running", started, "the BMC has carried it out")
 
 

@@ -95,6 +95,28 @@ def test_nothing_blocks_a_machine_whose_installed_server_has_a_silent_bmc_or_is_
     assert answer(held, *silent_server()[1:]).needs_help
 
 
+def boot_job(*conditions: Object) -> Object:
+    return obj(BMC, "Job", "boot", *conditions, machineRef={"name": "s1", "namespace": "site"})
+
+
+def test_a_boot_job_that_failed_is_not_what_has_to_be_created_again() -> None:
+    failed = failed_workflow("", "BootJobFailed", name="m")
+    failed["status"]["bootOptions"] = {"jobs": {"boot": {}}}
+    failed["metadata"]["labels"] = {"capt.tinkerbell.org/machine-name": "m"}
+    bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
+    job = boot_job(condition("Failed", "True", "", "BMCRefused: no such boot device"))
+    found = answer(host("m", "InstallationFailed", "failed 3 of 3 times", "s1"), hardware(), failed, job, bmc)
+    assert found.remedy == "Check the server's BMC, then delete the Machine; its owner creates another"
+
+
+def test_a_job_that_waits_for_another_one_says_so() -> None:
+    bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
+    busy = "job other uses machine s1; this one follows it"
+    found = answer(boot_job(condition("Running", "False", "", busy)), bmc)
+    assert (found.what, found.remedy, found.needs_help) == (f"cannot go on: {busy}", "", False)
+    assert answer(boot_job(condition("Running", "True")), bmc).what == "is under way"
+
+
 def test_what_needs_help_comes_before_what_is_under_way() -> None:
     boots, waits = host("a", "Booting", "installed", "s1"), host("b", "WaitingForHardware", "all 12 are claimed")
     found = answer(CLUSTER, KCP, machine("a", PLANE), machine("b", PLANE, "WaitingForHardware"), boots, waits)
@@ -142,13 +164,13 @@ def test_a_failure_that_the_installed_system_reported_counts_more_than_that_it_h
     assert found.reason == "Booting", "a report about the previous owner's system"
 
 
-def failed_workflow(message: str, reason: str = "ActionFailed") -> Object:
+def failed_workflow(message: str, reason: str = "ActionFailed", *, name: str = "w") -> Object:
     actions = [{"id": "a1", "name": "write", "state": "FAILED", "message": message, "executionStop": SINCE}]
     log = '{"lines":["first","no space left on device"]}'
     return obj(
         TINKERBELL,
         "Workflow",
-        "w",
+        name,
         condition("Succeeded", "False", reason, "agent did not come"),
         metadata={"annotations": {"ironbell.dev/log.a1": log}},
         status={"state": "FAILED", "tasks": [{"actions": actions}]},
