@@ -18,9 +18,8 @@ from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW,
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.servers import split_trouble
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.services.workflow.report import UPSTREAMS_MESSAGE
 
-NO_REASON: Final = "action completed"
-"""What upstream's agent reports for every action, failed ones included."""
 _HELP: Final = Weight.NEEDS_HELP
 _FAILED: Final = (WorkflowState.FAILED, WorkflowState.TIMEOUT)
 _UNKNOWN: Final = Advice("it succeeds", weight=Weight.WAITING)
@@ -87,7 +86,7 @@ def _failed(obj: Object, found: Object) -> Finding:
         what = found.get("message") or f"ended {obj['status']['state']}"
         return Finding(what, reason, time, ends, f"{remedy or 'Correct the cause'}, then {again}", _HELP)
     message = action.get("message", "")
-    if not message or message == NO_REASON:
+    if not message or message == UPSTREAMS_MESSAGE:
         message = _last_line(obj, action) or "its agent reported no reason"
     name = obj["metadata"]["name"]
     return Finding(

@@ -26,6 +26,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _MAX_MESSAGE = 4096
 _MAX_DURATION = 64
 UPSTREAMS_MESSAGE = "action completed"
+"""What upstream's agent reports for every action, failed ones included."""
 _BEGINS = WorkflowState.RUNNING.value
 _RESULTS = {WorkflowState.SUCCESS.value, WorkflowState.FAILED.value, WorkflowState.TIMEOUT.value}
 
