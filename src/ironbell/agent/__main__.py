@@ -24,6 +24,7 @@ from ironbell.agent.notes import Power
 from ironbell.agent.rpc import Client
 from ironbell.agent.settings import Settings, SettingsError, read_boot_id, read_cmdline, resolve
 from ironbell.base.clock import SystemClock
+from ironbell.base.printable import plain
 
 _CONSOLE_LINES = 1000
 _DRAIN_S = 2.0
@@ -41,7 +42,7 @@ class Console:
         threading.Thread(target=self._write, name="console", daemon=True).start()
 
     def __call__(self, text: str) -> None:
-        clean = "".join(character if character.isprintable() else " " for character in text)
+        clean = plain(text).replace("\n", " ")
         line = f"[{time.clock_gettime(time.CLOCK_BOOTTIME):8.1f}] ironbell: {clean}\n"
         try:
             if self._skipped:

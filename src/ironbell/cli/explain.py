@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.printable import printable
 from ironbell.base.wording import human_duration
-from ironbell.cli.terminal import printable
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS

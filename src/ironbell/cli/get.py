@@ -11,10 +11,11 @@ import msgspec
 
 from ironbell.api.client import NotFound
 from ironbell.api.kind import Kind
+from ironbell.base.printable import one_line
 from ironbell.cli.api_options import api_options
 from ironbell.cli.namespaces import elsewhere
+from ironbell.cli.output import json_text
 from ironbell.cli.session import connected, kind_named, namespace_options, run
-from ironbell.cli.terminal import one_line
 from ironbell.cli.watching import TABLE, Rows, follow
 
 Answer = dict[str, Any]
@@ -134,7 +135,7 @@ def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) ->
     if len(items) == len(named) == 1:
         whole = items[0][1]
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
+        return json_text(whole) + "\n"
     from ironbell.codec import goyaml
 
     return goyaml.dump(whole)

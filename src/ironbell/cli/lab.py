@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 
 from ironbell.base.errors import IronbellError
 from ironbell.cli.output import JSON, ended, output_option, print_json
@@ -61,7 +60,7 @@ def list_machines(data_dir: Path, output: str) -> None:
 
     state = read_state(data_dir)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(state), indent=2).decode())
+        print_json(state)
         return
     rows = [["NAME", "KIND", "FIRMWARE", "POWER", "MAC", "ADDRESS", "BMC"]]
     rows += [[m.name, m.kind, m.firmware, m.power, m.mac, m.address, m.bmc_url] for m in state.machines]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,10 +15,10 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError
+from ironbell.base.printable import LineFilter, coloured_lines, escaped_json, one_line, printable
 from ironbell.cli.api_options import api_options
 from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.session import UnknownKindError, connected, named, run
-from ironbell.cli.terminal import printable
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
 from ironbell.kube.http import HttpApi
 from ironbell.operations.why.reader import read_world
@@ -34,7 +35,13 @@ from ironbell.operations.why.world import ref_of
 @click.option(
     "--timestamps/--no-timestamps", default=True, show_default=True, help="Begin each line with its time (UTC)."
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Form of the lines.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "raw"]),
+    default="text",
+    help="Form of the lines; raw is text as the machine sent it, even on a terminal.",
+)
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")
 @api_options
 def logs(
@@ -49,7 +56,11 @@ def logs(
     kubeconfig: Path | None,
     context: str,
 ) -> None:
-    """Show what the actions of a Workflow print: workflow/NAME, workflow NAME, or NAME alone."""
+    """Show what the actions of a Workflow print: workflow/NAME, workflow NAME, or NAME alone.
+
+    On a terminal, control characters that machines sent are written out, such as \\x1b, and colours are kept. A pipe or
+    file gets the output as it is.
+    """
     kinds, name, bare = named(target)
     if not bare and WORKFLOW not in kinds:
         raise UnknownKindError(f"only workflows have logs, not {kinds[0].plural}")
@@ -59,18 +70,40 @@ def logs(
     query |= {"tail": str(tail)} if tail is not None else {}
     query |= {"timestamps": "true"} if timestamps else {}
     with contextlib.suppress(KeyboardInterrupt):
-        run(_logs(name, namespace, query=query, kubeconfig=kubeconfig, context=context))
+        run(_logs(name, namespace, query=query, write=_writer(output), kubeconfig=kubeconfig, context=context))
 
 
-async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig: Path | None, context: str) -> None:
+def _writer(output: str) -> Callable[[bytes], None]:
+    """What prints the log in pieces; an empty piece is the end of it."""
+    if output == "raw" or not sys.stdout.isatty():
+        return _write
+    lines = LineFilter(escaped_json if output == "json" else coloured_lines)
+    return lambda piece: _write((lines.feed(piece) if piece else lines.end()).encode())
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+async def _logs(
+    name: str,
+    namespace: str,
+    *,
+    query: dict[str, str],
+    write: Callable[[bytes], None],
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
     path = WORKFLOW.collection.path(namespace, name, "log")
     async with connected(kubeconfig, context) as api:
         printed = False
         try:
             async for chunk in api.stream(path, query=query):
-                printed = printed or bool(chunk)
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.flush()
+                if chunk:
+                    printed = True
+                    write(chunk)
+            write(b"")
             if not printed:
                 click.echo(printable(await _no_logs(api, namespace, name)), err=True)
         except NotFound as error:
@@ -81,7 +114,7 @@ async def _logs(name: str, namespace: str, *, query: dict[str, str], kubeconfig:
             click.echo(
                 "This API serves no logs. The Workflow keeps the end of each action's output, without times:", err=True
             )
-            click.echo(printable("\n".join(kept)))
+            click.echo("\n".join(map(one_line, kept)))
         except ApiError as error:
             message = f"no logs of workflow {namespace}/{name}: {error}"
             raise ApiError(message, code=error.code, reason=error.reason) from error

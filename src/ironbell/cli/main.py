@@ -13,6 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from ironbell.base.terminal import guard_terminals
 from ironbell.cli.api_options import api_options
 from ironbell.cli.output import wants_json
 from ironbell.cli.problems import report
@@ -116,6 +117,7 @@ def cli(**_where: Any) -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    guard_terminals()
     try:
         cli.main(prog_name="ironbell", standalone_mode=False)
         if sys.stdout is not None:  # it is, where it was closed before the start

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from ironbell.base.printable import escaped_json
+
 JSON = "json"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +46,12 @@ def format_option(command: F) -> F:
 
 def print_json(value: Any) -> None:
     """Print one document."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """One document as it is printed. Control characters are escapes, so that no terminal follows them."""
+    return escaped_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def ended(result: str, **values: Any) -> dict[str, Any]:

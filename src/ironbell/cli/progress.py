@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from ironbell.base.terminal import drawable
+
 
 @contextmanager
 def stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
@@ -22,7 +24,7 @@ def stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
             def progress(done: int, total: int) -> None:
                 nonlocal bar
                 if bar is None:
-                    bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
+                    bar = stack.enter_context(click.progressbar(length=total, label=label, file=drawable(sys.stderr)))
                 bar.length = total
                 bar.update(done - bar.pos)
 

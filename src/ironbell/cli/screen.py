@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironbell.cli.terminal import printable
+from ironbell.base.printable import printable
 
 if TYPE_CHECKING:
     from ironbell.app.up_options import UpOptions

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from ironbell.api.client import Expired, Unavailable
-from ironbell.cli.terminal import one_line, printable
+from ironbell.base.printable import one_line, printable
 from ironbell.kube.frames import FrameSplitter
 from ironbell.kube.http import SILENCE_S, HttpApi
 

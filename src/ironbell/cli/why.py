@@ -19,13 +19,14 @@ from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.printable import printable
 from ironbell.cli.api_options import api_options
 from ironbell.cli.cluster.related import related as of_clusters
 from ironbell.cli.explain import Explanation, Object, explain
 from ironbell.cli.namespaces import elsewhere
+from ironbell.cli.output import print_json
 from ironbell.cli.servers import of_machine
 from ironbell.cli.session import connected, named, run
-from ironbell.cli.terminal import printable
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.why.model import Why
@@ -67,7 +68,7 @@ def why(target: tuple[str, ...], namespace: str, output: str, kubeconfig: Path |
     found = run(_answers(kinds, namespace, name, bare=bare, output=output, kubeconfig=kubeconfig, context=context))
     if output == "json":
         plain = [{**answer.why.plain(), "related": [part.plain() for part in answer.related]} for answer in found]
-        click.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        print_json(plain)
         return
     now = SystemClock().now()
     for number, answer in enumerate(found):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ironbell.base.printable import plain
+
 HIDDEN: Final = "[redacted]"
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL)
 _NAMES: Final = "(?:token|password|passwd|secret|certificate-key|client-key-data|api-?key)"
 _FLAG: Final = re.compile(rf"(?i)(--[\w-]*{_NAMES}[ =]+)\S+")
@@ -43,13 +44,7 @@ def _key_or_path(match: re.Match[str]) -> str:
     return HIDDEN if is_key else match[0]
 
 
-def printable(text: str) -> str:
-    """The text without escape sequences and control characters; lines stay."""
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return "".join(char if char == "\n" or char.isprintable() else " " for char in text)
-
-
 def last_lines(text: str, *, lines: int, width: int) -> tuple[str, ...]:
     """The last lines of an output that are not empty, each at most so wide."""
-    kept = [line.rstrip() for line in without_secrets(printable(text[-READ:])).split("\n") if line.strip()]
+    kept = [line.rstrip() for line in without_secrets(plain(text[-READ:])).split("\n") if line.strip()]
     return tuple(line if len(line) <= width else f"{line[: width - 1]}…" for line in kept[-lines:])

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, field
 
 from ironbell.base.clock import Clock
+from ironbell.base.printable import one_line, printable
+from ironbell.base.terminal import drawable
 from ironbell.demo.story import Line, follows
 
 _COLOURS = {
@@ -46,7 +48,7 @@ class Screen:
         self._said_s = self.elapsed_s
         self._clear()
         label = f"{line.label:<10}"
-        text = f"{line.about}: {line.text}" if line.about else line.text
+        text = one_line(f"{line.about}: {line.text}" if line.about else line.text)
         if self.is_terminal:
             colour = _RED if line.is_bad else f"\x1b[{_COLOURS.get(line.label, 37)}m"
             self._write(f"{_DIM}{self.elapsed_s:7.1f} s{_RESET}  {colour}{label}{_RESET} {text}\n")
@@ -56,10 +58,11 @@ class Screen:
     def note(self, text: str = "") -> None:
         """Something said, without a time."""
         self._clear()
-        self._write(f"{text}\n")
+        self._write(f"{printable(text)}\n")
 
     def progress(self, text: str) -> None:
         """Draw the live line, as much of it as one line of the terminal has room for; elsewhere say it now and then."""
+        text = one_line(text)
         if not self.is_terminal:
             if text and self.elapsed_s - self._said_s >= QUIET_S:
                 self._said_s = self.elapsed_s
@@ -85,5 +88,6 @@ class Screen:
             self._has_progress = False
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        target = drawable(sys.stdout)
+        target.write(text)
+        target.flush()

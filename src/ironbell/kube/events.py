@@ -21,6 +21,7 @@ import structlog
 from ironbell.api.client import Api, ApiError, NotFound, PatchType
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.printable import printable
 from ironbell.base.randomness import Randomness
 from ironbell.kube import metrics
 from ironbell.kube.decision import Emit
@@ -169,7 +170,7 @@ class EventRecorder:
             "metadata": {"name": name, "namespace": event.namespace or "default"},
             "involvedObject": {field: value for field, value in involved.items() if value},
             "reason": event.reason,
-            "message": event.message[:_MESSAGE],
+            "message": printable(event.message)[:_MESSAGE],
             "type": event.type,
             "count": times,
             "firstTimestamp": now,

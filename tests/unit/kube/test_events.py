@@ -99,3 +99,11 @@ async def test_events_of_cluster_scoped_objects_go_to_the_default_namespace() ->
 async def test_an_api_that_does_not_take_events_disturbs_nobody() -> None:
     async with recording(MemoryApi(clock=LoopClock())) as recorder:
         recorder.emit(event())
+
+
+async def test_a_message_that_quotes_a_machine_controls_no_terminal() -> None:
+    api = served()
+    async with recording(api) as recorder:
+        recorder.emit(event("it says \x1b]0;title\x07\x9b2J\u202e"))
+    (only,) = written(api)
+    assert only["message"] == r"it says \x1b]0;title\x07\x9b2J\u202e"

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 
 from ironbell.base.networkerrors import os_problem
+from ironbell.base.printable import printable
 from ironbell.bmc.driver import (
     AuthenticationError,
     BmcError,
@@ -321,4 +322,4 @@ def message_of(document: Document) -> str:
         key=lambda entry: {"Critical": 0, "Warning": 1}.get(str(entry.get("Severity")), 2),
     )
     text = ranked[0]["Message"] if ranked else error.get("message", "")
-    return " ".join(str(text).split())[:_SHOWN]
+    return printable(" ".join(str(text).split()))[:_SHOWN]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ironbell.base.printable import one_line
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
 from ironbell.cli.inputs import read_text
 from ironbell.cli.output import JSON, ended, output_option, print_json, reference
 from ironbell.cli.session import SECONDS, connected, namespace_options, run
-from ironbell.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from ironbell.cli.cluster.changes import Change
@@ -175,8 +175,8 @@ async def _listed(namespace: str, *, wait: bool, timeout: float, kubeconfig: Pat
 def describe(name: str, output: str, grouping: bool, **options: Any) -> None:
     """Show the cluster NAME as a tree: what is there, and which object blocks it."""
     from ironbell.base.clock import SystemClock
+    from ironbell.base.printable import printable
     from ironbell.cli.cluster import tree
-    from ironbell.cli.terminal import printable
     from ironbell.operations.why.text import first_line
 
     snapshot, cause = run(_described(name, **options))

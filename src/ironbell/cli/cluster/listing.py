@@ -9,12 +9,12 @@ from typing import Any
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.printable import one_line
 from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.snapshot import object_name, read
 from ironbell.cli.cluster.status import Standing, standing, title, version
 from ironbell.cli.cluster.waiting import until
 from ironbell.cli.get import aligned
-from ironbell.cli.terminal import one_line
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 

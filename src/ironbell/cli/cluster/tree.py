@@ -13,11 +13,11 @@ from typing import Any
 
 from ironbell.api.cluster import MACHINE
 from ironbell.base.clock import parse_rfc3339
+from ironbell.base.printable import one_line
 from ironbell.base.wording import human_duration
 from ironbell.cli.cluster.snapshot import Snapshot, object_name, part_key, part_references
 from ironbell.cli.cluster.status import Standing, conditions, standing, title, version
 from ironbell.cli.get import aligned
-from ironbell.cli.terminal import one_line
 from ironbell.operations.discovered import Object
 
 HEADS = ("NAME", "REPLICAS", "AVAILABLE", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE", "MESSAGE")

@@ -10,8 +10,8 @@ import click
 
 from ironbell.api.client import Unavailable
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.printable import printable
 from ironbell.base.wording import spoken_duration
-from ironbell.cli.terminal import printable
 
 POLL_S = 1.0
 """How long after a change it is looked again; while nothing changes the pauses grow to `QUIET_S`."""

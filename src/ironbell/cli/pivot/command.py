@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
+from ironbell.base.printable import printable
 from ironbell.base.wording import counted
 from ironbell.cli.api_options import api_options
+from ironbell.cli.output import json_text
 from ironbell.cli.session import SECONDS, kubeconfig_paths, run
-from ironbell.cli.terminal import printable
 
 if TYPE_CHECKING:
     from ironbell.cli.pivot.graph import Plan, Wanted
@@ -134,7 +134,7 @@ def _json(found: Plan | Outcome) -> str:
     else:
         entries = {name: [_entry(key) for key in getattr(found, name)] for name in ("clusters", "kept", "paused")}
         plain = {**asdict(found), **entries}
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+    return json_text(plain)
 
 
 def _entry(key: tuple[str, str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.printable import plain
 
 MAX_TEXT: Final = 255
 _8021: Final = bytes.fromhex("0080c2")
@@ -176,5 +177,4 @@ def _vlan(values: Iterator[bytes]) -> int:
 
 
 def _text(value: bytes) -> str:
-    decoded = value.decode("utf-8", "replace")
-    return "".join(one if one.isprintable() else " " for one in decoded).strip()[:MAX_TEXT]
+    return plain(value.decode("utf-8", "replace")).replace("\n", " ").strip()[:MAX_TEXT]

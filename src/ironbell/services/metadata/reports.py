@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.redaction import last_lines, printable, without_secrets
+from ironbell.base.printable import plain
+from ironbell.contract.redaction import last_lines, without_secrets
 
 FINAL_STAGE = "modules-final"
 CARRIES_OUT = frozenset(
@@ -95,7 +96,7 @@ def parse_report(body: bytes) -> StageReport:
         raise ReportError(f"event_type must be start or finish, not {document.event_type[:40]!r}")
     # cloud-init warns for trifles; only a failed stage is a failure
     ok = None if document.event_type == "start" else document.result != "FAIL"
-    text = " ".join(without_secrets(printable(document.description[:MESSAGE_READ])).split())[:300]
-    stage = " ".join(printable(document.name[:100]).split())
+    text = " ".join(without_secrets(plain(document.description[:MESSAGE_READ])).split())[:300]
+    stage = " ".join(plain(document.name[:100]).split())
     output = last_lines(document.output, lines=OUTPUT_LINES, width=OUTPUT_WIDTH) if ok is False else ()
     return StageReport(stage, ok, text, output)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
+from ironbell.base.printable import printable
 from ironbell.services.workflow import names, selection
 from ironbell.services.workflow.changes import Change, Code, Place
 
@@ -202,4 +203,6 @@ def _current(task: WorkflowTask, action: WorkflowAction, state: str) -> dict[str
 
 
 def _cut(text: str) -> str:
+    """What an agent said, for people: conditions and Events quote it."""
+    text = printable(text)
     return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"
