@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 
-from ironbell.agent.rpc import CallError, Client
+from ironbell.agent.rpc import PERMANENT, CallError, Client
 from ironbell.agent.settings import Settings, SettingsError, read_boot_id, read_cmdline, resolve
 from ironbell.codec.proto import log_pb2
 
@@ -35,6 +35,8 @@ async def send(settings: Settings, report: log_pb2.MachineReport) -> str:
                     await client.report_machine(report)
                 except CallError as error:
                     reason = error.message
+                    if error.status in PERMANENT:
+                        return reason
                     await asyncio.sleep(_PAUSE_S)
                 else:
                     return ""

@@ -2,7 +2,11 @@
 
 A batch that was stored before changes nothing when it comes again; one that leaves a gap is refused unless the sender
 has forgotten what is missing, which the log then says. After a crash a half-written last line is cut off, and
-everything is found out again from the file. Every action has a limit: what comes after it is counted, not kept.
+everything is found out again from the file.
+
+Every record counts by its size in the file, whoever caused it: an action, the machine outside of actions, and the whole
+file have limits. What comes after a limit is counted, not kept. Ends of executions have some room beyond the limit of
+the file, and an action has a limited number of executions.
 
 Blocking; the store calls it in threads, one call at a time per file. A call that outlives its caller (a cancelled
 request) and `close` never meet: a file that is closed refuses everything.
@@ -16,15 +20,34 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.services.workflow.logrecord import Record, Source, decode, encode
 
 TAIL_LINES = 20
+MAX_EXECUTIONS = 64
+"""Executions of one action: it is executed once, and once more for each time that its Workflow begins again."""
+MAX_SEQUENCE = 1 << 53
+"""Numbers of lines are below this: JSON carries no larger ones exactly."""
+MACHINE_BYTES = 256 << 10
+"""Size of what a machine says outside of actions."""
+_RESERVE = 1 << 20
+"""Room beyond the limit of a file for ends of executions and for notes about limits."""
 _READ = 1 << 18
+_FULL = "the log is full: what follows is not kept"
+
+
+class TooManyExecutionsError(IronbellError):
+    """An action is said to have been executed more often than it can be."""
+
+    reason = "TooManyExecutions"
+    retry = Retry.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +103,7 @@ class _Action:
     size: int = 0
     count: int = 0
     is_full: bool = False
+    executions: int = 0
     last_execution: str = ""
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
     digest: Any = field(default_factory=hashlib.sha256)
@@ -110,36 +134,37 @@ class LogFile:
 
         Raises:
             OSError: the disk is full or broken, or the file is closed; nothing of the batch counts as stored.
+            TooManyExecutionsError: the batch would begin one execution too many of its action.
         """
         with self._used():
             return self._append(batch, now=now)
 
     def _append(self, batch: Batch, *, now: str) -> Position:
-        known = self._executions.get((batch.action, batch.execution), _Execution())
+        known = self._execution(batch.action, batch.execution)
         first, lines = batch.first, batch.lines
         if first > known.next:
-            if batch.oldest <= known.next:
+            # A gap without anything behind it is not worth a record yet.
+            if batch.oldest <= known.next or not (lines or batch.ends):
                 return Position(known.next, known.durable)
         elif known.next > first:
             lines = lines[known.next - first :]
             first = known.next
-        records = list(self._records(batch, known, first=first, lines=lines, now=now))
-        self._write(records)
-        for record in records:
-            self._take(record)
-        execution = self._executions.setdefault((batch.action, batch.execution), _Execution())
+        records = self._records(batch, known, first=first, lines=lines, now=now)
+        self._store(self._fitting(batch.action, records, now=now))
+        if batch.ends:
+            # Also where its record did not fit.
+            known.has_ended, known.exit_code = True, batch.exit_code
         # Also counts lines that were over the limit and are not in the file.
-        execution.next = max(execution.next, first + len(lines))
+        known.next = max(known.next, first + len(lines))
         # What was read back after a start, or was over the limit, becomes durable by the next sync too.
-        self.is_dirty = self.is_dirty or execution.next > execution.durable
-        return Position(execution.next, execution.durable)
+        self.is_dirty = self.is_dirty or known.next > known.durable
+        return Position(known.next, known.durable)
 
-    def say(self, source: Source, text: str, *, now: str, action: str = "") -> None:
-        """A line that no execution counts."""
-        record = Record(time=now, action=action, source=source, text=text)
+    def say(self, source: Source, lines: Sequence[str], *, now: str) -> bool:
+        """Lines that no execution counts. Returns whether all are kept."""
         with self._used():
-            self._write([record])
-            self._take(record)
+            self._store(self._fitting("", (Record(time=now, source=source, text=line) for line in lines), now=now))
+            return not self._action("").is_full
 
     def sync(self) -> None:
         """Bring everything to stable storage."""
@@ -158,7 +183,7 @@ class LogFile:
         known = self._actions.get(action)
         if known is None:
             return None
-        execution = self._executions.get((action, known.last_execution), _Execution())
+        execution = self._executions.get((action, known.last_execution)) or _Execution()
         digest = f"sha256:{known.digest.hexdigest()}"
         return Summary(list(known.tail), known.count, digest, execution.exit_code)
 
@@ -195,22 +220,54 @@ class LogFile:
 
         if first > known.next:
             yield record(Source.NOTE, f"{first - known.next} lines are missing here", sequence=first, time=now)
-        action = self._actions.setdefault(batch.action, _Action())
-        added = 0
         for number, line in enumerate(lines, start=first):
-            if action.is_full:
-                break
-            added += len(line.text.encode()) + 160
-            if action.size + added > self._action_limit or self.size + added > self._file_limit:
-                action.is_full = True
-                yield record(Source.NOTE, "the log is full: what follows is not kept", sequence=number, time=now)
-                break
             yield record(line.source, line.text, sequence=number, time=line.time)
         if batch.ends and not known.has_ended:
             yield record(Source.END, "", sequence=first + len(lines), time=now, code=batch.exit_code)
 
-    def _write(self, records: Sequence[Record]) -> None:
-        data = b"".join(encode(record) for record in records)
+    def _fitting(self, name: str, records: Iterable[Record], *, now: str) -> Iterator[tuple[Record, bytes]]:
+        """Those records of an action that fit into its limit and the file's, each with its line in the file."""
+        action = self._action(name)
+        limit = self._action_limit if name else min(self._action_limit, MACHINE_BYTES)
+        is_full, added = action.is_full, 0
+        for record in records:
+            line = encode(record)
+            if record.source is not Source.END:
+                if is_full:
+                    continue
+                size = added + len(line)
+                if action.size + size > limit or self.size + size > self._file_limit:
+                    is_full = True
+                    record = msgspec.structs.replace(record, source=Source.NOTE, text=_FULL, time=now)
+                    line = encode(record)
+            if self.size + added + len(line) <= self._file_limit + _RESERVE:
+                added += len(line)
+                yield record, line
+
+    def _store(self, records: Iterable[tuple[Record, bytes]]) -> None:
+        kept = list(records)
+        self._write(b"".join(line for _, line in kept))
+        for record, line in kept:
+            self._take(record, len(line))
+
+    def _action(self, name: str) -> _Action:
+        return self._actions.setdefault(name, _Action())
+
+    def _execution(self, action: str, name: str) -> _Execution:
+        """What is known of an execution, from now on if nothing was.
+
+        Raises:
+            TooManyExecutionsError: it would be one too many.
+        """
+        known = self._executions.get((action, name))
+        if known is None:
+            if self._action(action).executions >= MAX_EXECUTIONS:
+                raise TooManyExecutionsError(f"an action has at most {MAX_EXECUTIONS} executions")
+            self._action(action).executions += 1
+            known = self._executions[action, name] = _Execution()
+        return known
+
+    def _write(self, data: bytes) -> None:
         if not data:
             return
         written = 0
@@ -225,10 +282,13 @@ class LogFile:
         self.size += len(data)
         self.is_dirty = True
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: Record, size: int) -> None:
         """Count a record that is in the file."""
+        action = self._action(record.action)
+        action.size += size
+        action.is_full = action.is_full or (record.source is Source.NOTE and record.text == _FULL)
         if record.execution:
-            execution = self._executions.setdefault((record.action, record.execution), _Execution())
+            execution = self._execution(record.action, record.execution)
             if record.source is Source.END:
                 execution.has_ended, execution.exit_code = True, record.exit_code
             elif record.source is Source.NOTE:
@@ -237,11 +297,9 @@ class LogFile:
                 execution.next = max(execution.next, record.sequence + 1)
         if record.source is Source.END or not record.action:
             return
-        action = self._actions.setdefault(record.action, _Action())
         if record.execution != action.last_execution and record.execution:
             action.last_execution = record.execution
             action.tail.clear()
-        action.size += len(record.text.encode()) + 160
         action.count += 1
         action.tail.append(record.text)
         action.digest.update(record.text.encode("utf-8", "replace") + b"\n")
@@ -256,8 +314,9 @@ class LogFile:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 end += len(line) + 1
-                if (record := decode(line)) is not None:
-                    self._take(record)
+                if (record := decode(line)) is not None and 0 <= record.sequence <= MAX_SEQUENCE:
+                    with contextlib.suppress(TooManyExecutionsError):
+                        self._take(record, len(line) + 1)
         if position != end:
             os.ftruncate(self._descriptor, end)
         for execution in self._executions.values():

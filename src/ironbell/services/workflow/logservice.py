@@ -6,6 +6,9 @@ Workflow and, when very many machines are at work, less often, so that it never 
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +20,8 @@ from grpclib.exceptions import GRPCError
 from ironbell.api.client import ApiError
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState
 from ironbell.base.clock import Clock, rfc3339, rfc3339_micro
+from ironbell.base.printable import one_line, printable
+from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import log_pb2
 from ironbell.codec.proto.log_grpc import LogServiceBase
 from ironbell.contract import boot_token
@@ -24,6 +29,7 @@ from ironbell.services.workflow import logfile, metrics, names, receive
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
+from ironbell.services.workflow.logfile import MAX_SEQUENCE, TooManyExecutionsError
 from ironbell.services.workflow.logrecord import Source
 from ironbell.services.workflow.logstore import BadLogNameError, LogKey, LogStore
 
@@ -35,7 +41,8 @@ _ENDED = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 _MAX_LINES = 2000
 _MAX_TEXT = 8192
 _MAX_AGE_MS = 86_400_000
-_MAX_EXECUTION = 64
+_EXECUTION = re.compile(r"[!-~]{1,64}")
+_AGENT_ID = re.compile(r"[!-~]{1,253}")
 _TAIL_LINE = 200
 _TAIL_CHARACTERS = 3000
 # All annotations of an object together may have 256 KiB.
@@ -59,6 +66,7 @@ class LogService(LogServiceBase):
         *,
         replica: str,
         gate: Gate | None = None,
+        rejections: Rejections | None = None,
     ) -> None:
         self._index = index
         self._store = store
@@ -66,29 +74,44 @@ class LogService(LogServiceBase):
         self._clock = clock
         self._replica = replica
         self._gate = gate or Gate()
+        self._rejections = rejections or Rejections()
+        self._reports = Rejections()
 
     async def Append(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.AppendRequest, log_pb2.AppendResponse]
     ) -> None:
         """Store a batch and say from where to go on."""
-        request = await receive.request(stream, log_pb2.AppendRequest)
-        workflow, action = self._subject(request)
-        self._admit(workflow, request.agent_id, stream)
-        try:
-            position = await self._store.append(log_key(workflow), self._batch(request))
-        except BadLogNameError as error:
-            raise GRPCError(Status.INVALID_ARGUMENT, error.message) from error
-        except OSError as error:
-            log.error("log cannot be written", workflow=request.workflow_id, error=str(error))
-            raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
+        with self._rejected("log rejected", stream):
+            request = await receive.request(stream, log_pb2.AppendRequest)
+            workflow, action = self._subject(request)
+            self._admit(workflow, request.agent_id, stream)
+            try:
+                position = await self._store.append(log_key(workflow), self._batch(request))
+            except BadLogNameError as error:
+                raise GRPCError(Status.INVALID_ARGUMENT, error.message) from error
+            except TooManyExecutionsError as error:
+                raise GRPCError(Status.FAILED_PRECONDITION, error.message) from error
+            except OSError as error:
+                raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
         self._note(workflow, action, request)
         if request.end and action.state in _ENDED:
             # The result came first, as after an outage: what stays of the log is complete only now.
             for name, value in (await self._end_of(workflow, action.id)).items():
-                self._annotator.put(workflow.key, name, value)
+                if workflow.metadata.annotations.get(name) != value:
+                    self._annotator.put(workflow.key, name, value)
         await stream.send_message(
             log_pb2.AppendResponse(next_sequence=position.next, durable_sequence=position.durable)
         )
+
+    @contextlib.contextmanager
+    def _rejected(self, event: str, stream: grpclib.server.Stream[Any, Any]) -> Iterator[dict[str, str]]:
+        """Logs an error that answers a call, once a minute per machine, with the values that it is given."""
+        values: dict[str, str] = {}
+        try:
+            yield values
+        except GRPCError as error:
+            self._rejections.log(receive.peer_of(stream), event, why=error.message or error.status.name, **values)
+            raise
 
     def _admit(self, workflow: Workflow, agent_id: str, stream: grpclib.server.Stream[Any, Any]) -> None:
         if (
@@ -110,8 +133,10 @@ class LogService(LogServiceBase):
         raise GRPCError(Status.NOT_FOUND, "action not found")
 
     def _batch(self, request: log_pb2.AppendRequest) -> logfile.Batch:
-        if not request.execution_id or len(request.execution_id) > _MAX_EXECUTION:
-            raise GRPCError(Status.INVALID_ARGUMENT, "invalid execution id")
+        if not _EXECUTION.fullmatch(request.execution_id):
+            raise GRPCError(Status.INVALID_ARGUMENT, "the execution id is not 1 to 64 printable characters")
+        if request.first_sequence + len(request.lines) > MAX_SEQUENCE:
+            raise GRPCError(Status.INVALID_ARGUMENT, f"the number of a line is not below {MAX_SEQUENCE}")
         if len(request.lines) > _MAX_LINES:
             raise GRPCError(Status.INVALID_ARGUMENT, f"a batch may have at most {_MAX_LINES} lines")
         if request.oldest_sequence > request.first_sequence:
@@ -155,19 +180,24 @@ class LogService(LogServiceBase):
     async def ReportMachine(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.MachineReport, log_pb2.MachineReportResponse]
     ) -> None:
-        """Keep what a machine says in the log of its Workflow, and on it."""
-        request = await receive.request(stream, log_pb2.MachineReport)
-        if not request.agent_id:
-            raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
-        workflow = self._concerned(request.agent_id)
-        if workflow is not None:
-            self._admit(workflow, request.agent_id, stream)
-        kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _KINDS else "UNSPECIFIED"
-        metrics.MACHINE_REPORTS.labels(kind).inc()
-        text = request.text[-_MAX_REPORT:]
-        log.warning("machine report", agent=request.agent_id, kind=kind, text=text)
-        if workflow is not None:
-            await self._keep_report(workflow, kind, text)
+        """Keep what a machine says in the log of its Workflow, and on it, until the Workflow has ended."""
+        with self._rejected("machine report rejected", stream) as values:
+            request = await receive.request(stream, log_pb2.MachineReport)
+            text = request.text[-_MAX_REPORT:]
+            values |= {"agent": request.agent_id, "text": text}
+            if not _AGENT_ID.fullmatch(request.agent_id):
+                raise GRPCError(Status.INVALID_ARGUMENT, "the agent id is not 1 to 253 printable characters")
+            workflow = self._concerned(request.agent_id)
+            if workflow is not None:
+                self._admit(workflow, request.agent_id, stream)
+                if workflow.status.state in _ENDED:
+                    raise GRPCError(Status.FAILED_PRECONDITION, "the Workflow of this machine has ended")
+            kind = log_pb2.MachineReport.Kind.Name(request.kind) if request.kind in _KINDS else "UNSPECIFIED"
+            metrics.MACHINE_REPORTS.labels(kind).inc()
+            if workflow is not None:
+                await self._keep_report(workflow, kind, text)
+        # The Workflow's log has them all.
+        self._reports.log(receive.peer_of(stream), "machine report", agent=request.agent_id, kind=kind, text=text)
         await stream.send_message(log_pb2.MachineReportResponse())
 
     def _concerned(self, agent_id: str) -> Workflow | None:
@@ -180,14 +210,17 @@ class LogService(LogServiceBase):
         )
 
     async def _keep_report(self, workflow: Workflow, kind: str, text: str) -> None:
-        document = {"kind": kind, "text": text, "time": rfc3339(self._clock.now())}
-        self._annotator.put(workflow.key, names.MACHINE_REPORT, msgspec.json.encode(document).decode())
+        lines = [line for line in text.splitlines() if line.strip()]
         try:
-            for line in text.splitlines():
-                if line.strip():
-                    await self._store.say(log_key(workflow), Source.MACHINE, line)
-        except (OSError, BadLogNameError) as error:
-            log.error("log cannot be written", workflow="/".join(workflow.key), error=str(error))
+            is_kept = await self._store.say(log_key(workflow), Source.MACHINE, lines)
+        except BadLogNameError as error:
+            raise GRPCError(Status.INVALID_ARGUMENT, error.message) from error
+        except OSError as error:
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, f"the log cannot be written: {error.strerror}") from error
+        if not is_kept:
+            raise GRPCError(Status.RESOURCE_EXHAUSTED, "the log keeps no more reports of this machine")
+        document = {"kind": kind, "text": printable(text), "time": rfc3339(self._clock.now())}
+        self._annotator.put(workflow.key, names.MACHINE_REPORT, msgspec.json.encode(document).decode())
 
     async def keep(self, workflow: Workflow, action_id: str, ends: bool) -> dict[str, str | None]:
         """What is to be written on a Workflow with the result of an action: ends of logs, once no more come (`ends`).
@@ -239,7 +272,7 @@ def _shortened(lines: list[str]) -> list[str]:
     """The last lines, each cut, as many as fit."""
     kept: list[str] = []
     left = _TAIL_CHARACTERS
-    for line in reversed(lines):
+    for line in map(one_line, reversed(lines)):
         text = line if len(line) <= _TAIL_LINE else line[: _TAIL_LINE - 1] + "…"
         if len(text) > left:
             break

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +27,8 @@ _UID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,63}")
 _SYNC_INTERVAL_S = 0.5
 _IDLE_S = 300.0
 _PRUNE_INTERVAL_S = 3600.0
+_PRUNE_PART = 32
+"""Old logs are dropped earlier when so large a part of the limit has been added."""
 _SUFFIX = ".log"
 
 log = structlog.get_logger()
@@ -89,23 +91,37 @@ class LogStore:
         self._open: dict[LogKey, _Open] = {}
         self._opening = asyncio.Lock()
         self._followers: dict[tuple[str, str], set[asyncio.Event]] = {}
+        self._added = 0
 
     async def append(self, key: LogKey, batch: logfile.Batch) -> logfile.Position:
-        """Store a batch. Cancellation may leave it stored."""
+        """Store a batch. Cancellation may leave it stored.
+
+        Raises:
+            BadLogNameError: the names are none of a Workflow.
+            TooManyExecutionsError: the batch would begin one execution too many of its action.
+            OSError: nothing can be written.
+        """
         now = rfc3339_micro(self._clock.now())
         async with self._used(key) as opened:
             before = opened.file.size
             position = await asyncio.to_thread(opened.file.append, batch, now=now)
-            metrics.LOG_BYTES.inc(opened.file.size - before)
+            self._count(opened.file.size - before)
         self._notify(key)
         return position
 
-    async def say(self, key: LogKey, source: Source, text: str, *, action: str = "") -> None:
-        """Store one line that is no action's output."""
+    async def say(self, key: LogKey, source: Source, lines: Sequence[str]) -> bool:
+        """Store lines that are no action's output. Returns whether all are kept."""
         now = rfc3339_micro(self._clock.now())
         async with self._used(key) as opened:
-            await asyncio.to_thread(opened.file.say, source, text, now=now, action=action)
+            before = opened.file.size
+            is_kept = await asyncio.to_thread(opened.file.say, source, lines, now=now)
+            self._count(opened.file.size - before)
         self._notify(key)
+        return is_kept
+
+    def _count(self, size: int) -> None:
+        metrics.LOG_BYTES.inc(size)
+        self._added += size
 
     async def summary(self, key: LogKey, action: str) -> logfile.Summary | None:
         """The end of one action's log; None where this replica has none."""
@@ -174,8 +190,9 @@ class LogStore:
             while True:
                 await asyncio.sleep(_SYNC_INTERVAL_S)
                 await self.sync()
-                if self._clock.monotonic() - pruned_at >= _PRUNE_INTERVAL_S:
-                    pruned_at = self._clock.monotonic()
+                is_due = self._clock.monotonic() - pruned_at >= _PRUNE_INTERVAL_S
+                if is_due or self._added >= self._limits.total_bytes / _PRUNE_PART:
+                    pruned_at, self._added = self._clock.monotonic(), 0
                     await self.prune()
         finally:
             self.close()

@@ -60,6 +60,12 @@ def said(stream: grpclib.server.Stream[Any, Any], name: str, *, longest: int = _
     return value if isinstance(value, str) and len(value) <= longest else ""
 
 
+def peer_of(stream: grpclib.server.Stream[Any, Any]) -> str:
+    """The address that a call comes from."""
+    address = stream.peer.addr() if stream.peer is not None else None
+    return str(address[0]) if address else "unknown"
+
+
 def _refused(kind: str, status: Status, message: str) -> GRPCError:
     metrics.MALFORMED.labels(kind).inc()
     return GRPCError(status, message)

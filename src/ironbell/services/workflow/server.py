@@ -23,6 +23,7 @@ from grpclib.server import Server
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.rejections import Rejections
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.services.workflow import metrics
@@ -78,7 +79,10 @@ class WorkflowServer:
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
         gate = Gate(options.identity, options.directory, clock)
-        logs = LogService(index, self._store, self._annotator, clock, replica=options.replica, gate=gate)
+        rejections = Rejections()
+        logs = LogService(
+            index, self._store, self._annotator, clock, replica=options.replica, gate=gate, rejections=rejections
+        )
         self._liveness = Liveness(
             writer, self._annotator, clock, gate, replica=options.replica, silence_s=options.silence_s
         )
@@ -92,6 +96,7 @@ class WorkflowServer:
             directory=options.directory,
             identity=options.identity,
             liveness=self._liveness,
+            rejections=rejections,
         )
         self._services = ServerReflection.extend([service, logs, self._liveness])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)

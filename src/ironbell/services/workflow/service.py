@@ -24,6 +24,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
 from ironbell.contract import boot_token
@@ -74,6 +75,8 @@ class Agent:
     """Its built-in actions; empty for agents that run any image or do not say."""
     heartbeat_s: float = 0.0
     """Seconds between its signs of life while an action runs; 0 for agents that send none."""
+    peer: str = ""
+    """The address that the call comes from."""
 
 
 class WorkflowService(WorkflowServiceBase):
@@ -91,8 +94,10 @@ class WorkflowService(WorkflowServiceBase):
         identity: Identity = Identity.COMPAT,
         replica: str = "",
         liveness: Liveness | None = None,
+        rejections: Rejections | None = None,
     ) -> None:
         """`replica` is who has the logs of agents that send some; `liveness` expects signs of life of agents."""
+        self._rejections = rejections or Rejections()
         self._writer = writer
         self._index = writer.index
         self._clock = clock
@@ -113,7 +118,12 @@ class WorkflowService(WorkflowServiceBase):
             if not request.agent_id:
                 raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
             agent = Agent(
-                request, boot_id_of(stream), boot_token_of(stream), builtin_of(stream), interval_of(stream.metadata)
+                request,
+                boot_id_of(stream),
+                boot_token_of(stream),
+                builtin_of(stream),
+                interval_of(stream.metadata),
+                receive.peer_of(stream),
             )
             hold_s = self._hold_s
             if stream.deadline is not None:
@@ -143,7 +153,7 @@ class WorkflowService(WorkflowServiceBase):
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
                 if why is not None:
-                    log.warning("action held back", agent=agent_id, why=why)
+                    self._rejections.log(agent.peer, "action held back", agent=agent_id, why=why)
                 raise GRPCError(Status[choice.code.value], choice.message)
             await self._wait(agent_id, min(left_s, pause_s))
 
@@ -241,19 +251,20 @@ class WorkflowService(WorkflowServiceBase):
             )
             verdict: Verdict | None = reports.check(report)
             if verdict is None:
-                await self._admit(report, boot_token_of(stream))
+                await self._admit(report, boot_token_of(stream), receive.peer_of(stream))
                 self._heard(report)
                 verdict = await self._judge(report)
             if isinstance(verdict, Refuse):
                 raise GRPCError(Status[verdict.code.value], verdict.message)
             if isinstance(verdict, Ignore):
                 metrics.IGNORED.labels(verdict.reason.partition(" in state")[0]).inc()
-                log.info("report ignored", reason=verdict.reason, workflow=report.workflow_id, agent=report.agent_id)
+                values = {"workflow": report.workflow_id, "agent": report.agent_id}
+                self._rejections.log(receive.peer_of(stream), "report ignored", reason=verdict.reason, **values)
             if report.is_result:
                 await self._finished(report)
             await stream.send_message(workflow_pb2.ActionStatusResponse())
 
-    async def _admit(self, report: reports.Report, token: str) -> None:
+    async def _admit(self, report: reports.Report, token: str, peer: str) -> None:
         """Refuse a report for another machine; what the cache does not know yet is asked for."""
         workflow = self._index.get(*report.workflow_key)
         if workflow is None or self._gate.objection(workflow, report.agent_id, token) is None:
@@ -262,7 +273,8 @@ class WorkflowService(WorkflowServiceBase):
         with _api_errors("error getting hardware"):
             stored = await self._writer.hardware(workflow.metadata.namespace, name) if name else None
         if (why := self._gate.objection(workflow, report.agent_id, token, stored=stored)) is not None:
-            log.warning("report refused", workflow=report.workflow_id, agent=report.agent_id, why=why)
+            values = {"workflow": report.workflow_id, "agent": report.agent_id}
+            self._rejections.log(peer, "report rejected", why=why, **values)
             raise GRPCError(Status.PERMISSION_DENIED, why)
 
     def _heard(self, report: reports.Report) -> None:

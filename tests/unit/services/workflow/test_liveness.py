@@ -127,7 +127,7 @@ class Call:
 
     def __init__(self, message) -> None:
         body = message.SerializeToString()
-        self._stream, self.metadata, self.deadline = self, {}, None
+        self._stream, self.metadata, self.deadline, self.peer = self, {}, None, None
         self._left = [b"\0" + len(body).to_bytes(4, "big"), body]
 
     async def recv_data(self, size: int) -> bytes:

@@ -13,8 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbell.base.clock import ManualClock
-from ironbell.services.workflow.logfile import Batch, Line, LogFile, read
-from ironbell.services.workflow.logrecord import Source, decode, encode
+from ironbell.services.workflow import logfile
+from ironbell.services.workflow.logfile import (
+    MACHINE_BYTES,
+    MAX_EXECUTIONS,
+    Batch,
+    Line,
+    LogFile,
+    TooManyExecutionsError,
+    read,
+)
+from ironbell.services.workflow.logrecord import Record, Source, decode, encode
 from ironbell.services.workflow.logstore import BadLogNameError, Limits, LogKey, LogStore
 
 NOW = "2026-01-01T00:00:00.000000Z"
@@ -128,6 +137,64 @@ class TestFile:
         assert found.count("the log is full: what follows is not kept") == 1
         assert file.append(a_batch(0, "other", action="b"), now=NOW).next == 1
         assert texts(file.path)[-1] == "other"
+        file.close()
+
+    def test_gaps_count_against_the_limit(self, tmp_path):
+        file = a_file(tmp_path, action_limit=2000)
+        for number in range(1, 200):
+            file.append(a_batch(2 * number, "", oldest=2 * number), now=NOW)
+        assert file.size < 2500
+        file.close()
+
+    def test_what_a_machine_says_has_a_limit_of_its_own(self, tmp_path):
+        file = a_file(tmp_path, file_limit=10 * MACHINE_BYTES)
+        answers = [file.say(Source.MACHINE, ["x"] * 100, now=NOW) for _ in range(100)]
+        assert answers[0]
+        assert not answers[-1]
+        assert MACHINE_BYTES - 200 < file.size < MACHINE_BYTES + 200
+        file.append(a_batch(0, "an action's line"), now=NOW)
+        last = [decode(line).text for line in file.path.read_bytes().splitlines()[-2:]]
+        assert last == ["the log is full: what follows is not kept", "an action's line"]
+        file.close()
+        again = a_file(tmp_path, file_limit=10 * MACHINE_BYTES)
+        assert not again.say(Source.MACHINE, ["more"], now=NOW)
+        again.close()
+
+    def test_ends_have_some_room_beyond_the_limit_and_no_more(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(logfile, "_RESERVE", 5000)
+        file = a_file(tmp_path, file_limit=1000)
+        for action in range(20):
+            for execution in range(MAX_EXECUTIONS):
+                batch = a_batch(0, "x" * 100, action=f"a{action}", execution=f"e{execution}", ends=True, exit_code=3)
+                assert file.append(batch, now=NOW).next == 1
+        assert file.size <= 6000
+        assert file.summary("a0").exit_code == 3
+        with pytest.raises(TooManyExecutionsError, match="at most 64 executions"):
+            file.append(a_batch(0, "x", execution="one more", action="a3"), now=NOW)
+        file.close()
+        again = a_file(tmp_path, file_limit=1000)
+        assert again.append(a_batch(0, "x", action="new"), now=NOW).next == 1
+        again.close()
+
+    def test_a_full_disk_is_no_reason_to_keep_nothing_afterwards(self, tmp_path, monkeypatch):
+        file = a_file(tmp_path, action_limit=300)
+
+        def full(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(OSError, match="No space"):
+                file.append(a_batch(0, "x" * 1000), now=NOW)
+        file.append(a_batch(0, "short"), now=NOW)
+        assert texts(file.path) == ["short"]
+        file.close()
+
+    def test_a_number_in_the_file_that_no_log_reaches_is_passed_over(self, tmp_path):
+        record = Record(time=NOW, action="a", execution="e", sequence=(1 << 64) - 1, text="far away")
+        (tmp_path / "log").write_bytes(encode(record))
+        file = a_file(tmp_path)
+        assert file.append(a_batch(0, "a"), now=NOW).next == 1
         file.close()
 
     @given(
