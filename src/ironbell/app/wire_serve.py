@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -25,6 +25,7 @@ from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
 from ironbell.app.health_check import HealthCheck
 from ironbell.app.http_problems import problem_logger
+from ironbell.app.relays import Relays
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
 from ironbell.app.wire_sockets import WireSockets
 from ironbell.app.wire_workflows import Workflows
@@ -39,6 +40,7 @@ from ironbell.kube.informer import Informer
 from ironbell.services.boot.binaries import DISTRIBUTION_FOLDER, IpxeBinaries
 from ironbell.services.boot.http import BootHttp
 from ironbell.services.boot.tokens import BootTokens
+from ironbell.services.dhcp.answers import Reply
 from ironbell.services.dhcp.server import DhcpServer
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.metadata.http import MetadataHttp
@@ -62,9 +64,15 @@ class _Wire:
     clock: Clock
     tokens: BootTokens | None
     workflows: WorkflowTable
+    relays: Relays = field(default_factory=Relays)
 
     def plan(self, hardware: Hardware, interface: Interface, address: str) -> NetbootPlan:
         return netboot_plan(hardware, interface, self.settings, address=address)
+
+    def on_dhcp_reply(self, reply: Reply) -> None:
+        """A machine was answered."""
+        self.relays.note(reply)
+        self.recorder.on_dhcp_reply(reply)
 
     async def fetch(self, path: str, client: str) -> bytes | None:
         """Content for TFTP: iPXE binaries."""
@@ -103,7 +111,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         for sock in sockets.dhcp:
             group.create_task(_dhcp(wire, sock).run(), name="dhcp")
         if sockets.tftp is not None:
-            group.create_task(TftpServer(sockets.tftp, fetch=wire.fetch).run(), name="tftp")
+            group.create_task(TftpServer(sockets.tftp, fetch=wire.fetch, relays=wire.relays).run(), name="tftp")
         if sockets.http is None:
             on_ready()
         else:
@@ -129,7 +137,7 @@ def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
         plan=wire.plan,
         clock=wire.clock,
         on_problem=wire.recorder.on_dhcp_problem,
-        on_reply=wire.recorder.on_dhcp_reply,
+        on_reply=wire.on_dhcp_reply,
     )
 
 

@@ -5,8 +5,13 @@ Life of a transfer: `receive` a request, `events` gives it out as `Requested`, t
 being looked for, or before the client has acknowledged anything, is the same request; any other request from the same
 address and port replaces the transfer.
 
-Writes are refused. Messages that belong to no transfer are counted and otherwise ignored: late acknowledgements of
-finished transfers are the usual case, and answering them with errors would help nobody.
+Slots are limited, in total and for each owner (a client's address). Where none is left, the oldest transfer that has
+not been heard from gives way, then one that has long been silent: a stranger who asks in many names cannot keep others
+out.
+
+Files are binary, so mode netascii is refused, as writes are. Messages that belong to no transfer are counted and
+otherwise ignored: late acknowledgements of finished transfers are the usual case, and answering them with errors would
+help nobody.
 
 Source: RFC 1350, RFC 2347; shape after aiortc/aioquic: src/aioquic/quic/connection.py.
 """
@@ -14,19 +19,19 @@ Source: RFC 1350, RFC 2347; shape after aiortc/aioquic: src/aioquic/quic/connect
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ironbell.codec.tftp.errors import TftpDecodeError
 from ironbell.codec.tftp.messages import Ack, Error, ErrorCode, Opcode, Request, decode, error_bytes
-from ironbell.codec.tftp.netascii import to_netascii
 from ironbell.codec.tftp.options import Agreed, Limits, negotiate
 from ironbell.codec.tftp.sender import Outcome, Retransmission, Sender
+from ironbell.codec.tftp.slots import MAX_TRANSFERS, Share, Slots
 
 A = TypeVar("A", bound=Hashable)
 Content = bytes | bytearray | memoryview
-MODES = ("octet", "netascii")
+MODE: Final = "octet"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +81,10 @@ class _Transfer:
     request: Request
     sender: Sender
     started_at: float
-    has_heard: bool = False
+
+    @property
+    def has_heard(self) -> bool:
+        return self.sender.heard_at is not None
 
 
 @dataclass(slots=True)
@@ -85,13 +93,19 @@ class Engine(Generic[A]):
 
     limits: Limits = field(default_factory=Limits)
     retransmission: Retransmission = field(default_factory=Retransmission)
-    max_transfers: int = 2048
+    max_transfers: int = MAX_TRANSFERS
+    share_of: Share[A] | None = None
+    """Whose slots a peer takes, and how many that owner may have; None: each peer has its own."""
+    _slots: Slots[A] = field(init=False)
     _waiting: dict[A, Requested[A]] = field(default_factory=dict)
     _running: dict[A, _Transfer] = field(default_factory=dict)
     _outgoing: list[tuple[bytes, A]] = field(default_factory=list)
     _events: list[Event[A]] = field(default_factory=list)
     _deadlines: list[tuple[float, int, A, _Transfer]] = field(default_factory=list)
     _pushed: int = 0
+
+    def __post_init__(self) -> None:
+        self._slots = Slots(self.max_transfers, self.share_of)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._running)
@@ -105,8 +119,10 @@ class Engine(Generic[A]):
             return
         transfer = self._running.get(peer)
         if isinstance(message, Ack) and transfer is not None:
-            transfer.has_heard = True
+            was_heard = transfer.has_heard
             self._send(transfer.sender.acknowledge(message.block, now), peer)
+            if not was_heard and transfer.has_heard:
+                self._slots.heard(peer)
             self._finish_if_over(peer, transfer, now)
         elif isinstance(message, Request):
             self._requested(message, peer, now)
@@ -150,13 +166,13 @@ class Engine(Generic[A]):
         if not self._take(requested):
             return
         request, peer = requested.request, requested.peer
-        if request.mode == "netascii":
-            content = to_netascii(content)
         limits = Limits(min(self.limits.block_size, block_limit or self.limits.block_size), self.limits.window)
         agreed, taken = negotiate(request.options, size=memoryview(content).nbytes, limits=limits)
         sender = Sender(content, agreed, option_ack=taken, retransmission=self.retransmission)
         transfer = _Transfer(request, sender, now)
         self._running[peer] = transfer
+        self._slots.take(peer)
+        self._slots.unheard(peer)
         self._send(sender.start(now), peer)
         self._note_deadline(peer, transfer)
 
@@ -167,6 +183,7 @@ class Engine(Generic[A]):
 
     def adopt(self, requested: Requested[A]) -> None:
         """Await the answer to a request that another engine has received (a server with a port per transfer)."""
+        self._slots.take(requested.peer)
         self._waiting[requested.peer] = requested
 
     def forget(self, requested: Requested[A]) -> None:
@@ -177,6 +194,7 @@ class Engine(Generic[A]):
         if self._waiting.get(requested.peer) is not requested:
             return False
         del self._waiting[requested.peer]
+        self._slots.release(requested.peer)
         return True
 
     def _requested(self, request: Request, peer: A, now: float) -> None:
@@ -190,23 +208,43 @@ class Engine(Generic[A]):
                 return
             transfer.sender.abort()
             self._finish_if_over(peer, transfer, now, detail="the client has asked for something else")
-        refusal = self._refusal(request)
+        if waiting is not None:
+            self._take(waiting)
+        refusal = self._refusal(request, peer, now)
         if refusal is not None:
-            self._waiting.pop(peer, None)
             self._refuse(peer, request.filename, code=refusal[0], message=refusal[1])
             return
         requested = Requested(peer, request)
         self._waiting[peer] = requested
+        self._slots.take(peer)
         self._events.append(requested)
 
-    def _refusal(self, request: Request) -> tuple[ErrorCode, str] | None:
+    def _refusal(self, request: Request, peer: A, now: float) -> tuple[ErrorCode, str] | None:
         if request.opcode == Opcode.WRITE:
             return ErrorCode.ACCESS_VIOLATION, "writing is not allowed"
-        if request.mode not in MODES:
-            return ErrorCode.ILLEGAL_OPERATION, f"mode {request.mode} is not supported, use octet"
-        if len(self) >= self.max_transfers:
+        if request.mode != MODE:
+            return ErrorCode.ILLEGAL_OPERATION, f"the files are binary: use mode {MODE} (binary)"
+        if not self._slots.has_room(peer) and not self._give_way(peer, now):
             return ErrorCode.UNDEFINED, "too many transfers, try again later"
         return None
+
+    def _give_way(self, peer: A, now: float) -> bool:
+        """End a transfer so that this peer can have its slot; returns whether there is one that may be ended."""
+        victim = self._slots.oldest_unheard(peer)
+        if victim is None and not self._slots.is_owner_full(peer):
+            victim = self._slots.silent(now, self._heard())
+        if victim is None:
+            return False
+        transfer = self._running[victim]
+        transfer.sender.abort()
+        self._finish_if_over(victim, transfer, now, detail="gave way to another client")
+        return True
+
+    def _heard(self) -> Iterator[tuple[A, float]]:
+        """When each client was last heard from, of those that have been."""
+        for peer, transfer in self._running.items():
+            if transfer.sender.heard_at is not None:
+                yield peer, transfer.sender.heard_at
 
     def _refuse(self, peer: A, filename: str, *, code: ErrorCode, message: str) -> None:
         self._outgoing.append((error_bytes(code, message), peer))
@@ -221,6 +259,7 @@ class Engine(Generic[A]):
         if sender.outcome is Outcome.RUNNING:
             return False
         del self._running[peer]
+        self._slots.release(peer)
         self._events.append(
             Finished(
                 peer, transfer.request.filename, sender.outcome, sender.size, now - transfer.started_at, sender.agreed,

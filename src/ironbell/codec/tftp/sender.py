@@ -6,6 +6,9 @@ in one go; an acknowledgement inside it means that the next block was lost, and 
 something else happens, and never where the window is one block: there it would double every later packet (the
 Sorcerer's Apprentice, RFC 1123, section 4.2.3.1).
 
+Anybody can ask in somebody else's name. So until the client has acknowledged something, it is waited for briefly,
+whatever time it asks for, and afterwards never longer than `silence_s`.
+
 Source: RFC 1350, RFC 7440.
 """
 
@@ -28,6 +31,14 @@ class Retransmission:
     first_s: float = 1.0
     longest_s: float = 8.0
     tries: int = 6
+    unheard_longest_s: float = 4.0
+    unheard_tries: int = 3
+    silence_s: float = 60.0
+    """How long a client that has been heard from may be silent, even if it asks for a longer time between tries."""
+
+    def unheard_wait_s(self, tries: int) -> float:
+        """The same for a client that has not acknowledged anything yet."""
+        return min(self.first_s * (1 << tries), self.unheard_longest_s)
 
     def wait_s(self, tries: int, agreed: Agreed) -> float:
         if agreed.timeout_s is not None:
@@ -49,7 +60,7 @@ class Sender:
 
     __slots__ = (
         "_acked", "_blocks", "_content", "_has_resent", "_option_ack", "_retransmission", "_sent", "_tries",
-        "agreed", "deadline", "outcome", "size",
+        "agreed", "deadline", "heard_at", "outcome", "size",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +76,8 @@ class Sender:
         self.agreed = agreed
         self.outcome = Outcome.RUNNING
         self.deadline = 0.0
+        self.heard_at: float | None = None
+        """When the client last acknowledged something new; None until it has."""
         self._option_ack = option_ack_bytes(option_ack) if option_ack else b""
         self._retransmission = retransmission
         self._blocks = self.size // agreed.block_size + 1
@@ -89,6 +102,7 @@ class Sender:
             self._has_resent = True
             return self._send_window(now)
         self._acked += ahead
+        self.heard_at = now
         self._tries = 0
         self._has_resent = False
         if self._acked >= self._blocks:
@@ -102,7 +116,7 @@ class Sender:
             return []
         self._tries += 1
         self._has_resent = False
-        if self._tries > self._retransmission.tries:
+        if self._is_given_up(now):
             self._end(Outcome.TIMED_OUT)
             return []
         return self._send_window(now)
@@ -112,13 +126,24 @@ class Sender:
         if self.outcome is Outcome.RUNNING:
             self._end(Outcome.ABORTED)
 
+    def _is_given_up(self, now: float) -> bool:
+        if self.heard_at is None:
+            return self._tries > self._retransmission.unheard_tries
+        return self._tries > self._retransmission.tries or now - self.heard_at >= self._retransmission.silence_s
+
+    def _next_deadline(self, now: float) -> float:
+        if self.heard_at is None:
+            return now + self._retransmission.unheard_wait_s(self._tries)
+        wait_s = self._retransmission.wait_s(self._tries, self.agreed)
+        return min(now + wait_s, self.heard_at + self._retransmission.silence_s)
+
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self._content.release()
 
     def _send_window(self, now: float) -> list[bytes]:
         """Everything from the first block that is not acknowledged to the end of the window."""
-        self.deadline = now + self._retransmission.wait_s(self._tries, self.agreed)
+        self.deadline = self._next_deadline(now)
         if self._acked < 0:
             self._sent = 0
             return [self._option_ack]

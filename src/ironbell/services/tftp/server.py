@@ -10,13 +10,16 @@ Source: RFC 1350; reference of this project, section 5.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
 from ironbell.base.errors import IronbellError
+from ironbell.base.rejections import Rejections
 from ironbell.codec.tftp import (
     Content,
     Engine,
@@ -30,6 +33,7 @@ from ironbell.codec.tftp import (
     Stray,
 )
 from ironbell.codec.tftp.engine import Event
+from ironbell.codec.tftp.slots import MAX_TRANSFERS
 from ironbell.services.tftp.endpoint import Endpoint
 from ironbell.services.tftp.metrics import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS
 from ironbell.services.tftp.paths import PathRefusedError, served_path
@@ -37,6 +41,8 @@ from ironbell.services.tftp.sockets import Peer, TftpSocketError, open_tftp_sock
 
 log = structlog.get_logger()
 
+_SHOWN = 200
+"""Characters of a file name in an error."""
 Fetch = Callable[[str, str], Awaitable[Content | None]]
 """(path, client's IP address) to the file's content, or None if there is none for this client."""
 
@@ -48,22 +54,34 @@ class TftpSettings:
     limits: Limits = field(default_factory=Limits)
     retransmission: Retransmission = field(default_factory=Retransmission)
     single_port: bool = True
-    max_transfers: int = 2048
+    max_transfers: int = MAX_TRANSFERS
+    transfers_per_address: int = 64
+    transfers_per_relay: int = 512
+    """For addresses that many machines may ask from."""
     fetch_timeout_s: float = 30.0
 
 
 class TftpServer:
     """Serves one socket from `open_tftp_socket`; the socket stays the caller's to close."""
 
-    def __init__(self, sock: socket.socket, *, fetch: Fetch, settings: TftpSettings | None = None) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        fetch: Fetch,
+        settings: TftpSettings | None = None,
+        relays: Container[str] = frozenset(),
+    ) -> None:
+        """`relays` are the addresses that many machines may ask from."""
         self._sock = sock
         self._fetch = fetch
         self._settings = settings or TftpSettings()
+        self._relays = relays
 
     async def run(self) -> None:
         """Serve until cancelled; running transfers end with it."""
         async with asyncio.TaskGroup() as group:
-            session = _Session(self._sock, self._fetch, settings=self._settings, group=group)
+            session = _Session(self._sock, self._fetch, settings=self._settings, relays=self._relays, group=group)
             try:
                 await asyncio.get_running_loop().create_future()
             finally:
@@ -73,10 +91,20 @@ class TftpServer:
 class _Session:
     """One run of the server: its endpoint and the requests that are being answered."""
 
-    def __init__(self, sock: socket.socket, fetch: Fetch, *, settings: TftpSettings, group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        fetch: Fetch,
+        *,
+        settings: TftpSettings,
+        relays: Container[str],
+        group: asyncio.TaskGroup,
+    ) -> None:
         self._fetch = fetch
         self._settings = settings
+        self._relays = relays
         self._group = group
+        self._rejections = Rejections(level=logging.INFO)
         self._main = Endpoint(sock, self._engine(), self._happened)
 
     def close(self) -> None:
@@ -84,17 +112,22 @@ class _Session:
         ACTIVE.set(0)
 
     def _engine(self) -> Engine[Peer]:
-        return Engine(self._settings.limits, self._settings.retransmission, self._settings.max_transfers)
+        settings = self._settings
+        return Engine(settings.limits, settings.retransmission, settings.max_transfers, self._share)
+
+    def _share(self, peer: Peer) -> tuple[str, int]:
+        is_relay = peer.address in self._relays
+        return peer.address, self._settings.transfers_per_relay if is_relay else self._settings.transfers_per_address
 
     def _happened(self, event: Event[Peer]) -> None:
         match event:
             case Requested():
                 self._group.create_task(self._answer(event), name=f"tftp {event.request.filename}")
             case Finished():
-                _log_finished(event)
+                self._finished(event)
             case Refused():
                 REFUSED.labels(event.code.name.lower()).inc()
-                log.info("tftp refused", path=event.filename, client=event.peer.address, message=event.message)
+                self._rejections.log(event.peer.address, "tftp refused", path=event.filename, message=event.message)
             case Stray():
                 STRAYS.inc()
         ACTIVE.set(len(self._main.engine))
@@ -109,11 +142,13 @@ class _Session:
         except IronbellError as error:
             self._main.refuse(requested, ErrorCode.UNDEFINED, error.message)
         except Exception as error:  # noqa: BLE001 - task boundary
-            log.error("tftp fetch failed", path=requested.request.filename, error=repr(error))
+            values = {"path": requested.request.filename, "error": repr(error)}
+            self._rejections.log(requested.peer.address, "tftp fetch failed", **values)
             self._main.refuse(requested, ErrorCode.UNDEFINED, "the file cannot be read now")
         else:
             if content is None:
-                self._main.refuse(requested, ErrorCode.NOT_FOUND, f"{requested.request.filename} does not exist")
+                name = requested.request.filename[:_SHOWN]
+                self._main.refuse(requested, ErrorCode.NOT_FOUND, f"{name} does not exist")
             elif self._settings.single_port:
                 self._main.serve(requested, content)
             else:
@@ -143,19 +178,19 @@ class _Session:
             endpoint.close()
             sock.close()
 
-
-def _log_finished(event: Finished[Peer]) -> None:
-    TRANSFERS.labels(event.outcome.value).inc()
-    if event.outcome is Outcome.SENT:
-        BYTES.inc(event.size)
-    log.info(
-        "tftp transfer ended",
-        path=event.filename,
-        client=event.peer.address,
-        outcome=event.outcome.value,
-        size_bytes=event.size,
-        seconds=round(event.seconds, 3),
-        block_size=event.agreed.block_size,
-        window=event.agreed.window,
-        detail=event.detail,
-    )
+    def _finished(self, event: Finished[Peer]) -> None:
+        TRANSFERS.labels(event.outcome.value).inc()
+        values: dict[str, Any] = {
+            "path": event.filename,
+            "outcome": event.outcome.value,
+            "size_bytes": event.size,
+            "seconds": round(event.seconds, 3),
+            "block_size": event.agreed.block_size,
+            "window": event.agreed.window,
+            "detail": event.detail,
+        }
+        if event.outcome is Outcome.SENT:
+            BYTES.inc(event.size)
+            log.info("tftp transfer ended", client=event.peer.address, **values)
+        else:
+            self._rejections.log(event.peer.address, "tftp transfer ended", **values)

@@ -179,7 +179,32 @@ def test_a_client_that_vanishes_is_given_up_with_backoff() -> None:
 def test_a_negotiated_timeout_is_kept() -> None:
     engine, requested = asked({"timeout": "3"})
     engine.serve(requested, b"x", 100.0)
-    assert engine.timeout() == 103.0
+    engine.receive(ack_bytes(0), CLIENT, 100.5)
+    engine.on_timeout(102.0)
+    assert engine.timeout() == 103.5
+
+
+def test_a_client_that_was_never_heard_from_is_given_up_soon_whatever_time_it_asks_for() -> None:
+    engine, requested = asked({"timeout": "255"})
+    engine.serve(requested, b"x", 0.0)
+    assert given_up_at(engine) == 11.0
+
+
+def test_a_client_that_falls_silent_is_given_up_whatever_time_it_asks_for() -> None:
+    engine, requested = asked({"timeout": "255"})
+    engine.serve(requested, b"x" * 600, 0.0)
+    engine.receive(ack_bytes(0), CLIENT, 5.0)
+    engine.receive(ack_bytes(0), CLIENT, 50.0)
+    assert given_up_at(engine) == 65.0
+
+
+def given_up_at(engine: Engine[str]) -> float:
+    """When the only transfer of an engine ends by itself."""
+    now = 0.0
+    while len(engine):
+        now = engine.timeout() or now
+        engine.on_timeout(now)
+    return now
 
 
 def engine_with(data: bytes, peer: str = CLIENT) -> Engine[str]:
@@ -216,14 +241,10 @@ def test_unknown_modes_are_refused() -> None:
     assert answer.code == ErrorCode.ILLEGAL_OPERATION
 
 
-def test_netascii_is_sent_with_the_size_that_goes_over_the_wire() -> None:
+def test_netascii_is_refused_with_the_remedy_and_takes_no_slot() -> None:
     engine = engine_with(rrq(mode="netascii", options={"tsize": "0"}))
-    (event,) = engine.events()
-    assert isinstance(event, Requested)
-    engine.serve(event, b"a\nb", 0.0)
-    assert sent(engine) == [OptionAck({"tsize": "4"})]
-    engine.receive(ack_bytes(0), CLIENT, 0.0)
-    assert sent(engine) == [Data(1, b"a\r\nb")]
+    assert sent(engine) == [Error(ErrorCode.ILLEGAL_OPERATION, "the files are binary: use mode octet (binary)")]
+    assert len(engine) == 0
 
 
 def test_too_many_transfers_are_refused() -> None:
@@ -232,6 +253,85 @@ def test_too_many_transfers_are_refused() -> None:
     engine.receive(rrq(), "three", 0.0)
     (answer,) = sent(engine)
     assert isinstance(answer, Error)
+    assert len(engine) == 2
+
+
+def crowded(total: int = 8, share: int = 3) -> Engine[tuple[str, int]]:
+    """An engine whose peers are addresses and ports, and which has given every slot to addresses of its own."""
+    engine: Engine[tuple[str, int]] = Engine(max_transfers=total, share_of=lambda peer: (peer[0], share))
+    for number in range(total):
+        started(engine, (f"stranger {number}", 1), float(number))
+    return engine
+
+
+def started(engine: Engine[tuple[str, int]], peer: tuple[str, int], now: float) -> bool:
+    """Whether a request of that peer is answered with the file."""
+    engine.receive(rrq(), peer, now)
+    for event in engine.events():
+        if isinstance(event, Requested):
+            engine.serve(event, b"x" * 2000, now)
+    return Data(1, b"x" * 512) in [decode(data) for data, to in engine.outgoing() if to == peer]
+
+
+def test_the_oldest_transfer_that_was_not_heard_from_gives_way() -> None:
+    engine = crowded()
+    engine.receive(ack_bytes(1), ("stranger 0", 1), 8.0)
+    assert started(engine, ("machine", 1), 8.0)
+    assert len(engine) == 8
+    engine.outgoing()
+    engine.receive(ack_bytes(1), ("stranger 1", 1), 8.0)
+    engine.receive(ack_bytes(2), ("stranger 0", 1), 8.0)
+    engine.receive(ack_bytes(1), ("machine", 1), 8.0)
+    assert {to for _, to in engine.outgoing()} == {("stranger 0", 1), ("machine", 1)}
+
+
+def test_an_address_has_its_share_and_its_own_oldest_transfer_gives_way() -> None:
+    engine: Engine[tuple[str, int]] = Engine(max_transfers=8, share_of=lambda peer: (peer[0], 3))
+    for port in range(20):
+        assert started(engine, ("greedy", port), float(port))
+        assert len(engine) == min(port + 1, 3)
+    assert started(engine, ("machine", 1), 20.0)
+    for port in (17, 18, 19):
+        engine.receive(ack_bytes(1), ("greedy", port), 20.0)
+    engine.outgoing()
+    engine.receive(rrq(), ("greedy", 20), 20.0)
+    ((answer, _),) = engine.outgoing()
+    assert decode(answer) == Error(ErrorCode.UNDEFINED, "too many transfers, try again later")
+
+
+def test_transfers_that_were_heard_from_give_way_after_a_silence_only() -> None:
+    """Whoever acknowledges blindly keeps a slot no longer than a real client that has gone."""
+    engine = crowded()
+    for number in range(8):
+        engine.receive(ack_bytes(1), (f"stranger {number}", 1), 8.0)
+    assert not started(engine, ("machine", 1), 9.0)
+    assert started(engine, ("machine", 1), 18.0)
+    assert len(engine) == 8
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from(["ask", "ack", "fail", "wait"]))))
+def test_slots_are_counted_right_whatever_happens(steps: list[tuple[int, int, str]]) -> None:
+    engine: Engine[tuple[str, int]] = Engine(max_transfers=5, share_of=lambda peer: (peer[0], 2))
+    now = 0.0
+    for address, port, what in steps:
+        peer = (f"a{address}", port)
+        if what == "ask":
+            started(engine, peer, now)
+        elif what == "ack":
+            engine.receive(ack_bytes(1), peer, now)
+        elif what == "fail":
+            engine.receive(error_bytes(ErrorCode.UNDEFINED, ""), peer, now)
+        else:
+            now += 3.0
+            engine.on_timeout(now)
+        assert len(engine) <= 5
+        engine.events()
+    given = 0
+    while len(engine):
+        now = max(now, engine.timeout() or now)
+        engine.on_timeout(now)
+        given += 1
+    assert [started(engine, ("new", port), now) for port in range(3)] == [True, True, True]
     assert len(engine) == 2
 
 

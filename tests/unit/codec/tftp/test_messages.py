@@ -19,7 +19,6 @@ from ironbell.codec.tftp.messages import (
     option_ack_bytes,
     request_bytes,
 )
-from ironbell.codec.tftp.netascii import from_netascii, to_netascii
 from ironbell.codec.tftp.options import accept, negotiate
 
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -112,12 +111,3 @@ def test_negotiation(asked: dict[str, str], agreed: Agreed, taken: dict[str, str
 @pytest.mark.parametrize("answer", [{"windowsize": "2"}, {"blksize": "2000"}, {"blksize": "x"}, {"blksize": "0"}])
 def test_a_client_refuses_what_it_did_not_ask(answer: dict[str, str]) -> None:
     assert accept(answer, asked={"blksize": "1468"}) is None
-
-
-@given(st.binary(max_size=100))
-def test_netascii_round_trips(content: bytes) -> None:
-    assert from_netascii(to_netascii(content)) == content
-
-
-def test_netascii() -> None:
-    assert to_netascii(b"a\nb\rc") == b"a\r\nb\r\0c"

@@ -1,0 +1,30 @@
+"""Addresses of DHCP relays whose machines we serve: behind one, many machines may ask for boot files as one address.
+
+An address counts as a relay's once a known machine was answered through it. That can be feigned; what it gives is more
+transfers at a time, no data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from ironbell.codec.dhcp.packet import ZERO
+from ironbell.services.dhcp.answers import Reply
+
+MAX_RELAYS: Final = 256
+
+
+@dataclass
+class Relays:
+    """The relays seen since the start, at most so many."""
+
+    _addresses: dict[str, None] = field(default_factory=dict)
+
+    def __contains__(self, address: object) -> bool:
+        return address in self._addresses
+
+    def note(self, reply: Reply) -> None:
+        """Take in what a machine was answered."""
+        if reply.hardware and reply.packet.giaddr != ZERO and len(self._addresses) < MAX_RELAYS:
+            self._addresses[str(reply.packet.giaddr)] = None
