@@ -5,18 +5,22 @@ The caller is authorised by the API (`get` on `workflows/log`) before anything i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
-from ironbell.api.client import NotFound, Unavailable
+from ironbell.api.client import BadRequest, NotFound, Unavailable
 from ironbell.apiserver.connect import ConnectRequest, ConnectResponse, Connects
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 CONNECT_TIMEOUT_S = 5.0
+_FOLDERS = {"", ".", ".."}
+"""No names of objects, and not what they are in a path."""
 PARAMETERS = ("follow", "action", "tail", "timestamps", "format")
 
 
@@ -34,17 +38,20 @@ class WorkflowLogs:
 
         Raises:
             NotFound: there are no logs of that workflow.
+            BadRequest: a parameter or a name is not a valid one.
             Unavailable: `wire` does not run, or does not answer.
         """
         import aiohttp  # loaded with the BMC drivers, after the API has begun to answer
 
+        if {request.namespace, request.name} & _FOLDERS:
+            raise NotFound(f"no logs of workflow {request.namespace}/{request.name}")
         query = {name: request.query[name][-1] for name in PARAMETERS if request.query.get(name)}
         session = aiohttp.ClientSession(
             connector=aiohttp.UnixConnector(path=str(self.socket)),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         )
         try:
-            answer = await session.get(f"http://wire/logs/{request.namespace}/{request.name}", params=query)
+            answer = await session.get(_address(request.namespace, request.name, query))
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             await session.close()
             raise Unavailable(f"the workflow service does not answer: {error}; is `wire` running?") from error
@@ -56,8 +63,18 @@ class WorkflowLogs:
             await session.close()
             if answer.status == 404:
                 raise NotFound(text or f"no logs of workflow {request.namespace}/{request.name}")
+            if answer.status == 400:
+                raise BadRequest(text)
             raise Unavailable(text or f"the workflow service answered {answer.status}")
         return ConnectResponse(_chunks(session, answer), content_type=answer.content_type)
+
+
+def _address(namespace: str, name: str, query: Mapping[str, str]) -> URL:
+    """Where `wire` has a log. Names are quoted: the caller was authorised for this namespace and no other."""
+    from yarl import URL  # as aiohttp
+
+    path = "/".join(quote(part, safe="") for part in ("logs", namespace, name))
+    return URL(f"http://wire/{path}?{urlencode(query)}", encoded=True)
 
 
 async def _chunks(session: aiohttp.ClientSession, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -146,6 +146,18 @@ async def test_metadata_is_only_for_its_own_address(tmp_path: Path) -> None:
             assert await answer.text() == "meta-data/\nuser-data"
 
 
+async def test_any_number_in_a_path_of_metadata_is_a_key_or_404(tmp_path: Path) -> None:
+    machine = hardware("m", MAC, "127.0.0.1")
+    instance = HardwareMetadata(instance=Instance(ssh_keys=["ssh-ed25519 AAAA"]))
+    machine = structs.replace(machine, spec=structs.replace(machine.spec, metadata=instance))
+    directory = HardwareDirectory()
+    directory.upsert(machine)
+    async with serving(directory, tmp_path, []) as (client, _):
+        for number, status in (("0", 200), ("1", 404), ("9" * 5000, 404), ("-1", 404), ("\u0660", 404)):
+            async with client.get(f"/2009-04-04/meta-data/public-keys/{number}/openssh-key") as answer:
+                assert answer.status == status, number
+
+
 async def test_user_data_read_and_final_report_are_observed(tmp_path: Path) -> None:
     directory, events = HardwareDirectory(), list[BootEvent]()
     directory.upsert(hardware("one", MAC, "127.0.0.1", user_data="#cloud-config\n"))

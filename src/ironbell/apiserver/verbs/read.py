@@ -18,9 +18,12 @@ from ironbell.apiserver.selectors import Match, compile_selector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.watch import Feed
 from ironbell.apiserver.verbs.bodies import bodies_of, body_of, plain_body
+from ironbell.base.numbers import decimal
 
 BOOKMARK_SECONDS = 60.0
 _BATCH = 256
+_DIGITS = 20
+"""Of the largest number in 64 bits."""
 
 
 async def get(context: Context, request: Request) -> bytes:
@@ -70,10 +73,11 @@ async def watch(
 def _version(text: str) -> int:
     if not text:
         return 0
-    if not text.isascii() or not text.isdigit():
-        fault = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise BadRequest(str(fault))
-    return int(text)
+    number = decimal(text, digits=_DIGITS)
+    if number is None:
+        why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+        raise BadRequest(str(invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')))
+    return number
 
 
 def _events(context: Context, request: Request, changes: list[Change], match: Match | None) -> Iterator[WatchEvent]:

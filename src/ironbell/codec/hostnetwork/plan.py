@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.numbers import decimal
 
 MODES: Final = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 BONDS: Final = "ironbell.dev/bonds"
@@ -193,7 +194,8 @@ def _bonds(requests: Sequence[BondRequest], macs: list[str]) -> tuple[list[Link]
     bonds: list[Link] = []
     member_of: dict[str, str] = {}
     for request in requests:
-        mode = MODES[int(request.mode)] if request.mode.isdecimal() and int(request.mode) < len(MODES) else request.mode
+        number = decimal(request.mode)
+        mode = MODES[number] if number is not None and number < len(MODES) else request.mode
         if mode not in MODES:
             raise HostNetworkError(f'Bond "{request.name}": mode "{request.mode}" is not one of {", ".join(MODES)}.')
         if not _is_name(request.name):
@@ -209,13 +211,14 @@ def _bonds(requests: Sequence[BondRequest], macs: list[str]) -> tuple[list[Link]
 
 
 def _vlan(links: dict[str, Link], carrier: str, text: str) -> str:
-    if not text.isdecimal() or not 1 <= int(text) <= 4094:
+    number = decimal(text)
+    if number is None or not 1 <= number <= 4094:
         raise HostNetworkError(f'vlan_id "{text}" is not a number from 1 to 4094.')
-    known = next((link.name for link in links.values() if (link.over, link.vlan) == (carrier, int(text))), "")
+    known = next((link.name for link in links.values() if (link.over, link.vlan) == (carrier, number)), "")
     if known:
         return known
     name = f"vlan{text}" if f"vlan{text}" not in links else f"{carrier[:10]}.{text}"
-    links[name] = Link(name, "", vlan=int(text), over=carrier)
+    links[name] = Link(name, "", vlan=number, over=carrier)
     return name
 
 

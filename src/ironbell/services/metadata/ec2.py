@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.metadata import Instance, InstanceIp
+from ironbell.base.numbers import decimal
 
 API_VERSION = "2009-04-04"
 
@@ -50,13 +51,14 @@ def instance_of(hardware: Hardware) -> Instance:
 
 
 def _public_key(hardware: Hardware, rest: str) -> str | None:
-    number, _, leaf = rest.partition("/")
+    text, _, leaf = rest.partition("/")
     keys = instance_of(hardware).ssh_keys
-    if not number.isdecimal() or int(number) >= len(keys):
+    number = decimal(text)
+    if number is None or number >= len(keys):
         return None
     if leaf == "":
         return "openssh-key"
-    return keys[int(number)] if leaf == "openssh-key" else None
+    return keys[number] if leaf == "openssh-key" else None
 
 
 def _address(family: int, *, public: bool | None) -> Callable[[Hardware], str]:

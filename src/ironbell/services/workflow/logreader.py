@@ -18,6 +18,7 @@ import msgspec
 from aiohttp import web
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.numbers import decimal
 from ironbell.services.workflow import names
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.logrecord import Record, Source
@@ -26,6 +27,7 @@ from ironbell.services.workflow.logstore import BadLogNameError, LogStore
 FORWARDED_HEADER = "x-ironbell-forwarded"
 _TERMINAL = {WorkflowState.SUCCESS, WorkflowState.FAILED, WorkflowState.TIMEOUT}
 _CONNECT_S = 10.0
+_DIGITS = 9
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -128,7 +130,8 @@ def as_text(line: LogLine, *, timestamps: bool) -> str:
     prefix = f"{line.time} " if timestamps else ""
     label = line.action or line.source.value
     text = f"[{line.text}]" if line.source is Source.NOTE else line.text
-    return f"{prefix}{label} | {text}\n"
+    # What follows a newline within a line must not look like another action's.
+    return "".join(f"{prefix}{label} | {part}\n" for part in text.split("\n"))
 
 
 def log_routes(reader: LogReader) -> list[web.RouteDef]:
@@ -143,8 +146,9 @@ def log_routes(reader: LogReader) -> list[web.RouteDef]:
 async def _handle(reader: LogReader, request: web.Request) -> web.StreamResponse:
     namespace, name = request.match_info["namespace"], request.match_info["workflow"]
     tail = request.query.get("tail", "")
-    if tail and not (tail.isascii() and tail.isdecimal()):
-        raise web.HTTPBadRequest(text="tail is no number\n")
+    last = decimal(tail, digits=_DIGITS) if tail else None
+    if tail and last is None:
+        raise web.HTTPBadRequest(text=f"tail is not a number of at most {_DIGITS} digits\n")
     try:
         address = None if FORWARDED_HEADER in request.headers else reader.elsewhere(namespace, name)
         if address is not None:
@@ -162,7 +166,7 @@ async def _handle(reader: LogReader, request: web.Request) -> web.StreamResponse
         name,
         follow=request.query.get("follow") == "true",
         action=request.query.get("action", ""),
-        last=int(tail) if tail else None,
+        last=last,
     )
     async for line in lines:
         body = msgspec.json.encode(line) + b"\n" if as_json else as_text(line, timestamps=timestamps).encode()
