@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 
 import pytest
 from backports import zstd
@@ -77,3 +78,24 @@ def test_skippable_zstd_frames_are_skipped():
     skippable = b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"
     assert sniff(skippable) is Format.ZSTD
     assert b"".join(expand([skippable + zstd.compress(DATA)], Format.ZSTD)) == DATA
+
+
+def xz_with_dictionary(code: int) -> bytes:
+    """A stream that says how large a dictionary it needs: 40 is 4 GiB (the .xz file format, section 5.3.1)."""
+    packed = bytearray(lzma.compress(DATA, preset=0))
+    header, end = 12, 12 + (packed[12] + 1) * 4
+    assert packed[header + 2 : header + 4] == b"\x21\x01"
+    packed[header + 4] = code
+    packed[end - 4 : end] = zlib.crc32(packed[header : end - 4]).to_bytes(4, "little")
+    return bytes(packed)
+
+
+def test_an_xz_stream_that_wants_gigabytes_is_refused_with_the_remedy():
+    for code in (40, 39, 36, 31):
+        with pytest.raises(CorruptStreamError, match=r"needs more than 160 MiB of memory: compress it with"):
+            list(expand([xz_with_dictionary(code)], Format.XZ))
+
+
+def test_every_preset_of_xz_is_expanded():
+    assert b"".join(expand([lzma.compress(DATA, preset=9 | lzma.PRESET_EXTREME)], Format.XZ)) == DATA
+    assert b"".join(expand([xz_with_dictionary(30)], Format.XZ)) == DATA

@@ -28,6 +28,10 @@ CHUNK = 1 << 20
 _HEAD = 6
 # Frames made with --long=27 and below; more would need gigabytes of memory.
 _WINDOW_LOG_MAX = 27
+# xz -9 takes 65 MiB; a stream may ask for 4 GiB.
+_XZ_MEMORY = 160 << 20
+_NO_MEMORY = "Memory usage limit exceeded"
+"""What the lzma module says of a stream over the limit."""
 _DAMAGE: tuple[type[Exception], ...] = (
     cast("type[Exception]", igzip_lib.IsalError),
     zstd.ZstdError,
@@ -80,7 +84,7 @@ def _decoder(kind: Format) -> _Decoder:
         case Format.GZIP:
             decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         case Format.XZ:
-            decoder = lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
+            decoder = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
         case Format.ZSTD:
             decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX})
         case Format.BZIP2:
@@ -127,4 +131,9 @@ def _feed(decoder: _Decoder, data: bytes, kind: Format) -> Iterator[bytes]:
                 return
             out = decoder.decompress(b"", CHUNK)
     except _DAMAGE as error:
+        if str(error) == _NO_MEMORY:
+            raise CorruptStreamError(
+                f"the xz stream needs more than {_XZ_MEMORY >> 20} MiB of memory: compress it with a dictionary of at "
+                "most 128 MiB (`xz -9` has 64 MiB)"
+            ) from error
         raise CorruptStreamError(f"the {kind.value} stream is damaged: {error}") from error
