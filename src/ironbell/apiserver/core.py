@@ -223,6 +223,11 @@ class ApiServer:
         return str(self._context.store.revision)
 
     @property
+    def is_writable(self) -> bool:
+        """Whether the next write can be stored, as far as that is known before it is tried."""
+        return self._context.store.is_writable
+
+    @property
     def is_settled(self) -> bool:
         """Whether the server has nothing left to clean up: for tests."""
         works = (self._garbage.work, self._scopes.work, self._aggregation.work, self._accounts.work)

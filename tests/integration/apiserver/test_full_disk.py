@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import aiohttp
 import msgspec
 import pytest
 from prometheus_client import REGISTRY
@@ -25,6 +26,7 @@ from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import StorageError
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
+from support.cluster import Cluster
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
 
@@ -151,6 +153,33 @@ async def test_a_full_disk(disk: str, request: pytest.FixtureRequest) -> None:
         assert seen == made - {"first"}
     async with opened(place) as server:
         assert made <= await names(server)
+
+
+async def test_a_server_on_a_full_disk_is_alive_and_not_ready(tmpfs: Path) -> None:
+    """Also before anybody has tried to write."""
+    cluster = Cluster(tmpfs)
+    await cluster.start()
+    try:
+        assert await answers(cluster, "/readyz") == (200, "ok")
+        filler = fill(tmpfs)
+        for path in ("/readyz", "/readyz/store", "/readyz?verbose"):
+            status, said = await answers(cluster, path)
+            assert status == 500
+            assert "[-]store failed: writes cannot be stored, see the server's log\nreadyz check failed\n" in said
+        for path in ("/readyz/ping", "/readyz?exclude=store", "/livez", "/healthz"):
+            assert await answers(cluster, path) == (200, "ok")
+        filler.unlink()
+        await write_again(cluster.server, "after")
+        assert await answers(cluster, "/readyz") == (200, "ok")
+    finally:
+        await cluster.stop()
+
+
+async def answers(cluster: Cluster, path: str) -> tuple[int, str]:
+    """Status and body of an answer over HTTP."""
+    connector = aiohttp.UnixConnector(str(cluster.data_dir / "api.sock"))
+    async with aiohttp.ClientSession(connector=connector) as session, session.get(f"http://api{path}") as answer:
+        return answer.status, await answer.text()
 
 
 async def test_a_start_on_a_full_disk_loses_nothing(tmpfs: Path) -> None:

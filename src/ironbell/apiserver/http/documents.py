@@ -197,22 +197,32 @@ class Documents:
         return entries(self._server.resources.all(), self._server.connects, self._server.context.actions)
 
 
-_CHECKS = ("ping", "store")
+_STORE, _READY = "store", "readyz"
+_CHECKS = ("ping", _STORE)
 
 
-def health(request: Request, path: str) -> Response:
-    """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open."""
+def health(request: Request, path: str, *, is_writable: bool = True) -> Response:
+    """`/healthz`, `/livez` and `/readyz`: a server that answers has its store open, and is ready while it can write
+    there. As for a kube-apiserver whose etcd fails, a restart would not help, so only readiness depends on that."""
     kind, _, check = path.strip("/").partition("/")
     if check and check not in _CHECKS:
         return no_page()
-    if "verbose" not in request.query:
-        return text("ok")
     excluded = dict.fromkeys(request.query.getall("exclude", []))
-    lines = [f"[+]{name} {'excluded: ' if name in excluded else ''}ok" for name in _CHECKS]
+    failed = {_STORE} - set(excluded) if kind == _READY and check in {"", _STORE} and not is_writable else set()
+    if "verbose" not in request.query and not failed:
+        return text("ok")
+    lines = [_check_line(name, failed=name in failed, excluded=name in excluded) for name in _CHECKS]
     unknown = ",".join(f'"{name}"' for name in excluded if name not in _CHECKS)
     if unknown:
         lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
-    return text("\n".join([*lines, f"{kind} check passed", ""]))
+    verdict = "failed" if failed else "passed"
+    return text("\n".join([*lines, f"{kind} check {verdict}", ""]), status=500 if failed else 200)
+
+
+def _check_line(name: str, *, failed: bool, excluded: bool) -> str:
+    if failed:
+        return f"[-]{name} failed: writes cannot be stored, see the server's log"
+    return f"[+]{name} {'excluded: ' if excluded else ''}ok"
 
 
 def _matches(request: Request, digest: str) -> bool:

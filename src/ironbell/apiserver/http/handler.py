@@ -158,7 +158,9 @@ class Handler:
     async def _open(self, request: Request, path: str) -> Response:
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
-        return await answer_value(request, version_info()) if path == "/version" else health(request, path)
+        if path == "/version":
+            return await answer_value(request, version_info())
+        return health(request, path, is_writable=self.server.is_writable)
 
     async def _document(self, request: Request, path: str, progress: _Progress) -> Response:
         self._authorize(progress.effective, Attributes(request.method.lower(), path=path))

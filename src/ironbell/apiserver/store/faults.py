@@ -44,7 +44,7 @@ def cannot_read(path: Path, error: Exception) -> StorageError:
 
 def _cause(path: Path, error: Exception) -> str:
     folder = path.parent
-    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and _is_full(folder)):
+    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and is_full(folder)):
         return f"the disk is full; make room in {folder}. Nothing was lost, and writes go on by themselves then"
     if isinstance(error, apsw.ReadOnlyError):
         return f"{folder} is read-only; the kernel's log says why if that was not intended"
@@ -55,8 +55,8 @@ def _cause(path: Path, error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _is_full(folder: Path) -> bool:
-    """Whether the disk has no room, which SQLite tells as an I/O error where it extends a file that it maps."""
+def is_full(folder: Path) -> bool:
+    """Whether a folder's disk has no room, which SQLite tells as an I/O error where it extends a file that it maps."""
     try:
         found = os.statvfs(folder)
     except OSError:

@@ -79,6 +79,10 @@ class Log(Protocol):
         """Take rows again after a failure."""
         ...
 
+    def is_full(self) -> bool:
+        """Whether there is no room for another row."""
+        ...
+
     def forget(self, horizon: int, dead: Sequence[int]) -> None:
         """Give up history up to `horizon`: delete these rows, which nothing needs any more."""
         ...
@@ -120,6 +124,9 @@ class MemoryLog:
 
     def resume(self) -> None:
         return None
+
+    def is_full(self) -> bool:
+        return False
 
     def forget(self, horizon: int, dead: Iterable[int]) -> None:
         return None

@@ -137,6 +137,9 @@ class SqliteLog:
         self._turn = []
         self._queue.put(_RESUME)
 
+    def is_full(self) -> bool:
+        return faults.is_full(self._path.parent)
+
     def forget(self, horizon: int, dead: Sequence[int]) -> None:
         self._hand_over()
         self._queue.put(_Forget(horizon, dead))

@@ -74,6 +74,11 @@ class Store:
         if dead:
             self._log.forget(loaded.horizon, dead)
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the next write can be stored, as far as that is known before it is tried."""
+        return not self._is_refusing and not self._log.is_full()
+
     async def close(self) -> None:
         """Take no more writes, end all watches, and wait until everything queued is on disk."""
         self._is_closed = True
