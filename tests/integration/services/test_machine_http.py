@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 from aiohttp import ClientSession, web
 from msgspec import structs
 
@@ -144,6 +145,20 @@ async def test_metadata_is_only_for_its_own_address(tmp_path: Path) -> None:
                     assert "secret" not in await answer.text()
         async with client.get("/2009-04-04/") as answer:
             assert await answer.text() == "meta-data/\nuser-data"
+
+
+async def test_requests_that_are_refused_are_one_line_each_minute(tmp_path: Path) -> None:
+    directory = HardwareDirectory()
+    for name in ("one", "two"):
+        directory.upsert(hardware(name, MAC, "127.0.0.1"))
+    with structlog.testing.capture_logs() as logged:
+        async with serving(directory, tmp_path, []) as (client, _):
+            for number in range(30):
+                async with client.get(f"/ipxe/script/52:54:00:bb:00:{number:02x}/auto.ipxe") as answer:
+                    assert answer.status == 404
+                async with client.get("/nocloud/user-data") as answer:
+                    assert answer.status == 409
+    assert [line["event"] for line in logged] == ["machine not served", "metadata not served"]
 
 
 async def test_any_number_in_a_path_of_metadata_is_a_key_or_404(tmp_path: Path) -> None:

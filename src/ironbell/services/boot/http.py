@@ -19,6 +19,7 @@ from aiohttp import web
 from prometheus_client import Counter
 
 from ironbell.api.client import ApiError
+from ironbell.base.rejections import Rejections
 from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
@@ -52,6 +53,7 @@ class BootHttp:
     """Boot machines without Hardware into the in-memory OS (DHCP mode auto-proxy)."""
     tokens: BootTokens | None = None
     """Gives each boot its token; None where the site knows machines by address alone."""
+    rejections: Rejections = field(default_factory=Rejections)
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port."""
@@ -72,7 +74,7 @@ class BootHttp:
             plan = plan_for_unknown(self.settings(), address=self._address(request))
             _served.labels("script", "unknown served").inc()
             return _script(script_for(plan, machine=mac or request.remote or "a machine without Hardware"))
-        match = self._one(found, who=mac or request.remote or "")
+        match = self._one(found, who=mac or request.remote or "", peer=request.remote or "")
         if match.interface is None:
             raise _not_found("script", f"{mac or request.remote} is no interface of a Hardware")
         plan = netboot_plan(match.hardware, match.interface, self.settings(), address=self._address(request))
@@ -144,14 +146,14 @@ class BootHttp:
         local = request.transport.get_extra_info("sockname") if request.transport else None
         return str(local[0]) if local else request.host.rsplit(":", 1)[0]
 
-    def _one(self, found: Lookup, *, who: str) -> Match:
+    def _one(self, found: Lookup, *, who: str, peer: str) -> Match:
         if isinstance(found, Ambiguous):
             _served.labels("script", "ambiguous").inc()
-            _log.warning("machine not served", machine=who, why=found.message)
+            self.rejections.log(peer, "machine not served", who=who, why=found.message)
             raise web.HTTPConflict(text=found.message + "\n")
         if found is None:
             _served.labels("script", "unknown").inc()
-            _log.info("machine not served", machine=who, why="no Hardware has this address")
+            self.rejections.log(peer, "machine not served", who=who, why="no Hardware has this address")
             raise web.HTTPNotFound(text=f"no Hardware has the address {who}\n")
         return found
 

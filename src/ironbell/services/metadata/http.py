@@ -25,6 +25,7 @@ from prometheus_client import Counter
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.rejections import Rejections
 from ironbell.codec.hostnetwork import BONDS, HostNetworkError
 from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
@@ -53,6 +54,7 @@ class MetadataHttp:
     observer: BootObserver = unobserved
     identity: Identity = Identity.COMPAT
     clock: Clock = field(default_factory=SystemClock)
+    rejections: Rejections = field(default_factory=Rejections)
     by_instance_id: bool = False
     """Whether a machine is also found by the instance id in the path, as behind NAT; then whoever knows the id reads
     its user data."""
@@ -124,7 +126,7 @@ class MetadataHttp:
         _served.labels("nocloud", "invalid").inc()
         meta = hardware.metadata
         message = f"network-config is not served, so that the system uses DHCP: {error}"
-        _log.warning("network-config not served", hardware=f"{meta.namespace}/{meta.name}", why=str(error))
+        self._reject(f"{meta.namespace}/{meta.name}", "network-config not served", str(error))
         self.observer(BootEvent(BootStage.PROBLEM, meta.namespace, meta.name, message))
         return web.HTTPNotFound(text=f"{error} Correct spec.interfaces or the annotation {BONDS} of the Hardware.\n")
 
@@ -164,7 +166,7 @@ class MetadataHttp:
             return found.hardware
         if isinstance(found, Ambiguous):
             _served.labels(frontend, "ambiguous").inc()
-            _log.warning("metadata not served", address=address, why=found.message)
+            self._reject(address, "metadata not served", found.message)
             what = "instance id" if instance else "address"
             raise web.HTTPConflict(text=f"several Hardware claim this {what}; none is served\n")
         if found is None:
@@ -172,7 +174,7 @@ class MetadataHttp:
             asked = f'instance id "{instance}"' if instance else f"address {address}"
             raise web.HTTPNotFound(text=f"no Hardware has the {asked}\n")
         _served.labels(frontend, "stranger").inc()
-        _log.warning("metadata not served", address=address, why="strict identity: no token of this machine's")
+        self._reject(address, "metadata not served", "strict identity: no token of this machine's")
         raise web.HTTPNotFound(text="no metadata here without the token of this machine's installation\n")
 
     def _is_known(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
@@ -188,8 +190,12 @@ class MetadataHttp:
         if why:
             _served.labels(frontend, "early").inc()
             meta = hardware.metadata
-            _log.warning("user data not served", hardware=f"{meta.namespace}/{meta.name}", why=why)
+            self._reject(f"{meta.namespace}/{meta.name}", "user data not served", why)
             raise web.HTTPServiceUnavailable(text=f"{why}\n", headers={"Retry-After": "5"})
+
+    def _reject(self, machine: str, event: str, why: str) -> None:
+        """Log what is not served, once a minute per machine: it asks again every few seconds."""
+        self.rejections.log(machine, event, why=why)
 
     def _served(self, hardware: Hardware, frontend: str, user_data: bool) -> None:
         _served.labels(frontend, "ok").inc()
