@@ -13,6 +13,7 @@ from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
 
+_LONGEST = 256
 _CORE: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?((?:-[0-9A-Za-z.-]+)?)((?:\+[0-9A-Za-z.-]+)?)")
 _KUBERNETES: Final = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-0-9a-zA-Z_\.+]*)?")
 _API: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
@@ -69,6 +70,8 @@ def parse_version(text: str) -> Version:
     Raises:
         VersionError: it is none.
     """
+    if len(text) > _LONGEST:
+        raise VersionError(f"{text[:40]!r}…: a version has at most {_LONGEST} characters")
     found = _CORE.fullmatch(text.strip())
     if found is None:
         raise VersionError(f"{text!r} is no semantic version such as v1.34.2")

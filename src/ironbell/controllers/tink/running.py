@@ -23,6 +23,7 @@ import msgspec
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.base.numbers import decimal
 from ironbell.contract.directory import AGENT_TIMEOUT, ERROR
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
@@ -89,8 +90,7 @@ def is_to_hand_over(status: WorkflowStatus) -> bool:
 
 def agent_timeout_s(workflow: Workflow) -> float | None:
     """What the annotation says; None where there is none, or none that is a positive number."""
-    text = workflow.metadata.annotations.get(AGENT_TIMEOUT, "")
-    seconds = float(text) if text.isdecimal() else 0.0
+    seconds = float(decimal(workflow.metadata.annotations.get(AGENT_TIMEOUT, "")) or 0)
     return min(seconds, LONGEST_S) if seconds > 0 else None
 
 

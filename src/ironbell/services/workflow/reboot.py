@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.numbers import decimal
 from ironbell.services.workflow import names
 from ironbell.services.workflow.changes import Change, Place
 from ironbell.services.workflow.failure import failed_at
@@ -80,7 +81,7 @@ def consequence(workflow: Workflow, agent_id: str, *, place: Place, now: str) ->
 
 def _restarts(workflow: Workflow) -> int:
     text = workflow.metadata.annotations.get(names.RESTARTS, "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return decimal(text) or 0
 
 
 def _again(workflow: Workflow) -> Change:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ironbell.api.cluster import CLUSTER
+from ironbell.base.numbers import decimal
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid
 from ironbell.controllers.capi.admission import checks
 from ironbell.controllers.capi.admission.checks import at
@@ -58,7 +59,8 @@ def _block_problems(blocks: Any, path: str) -> Iterator[FieldProblem]:
 
 def _is_block(text: str) -> bool:
     address, slash, bits = text.partition("/")
-    if not slash or not (bits.isascii() and bits.isdecimal()) or bits != str(int(bits)):
+    number = decimal(bits)
+    if not slash or number is None or bits != str(number):
         return False
     try:
         ipaddress.ip_interface(f"{address}/{bits}")

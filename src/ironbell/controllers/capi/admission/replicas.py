@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ironbell.api.cluster.names import ANNOTATION_AUTOSCALER_MAX_SIZE, ANNOTATION_AUTOSCALER_MIN_SIZE
+from ironbell.base.numbers import decimal
 from ironbell.contract.admission import FieldProblem, invalid
 from ironbell.controllers.capi.admission.checks import at, put
 from ironbell.kube.decision import Fields
@@ -48,4 +49,5 @@ def _bounds(new: Fields) -> tuple[int, int] | None:
 
 def _whole(text: str | None) -> int | None:
     digits = (text or "").removeprefix("+")
-    return int(digits) if digits.removeprefix("-").isdecimal() and digits.isascii() else None
+    number = decimal(digits.removeprefix("-"))
+    return -number if number is not None and digits.startswith("-") else number

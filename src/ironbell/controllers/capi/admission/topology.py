@@ -13,6 +13,7 @@ from ironbell.api.cluster.names import (
     ANNOTATION_AUTOSCALER_MIN_SIZE,
     ANNOTATION_UPGRADE_CONCURRENCY,
 )
+from ironbell.base.numbers import decimal
 from ironbell.contract.admission import FieldProblem, invalid
 from ironbell.contract.versions import find_version
 from ironbell.controllers.capi.admission import checks
@@ -84,7 +85,8 @@ def _concurrency_problems(annotations: Any) -> Iterator[FieldProblem]:
     if text is None:
         return
     path, digits = f"metadata.annotations.{ANNOTATION_UPGRADE_CONCURRENCY}", str(text).removeprefix("+")
-    if not (digits.isascii() and digits.removeprefix("-").isdecimal()):
+    number = decimal(digits.removeprefix("-"))
+    if number is None:
         yield invalid(path, text, "could not parse the value of the annotation: it is a whole number")
-    elif int(digits) < 1:
+    elif digits.startswith("-") or number < 1:
         yield invalid(path, text, "value cannot be less than 1")

@@ -18,6 +18,7 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.common import NodeSystemInfo
 from ironbell.api.cluster.machine import MachineNodeReference
 from ironbell.api.cluster.names import ANNOTATION_REVISION, LABEL_INTERRUPTIBLE
+from ironbell.base.numbers import decimal
 from ironbell.contract.conditions.legacy import ERROR, INFO, WARNING, legacy_true, legacy_unknown
 from ironbell.contract.infrastructure import InfrastructureMachine
 from ironbell.controllers.capi.machine import node_conditions
@@ -170,5 +171,4 @@ def is_outdated(observed: Observed) -> bool:
 
 
 def _revision(annotations: Mapping[str, str]) -> int | None:
-    text = annotations.get(ANNOTATION_REVISION, "0")
-    return int(text) if text.isdecimal() else None
+    return decimal(annotations.get(ANNOTATION_REVISION, "0"))

@@ -25,6 +25,7 @@ from ironbell.api.cluster.names import (
     LABEL_MACHINE_TEMPLATE_HASH,
 )
 from ironbell.api.meta import to_builtin
+from ironbell.base.numbers import decimal
 from ironbell.contract.generated_names import generated_name, suffix
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.propagation import handed_over, metadata_change
@@ -182,4 +183,4 @@ def _template_fields(spec: Fields) -> Fields:
 
 def _number(machine_set: MachineSet) -> int:
     text = machine_set.metadata.annotations.get(ANNOTATION_REVISION, "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return decimal(text) or 0

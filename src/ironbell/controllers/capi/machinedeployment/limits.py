@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ironbell.base.numbers import decimal
+
 ROLLING_UPDATE: Final = "RollingUpdate"
 ON_DELETE: Final = "OnDelete"
 
@@ -28,9 +30,10 @@ def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
     if isinstance(value, int):
         return value
     digits = value.removesuffix("%")
-    if digits == value or not digits.isdecimal():
+    percentage = decimal(digits)
+    if digits == value or percentage is None:
         raise NoIntOrPercentError(f"{value!r} is neither a whole number nor a percentage such as 25%")
-    share = total * int(digits)
+    share = total * percentage
     return -(-share // 100) if round_up else share // 100
 
 

@@ -20,6 +20,7 @@ from ironbell.api.cluster.names import (
     LABEL_CLUSTER_NAME,
     LABEL_DEPLOYMENT_NAME,
 )
+from ironbell.base.numbers import decimal
 from ironbell.contract.owners import owner_reference, owners_patch, with_owner
 from ironbell.contract.paused import is_paused
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
@@ -247,7 +248,7 @@ def _is_saturated(new: MachineSet, bounds: Limits) -> bool:
 
 def _annotated(one: MachineSet, name: str) -> int:
     text = one.metadata.annotations.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return decimal(text) or 0
 
 
 def _revision_noted(deployment: MachineDeployment, number: desired.Revision) -> Action | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from ironbell.api.cluster.machineset import MachineSet
+from ironbell.base.numbers import decimal
 from ironbell.contract.generated_names import suffix
 from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
 from ironbell.controllers.capi.names import ANNOTATION_MACHINES_MADE
@@ -28,7 +29,7 @@ class Slot:
 def used(machine_set: MachineSet) -> int:
     """How many slots are known to be used up."""
     text = machine_set.metadata.annotations.get(ANNOTATION_MACHINES_MADE, "")
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return decimal(text) or 0
 
 
 def slot(machine_set: MachineSet, number: int) -> Slot:

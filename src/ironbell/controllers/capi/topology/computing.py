@@ -14,6 +14,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import ANNOTATION_UPGRADE_CONCURRENCY, ANNOTATION_UPGRADE_STEP
 from ironbell.api.cluster.topology import MachineDeploymentTopology, MachinePoolTopology
+from ironbell.base.numbers import decimal
 from ironbell.contract.owners import owner_reference
 from ironbell.controllers.capi.topology import names
 from ironbell.controllers.capi.topology.current import Current, CurrentWorker, names_of
@@ -92,7 +93,7 @@ def _versions(cluster: Cluster, blueprint: Blueprint, current: Current) -> Versi
 
 def _concurrency(cluster: Cluster) -> int:
     text = cluster.metadata.annotations.get(ANNOTATION_UPGRADE_CONCURRENCY, "")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() else 1
+    return max(1, decimal(text) or 1)
 
 
 def _cluster_metadata(cluster: Cluster, versions: Versions) -> tuple[dict[str, str], dict[str, str]]:

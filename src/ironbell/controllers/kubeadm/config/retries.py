@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ironbell.base.numbers import decimal
 from ironbell.controllers.kubeadm.config.files import FileError
 from ironbell.controllers.kubeadm.config.userdata import Role
 
@@ -26,9 +27,10 @@ def join_attempts(annotations: Mapping[str, str], role: Role) -> int:
         FileError: the annotation is no number that makes sense.
     """
     text = annotations.get(ANNOTATION, "1")
-    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+    number = decimal(text)
+    if number is None or not 1 <= number <= MOST:
         raise FileError(f"annotation {ANNOTATION} {text!r} is no number from 1 to {MOST}")
-    return int(text) if role is Role.WORKER else 1
+    return number if role is Role.WORKER else 1
 
 
 def repeated(command: str, attempts: int) -> str:

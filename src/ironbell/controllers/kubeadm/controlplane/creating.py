@@ -20,6 +20,7 @@ from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE,
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import Unstructured
+from ironbell.base.numbers import decimal
 from ironbell.contract.external import External, State, look_up
 from ironbell.contract.generated_names import suffix
 from ironbell.contract.name_templates import render_name
@@ -182,7 +183,7 @@ def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
 
 def _made(kcp: KubeadmControlPlane) -> int:
     text = kcp.metadata.annotations.get(ANNOTATION_MACHINES_MADE, "")
-    return int(text) if text.isdecimal() else 0
+    return decimal(text) or 0
 
 
 def _grown(kcp: KubeadmControlPlane, *, made: bool) -> Action:
