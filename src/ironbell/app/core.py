@@ -1,7 +1,7 @@
 """The `core` process: embedded API and controllers, joined by direct call.
 
 It reads no packet from a machine. What `wire` needs to reach the API is put into wire's folder: a Unix socket, and a
-token that is readable by wire's account alone.
+token that is readable by wire's account alone. That folder is not wire's: see `app.service_folder`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SteadyClock, SystemClock
 from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.loading import load
+from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag
@@ -53,6 +54,7 @@ _log = structlog.get_logger()
 PREDECESSOR_S = 8.0
 _LOOK_AGAIN_S = 0.05
 TOKEN_MODE = 0o400
+_MOST_TOKEN = 4096
 SOCKET_MODE = 0o666
 """Everybody may connect; the token says who it is."""
 
@@ -94,6 +96,8 @@ async def serve_core(configuration: CoreConfig) -> None:
         if wire is not None:
             WorkflowLogs(wire / LOGS_SOCKET).register(server.connects)
         await hold_what_was_restored(folder, server.client(ADMIN))
+        if wire is not None:
+            await asyncio.to_thread(_remove_socket, wire)
         running = await _serve(stack, server, configuration)
         if wire is not None:
             await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
@@ -169,22 +173,24 @@ def _announce() -> None:
     report("controllers ready")
 
 
+def _remove_socket(wire: Path) -> None:
+    """Remove what has the name of the API's socket: a predecessor's, or whatever was put there."""
+    with OwnFolder.open(wire) as folder:
+        folder.remove(API_SOCKET)
+
+
 def _give_token(running: Running, wire: Path, *, user: str) -> None:
     """Write a token where `wire` reads it, by rename; one that is there and still good stays, so that a restart of
     this process goes unnoticed."""
-    place = wire / TOKEN_FILE
-    known = running.tokens.identify(place.read_text()) if place.exists() else None
-    if known is not None and known.user == roles.WIRE:
-        return
-    token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
     account = named_account(user)
-    partial = wire / f".{TOKEN_FILE}.partial"
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, TOKEN_MODE)
-    with os.fdopen(descriptor, "w") as file:
-        os.fchown(descriptor, account.uid, account.gid)
-        file.write(token)
-    partial.rename(place)
+    with OwnFolder.open(wire) as folder:
+        found = folder.read(TOKEN_FILE, limit=_MOST_TOKEN)
+        if found is not None and found[1].st_uid == account.uid:
+            known = running.tokens.identify(found[0].decode("utf-8", "replace"))
+            if known is not None and known.user == roles.WIRE:
+                return
+        token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
+        folder.write(TOKEN_FILE, token.encode(), mode=TOKEN_MODE, owner=(account.uid, account.gid))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,121 @@
-"""What lies where in a site's data folder, and holding it for one process."""
+"""What lies where in a site's data folder, who may own it, and holding it for one process.
+
+Whoever can change a key or the list of tokens is administrator of the site at its next start. So the folder and these
+files must belong to the account that the site runs as (or to root), and others may not read them.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import pwd
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import structlog
 
 from ironbell.base.errors import IronbellError, Retry
 
 DATABASE = "api.db"
 KEY_FILE = "storage.key"
 LOCK = "lock"
-CREDENTIALS = ("pki", "tokens.json")
+TOKENS = "tokens.json"
+PKI = "pki"
+CREDENTIALS = (PKI, TOKENS)
 """The API's authority with its certificates and keys, and the digests of tokens."""
+_SITES = {DATABASE, LOCK}
+"""What shows that a folder is a site's."""
+_OTHERS = 0o077
+
+_log = structlog.get_logger()
 
 
 class DataFolderError(IronbellError):
-    """The data folder is in use or cannot be written."""
+    """The data folder is in use, cannot be written, or is not safe with its owners and modes."""
 
     reason = "DataFolderUnusable"
     retry = Retry.NEVER
+
+
+def prepare_data_folder(folder: Path) -> None:
+    """Create the data folder for this account alone, or check one that exists and close it to others.
+
+    Raises:
+        DataFolderError: it cannot be created, or somebody else owns it or may read what must be secret.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        _check_owner(folder, status)
+        if stat.S_IMODE(status.st_mode) & _OTHERS:
+            _close_to_others(folder, status)
+        for name in (TOKENS, KEY_FILE, DATABASE, PKI):
+            _check(folder / name)
+        for path in sorted((folder / PKI).iterdir()) if (folder / PKI).is_dir() else ():
+            _check(path)
+    except OSError as error:
+        problem = f"cannot create or read the data folder {folder}: {error.strerror}; give another --data-dir"
+        raise DataFolderError(problem) from error
+
+
+def _close_to_others(folder: Path, status: os.stat_result) -> None:
+    """Take the rights of group and others away, which a folder has that was there before its site.
+
+    Raises:
+        DataFolderError: the folder may be something else than a site's, which that could make unusable.
+    """
+    if status.st_uid != os.geteuid():
+        return  # root's, and root alone can change it
+    with os.scandir(folder) as entries:
+        found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    if status.st_mode & stat.S_ISVTX or (any(found.values()) and not _SITES & set(found)):
+        raise DataFolderError(
+            f"the data folder {folder} is open to other accounts, and holds folders that are not a site's; give "
+            f"another --data-dir, or run `chmod 700 {folder}` if nobody else needs it"
+        )
+    folder.chmod(0o700)
+    _log.info("data folder closed to other accounts", folder=str(folder), mode=f"{stat.S_IMODE(status.st_mode):04o}")
+
+
+def _check(path: Path) -> None:
+    """Check a file or folder that holds credentials; one that does not exist yet is right.
+
+    Raises:
+        DataFolderError: somebody else owns it, or others may read it.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    _check_owner(path, status)
+    if stat.S_ISLNK(status.st_mode):
+        status = path.stat()
+        _check_owner(path, status)
+    if path.name != DATABASE and stat.S_IMODE(status.st_mode) & _OTHERS:
+        mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
+        raise DataFolderError(
+            f"{path} is open to other accounts (mode {stat.S_IMODE(status.st_mode):04o}); run `chmod {mode} {path}`, "
+            "and see who has read it"
+        )
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    own = os.geteuid()
+    if status.st_uid in {0, own}:
+        return
+    raise DataFolderError(
+        f'{path} belongs to account "{_named(status.st_uid)}", which may have replaced the site\'s keys, and not to '
+        f'"{_named(own)}"; restore it from a backup, or run `chown {_named(own)} {path}` if you know why it is so'
+    )
+
+
+def _named(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 @contextmanager

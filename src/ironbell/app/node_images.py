@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +24,9 @@ import aiohttp
 import msgspec
 import structlog
 
-from ironbell.app.publish import place
 from ironbell.base.errors import IronbellError
 from ironbell.base.networkerrors import os_problem
+from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.node_images import NodeImageIndex
@@ -36,6 +38,7 @@ LOOK_S = 5.0
 _SUM = ".sha256"
 _ENDINGS = (".raw.zst", ".raw.gz", ".raw.xz", ".raw")
 _TIMEOUT_S = 10.0
+_MOST_INDEX = 16 << 20
 
 
 class NodeImagesError(IronbellError):
@@ -63,7 +66,7 @@ class NodeImageFolder:
     """Keeps a published folder like the user's; `refresh` may be called at any time, by one caller."""
 
     source: Path
-    target: Path
+    target: OwnFolder
     _verdicts: dict[_Key, NodeImage | str] = field(default_factory=dict)
     """Each file as an image, or why it is not served: kept until the file, its check sum or its manifest changes. So a
     process that has given its privileges up goes on with what it could read before."""
@@ -88,8 +91,7 @@ class NodeImageFolder:
         Raises:
             OSError: a folder cannot be read or written.
         """
-        self.target.mkdir(parents=True, exist_ok=True, mode=0o755)
-        before, found = _read_index(self.target / INDEX), self._look()
+        before, found = self._read_index(), self._look()
         listed = before.images if before is not None else ()
         kept = tuple(image for image in listed if image in found.images and self._is_placed(image))
         if kept != listed:
@@ -98,15 +100,16 @@ class NodeImageFolder:
         if found != before or kept != listed:
             self._write_index(found)
         wanted = {INDEX, *(image.file for image in found.images)}
-        for stale in [path for path in self.target.iterdir() if path.name not in wanted]:
-            stale.unlink()
+        for name in self.target.names():
+            if name not in wanted:
+                self.target.remove(name)
         return found
 
     def _place(self, found: NodeImages) -> NodeImages:
         placed, unfinished = [], dict(found.unfinished)
         for image in found.images:
             try:
-                place(self.source / image.file, self.target / image.file)
+                self.target.place(self.source / image.file, image.file)
                 placed.append(image)
             except OSError as error:
                 unfinished[image.file] = f"it cannot be published: {os_problem(error)}"
@@ -132,18 +135,27 @@ class NodeImageFolder:
 
     def _is_placed(self, image: NodeImage) -> bool:
         """Whether what is published is still the user's file."""
-        placed, source = self.target / image.file, self.source / image.file
-        return placed.is_file() and _stamp(placed)[1:] == _stamp(source)[1:]
+        placed = self.target.entry(image.file)
+        if placed is None or not stat.S_ISREG(placed.st_mode):
+            return False
+        return _stamp_in(placed)[1:] == _stamp(self.source / image.file)[1:]
 
     def _write_index(self, images: NodeImages) -> None:
-        partial = self.target / f".{INDEX}.partial"
-        partial.write_bytes(msgspec.json.encode(images))
-        partial.chmod(0o644)
-        partial.rename(self.target / INDEX)
+        self.target.write(INDEX, msgspec.json.encode(images), mode=0o644)
+
+    def _read_index(self) -> NodeImages | None:
+        try:
+            found = self.target.read(INDEX, limit=_MOST_INDEX)
+            return msgspec.json.decode(found[0], type=NodeImages) if found is not None else None
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
 
 
 def _stamp(path: Path) -> _Stamp:
-    status = path.stat()
+    return _stamp_in(path.stat())
+
+
+def _stamp_in(status: os.stat_result) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -195,13 +207,6 @@ def _is_vouched_for(path: Path, expected: str) -> bool:
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _read_index(path: Path) -> NodeImages | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=NodeImages)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def image_askers(source: ImageSource) -> Askers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from ironbell.base.errors import IronbellError, Retry
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_NO_NEW_PRIVS = 38
-ACCOUNTS = ("ironbell", "nobody")
+ACCOUNT = "ironbell"
+"""The account that services run as, where the system has one of this name."""
+SERVICE_ID = 60770
+"""The numeric id that services run as elsewhere: no account has to be created for it, and no other program has it, as
+with `nobody`. Neither Debian nor systemd assigns ids of this range to anybody (systemd: docs/UIDS-GIDS.md)."""
+_IDS = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?")
+_MOST = (1 << 32) - 2
 
 
 class PrivilegeError(IronbellError):
@@ -36,33 +43,52 @@ class Account:
 
 
 def service_account() -> Account:
-    """The system's `ironbell` user, else `nobody`; the caller's own account when it is not root."""
+    """The system's `ironbell` account, else `SERVICE_ID`; the caller's own account when it is not root.
+
+    Raises:
+        PrivilegeError: `SERVICE_ID` belongs to somebody.
+    """
     if os.geteuid() != 0:
         return Account("self", os.geteuid(), os.getegid())
-    for name in ACCOUNTS:
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(name, entry.pw_uid, entry.pw_gid)
-    raise PrivilegeError(f"no unprivileged account to run as: create one of {', '.join(ACCOUNTS)}")
+    try:
+        entry = pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        pass
+    else:
+        return Account(ACCOUNT, entry.pw_uid, entry.pw_gid)
+    try:
+        other = pwd.getpwuid(SERVICE_ID).pw_name
+    except KeyError:
+        return Account(str(SERVICE_ID), SERVICE_ID, SERVICE_ID)
+    raise PrivilegeError(
+        f'the user id {SERVICE_ID}, which the servers toward machines run as, belongs to account "{other}"; give them '
+        "another with --user"
+    )
 
 
 def named_account(name: str) -> Account:
-    """The account of that name; without a name, `service_account`.
+    """The account of that name or numeric id (UID, or UID:GID); without one, `service_account`.
 
     Raises:
         PrivilegeError: there is no such account, or it is root.
     """
     if not name or os.geteuid() != 0:
         return service_account()
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        raise PrivilegeError(f"--user {name}: there is no such account") from None
-    if entry.pw_uid == 0:
+    if (ids := _IDS.fullmatch(name)) is not None:
+        account = Account(name, int(ids[1]), int(ids[2] or ids[1]))
+        if max(account.uid, account.gid) > _MOST:
+            raise PrivilegeError(f"--user {name}: the largest id is {_MOST}")
+    else:
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            raise PrivilegeError(
+                f'--user {name}: this machine has no account "{name}"; give one that it has, or a number'
+            ) from None
+        account = Account(name, entry.pw_uid, entry.pw_gid)
+    if 0 in {account.uid, account.gid}:
         raise PrivilegeError(f"--user {name}: the servers toward machines do not run as root")
-    return Account(name, entry.pw_uid, entry.pw_gid)
+    return account
 
 
 def drop_privileges(account: Account) -> None:

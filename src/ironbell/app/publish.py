@@ -6,11 +6,14 @@ are removed. A machine that is downloading keeps the file it began with.
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
+from typing import TypeAlias
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ownfolder import OwnFolder
+
+_Tree: TypeAlias = "dict[str, Path | _Tree]"
+"""Files by name, and folders."""
 
 
 class PublishError(IronbellError):
@@ -20,7 +23,7 @@ class PublishError(IronbellError):
     retry = Retry.NEVER
 
 
-def publish(source: Path, target: Path) -> int:
+def publish(source: Path, target: OwnFolder) -> int:
     """Make `target` hold the same files as `source` (a folder, or one file) and return how many there are.
 
     Raises:
@@ -28,45 +31,30 @@ def publish(source: Path, target: Path) -> int:
     """
     if not source.exists():
         raise PublishError(f"{source} does not exist and cannot be served")
-    target.mkdir(parents=True, exist_ok=True, mode=0o755)
     files = [source] if source.is_file() else [path for path in sorted(source.rglob("*")) if path.is_file()]
     root = source.parent if source.is_file() else source
-    wanted = set()
+    tree: _Tree = {}
+    for file in files:
+        branch = tree
+        for part in file.relative_to(root).parts[:-1]:
+            below = branch.setdefault(part, {})
+            assert isinstance(below, dict)  # noqa: S101 - a name is a file's or a folder's
+            branch = below
+        branch[file.name] = file
     try:
-        for file in files:
-            wanted.add(target / file.relative_to(root))
-            place(file, target / file.relative_to(root))
-        for stale in [path for path in target.rglob("*") if path.is_file() and path not in wanted]:
-            stale.unlink()
+        _place(tree, target)
     except OSError as error:
         raise PublishError(f"cannot publish {source}: {error}") from error
-    return len(wanted)
+    return len(files)
 
 
-def place(file: Path, target: Path) -> None:
-    """Make `target` the same file, by rename; nothing is done if it already is.
-
-    Raises:
-        OSError: one of them cannot be read or written.
-    """
-    status = file.stat()
-    if target.exists():
-        there = target.stat()
-        if os.path.samestat(there, status) or (there.st_size, there.st_mtime_ns) == (
-            status.st_size,
-            status.st_mtime_ns,
-        ):
-            return
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    partial = target.with_name(f".{target.name}.partial")
-    partial.unlink(missing_ok=True)
-    if status.st_mode & 0o004 and not file.is_symlink():
-        try:
-            partial.hardlink_to(file)
-        except OSError:
-            shutil.copy2(file, partial)
-    else:
-        # a link would show the original's mode, which keeps others out
-        shutil.copy2(file, partial)
-        partial.chmod(0o644)
-    partial.rename(target)
+def _place(tree: _Tree, target: OwnFolder) -> None:
+    for name, content in tree.items():
+        if isinstance(content, Path):
+            target.place(content, name)
+        else:
+            with target.sub(name) as folder:
+                _place(content, folder)
+    for name in target.names():
+        if name not in tree:
+            target.remove(name)

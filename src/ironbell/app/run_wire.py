@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import encodings.idna  # noqa: F401 - for connections by name: nothing can be imported once we are an ordinary user
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -18,12 +17,11 @@ import structlog
 from ironbell.api.client import Api
 from ironbell.app.node_images import NodeImageFolder
 from ironbell.app.privileges import named_account
-from ironbell.app.publish import publish
+from ironbell.app.service_folder import open_service_folder, publish_all
 from ironbell.app.wire import become_ordinary, refuse_beside_others
-from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, SMEE, WireConfig
+from ironbell.app.wire_config import SMEE, WireConfig
 from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import WireSockets, open_sockets
-from ironbell.contract.node_images import FOLDER
 
 _log = structlog.get_logger()
 
@@ -41,45 +39,18 @@ def prepare_wire(config: WireConfig, *, published: Mapping[str, str], ipxe_dir: 
 
     Raises:
         WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be had, or another server has the network.
-        PublishError, PrivilegeError: a folder cannot be served, or privileges cannot be given up.
+        PublishError, ServiceFolderError: a folder cannot be served, or the service's own cannot be made safe.
+        PrivilegeError: privileges cannot be given up.
     """
-    folder = Path(config.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    account = named_account(config.user)
-    if os.geteuid() == 0 and folder.stat().st_uid != account.uid and not _is_writable(folder, account.gid):
-        os.chown(folder, account.uid, account.gid)
-        folder.chmod(0o700)
-    for name, source in published.items():
-        count = publish(Path(source), folder / ARTEFACTS_FOLDER / name)
-        _log.info("artefacts published", name=name, source=source, files=count)
-    images = _published_images(config, Path(node_images).absolute()) if node_images else None
-    if ipxe_dir:
-        publish(Path(ipxe_dir), folder / IPXE_FOLDER)
-    if SMEE in config.serves and config.dhcp_mode == "reservation" and config.interface and not config.force:
-        refuse_beside_others(config.interface)
-    sockets = open_sockets(config)
+    path, account = Path(config.folder).resolve(), named_account(config.user)
+    with open_service_folder(path, account, is_chosen=True) as folder:
+        # the account that the process becomes follows the images
+        images = publish_all(folder, published=published, ipxe_dir=ipxe_dir, node_images=node_images, follower=account)
+        if SMEE in config.serves and config.dhcp_mode == "reservation" and config.interface and not config.force:
+            refuse_beside_others(config.interface)
+        sockets = open_sockets(config).with_logs(folder)
     become_ordinary(config)
-    Path(LOGS_FOLDER).mkdir(exist_ok=True)
-    if images is not None:  # from here on by a path that does not lead through folders of root's
-        images = replace(images, target=Path(ARTEFACTS_FOLDER) / FOLDER)
     return Prepared(sockets, images)
-
-
-def _published_images(config: WireConfig, source: Path) -> NodeImageFolder:
-    """The folder of images, as it is now. The account that the process becomes may follow it from then on."""
-    images = NodeImageFolder(source, Path(config.folder).absolute() / ARTEFACTS_FOLDER / FOLDER)
-    found = images.refresh()
-    if os.geteuid() == 0:
-        account = named_account(config.user)
-        os.chown(images.target, account.uid, account.gid)
-    _log.info("images of nodes published", folder=str(source), files=len(found.images))
-    return images
-
-
-def _is_writable(folder: Path, group: int) -> bool:
-    """Whether the account gets in by its group: a pod's volume belongs to the group that the pod names."""
-    status = folder.stat()
-    return status.st_gid == group and status.st_mode & 0o070 == 0o070
 
 
 @dataclass

@@ -23,14 +23,14 @@ import structlog
 from ironbell.app.child import leaves
 from ironbell.app.children import Child, ChildSpec, Report
 from ironbell.app.core_config import CoreConfig
-from ironbell.app.data_folder import locked
+from ironbell.app.data_folder import locked, prepare_data_folder
 from ironbell.app.metadata_url import SIMULATION_ADDRESS, image_source, metadata_url
 from ironbell.app.node_images import NodeImageFolder
 from ironbell.app.privileges import named_account
-from ironbell.app.publish import publish
+from ironbell.app.service_folder import open_service_folder, publish_all
 from ironbell.app.up_checks import check_environment, warnings
 from ironbell.app.up_options import UpOptions
-from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, LOGS_FOLDER, WIRE_FOLDER, WireConfig
+from ironbell.app.wire_config import WIRE_FOLDER, WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.networkerrors import os_problem
 from ironbell.contract.netboot import CONSOLES
@@ -74,6 +74,7 @@ class Site:
     _wire_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _fatal: asyncio.Future[str] | None = None
     _images: NodeImageFolder | None = None
+    """The folder of images, if there is one."""
 
     async def run(self) -> None:
         """Run until cancelled.
@@ -187,23 +188,16 @@ class Site:
             _check_faults(Path(self.options.simulate_faults))
         if not self.options.serves_machines:
             return ()
-        wire = self._wire_folder
-        account = named_account(self.options.user)
-        for folder in (wire, wire / LOGS_FOLDER):
-            folder.mkdir(exist_ok=True)
-            os.chown(folder, account.uid, account.gid)
-            folder.chmod(0o700)
         found = warnings(self.options)
         for warning in found:
             _log.warning(warning)
-        for name, source in self._published().items():
-            count = publish(Path(source), wire / ARTEFACTS_FOLDER / name)
-            _log.info("artefacts published", name=name, source=source, files=count)
-        if source := self.options.node_images:
-            self._images = NodeImageFolder(Path(source), wire / ARTEFACTS_FOLDER / FOLDER)
-            _log.info("images of nodes published", folder=source, files=len(self._images.refresh().images))
-        if self.options.ipxe_dir:
-            publish(Path(self.options.ipxe_dir), wire / IPXE_FOLDER)
+        with open_service_folder(self._wire_folder, named_account(self.options.user)) as wire:
+            self._images = publish_all(
+                wire,
+                published=self._published(),
+                ipxe_dir=self.options.ipxe_dir,
+                node_images=self.options.node_images,
+            )
         return found
 
     def _published(self) -> dict[str, str]:
@@ -285,15 +279,12 @@ def make_folder(options: UpOptions) -> None:
     """Make the data folder.
 
     Raises:
-        UpError: root is needed, or the folder cannot be made.
+        UpError: root is needed.
+        DataFolderError: the folder cannot be created, or is not safe with its owners and modes.
     """
     if options.needs_root and os.geteuid() != 0:
         raise UpError("serving machines needs root: DHCP and TFTP have privileged ports; run as root or by sudo")
-    try:
-        options.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        problem = f"cannot make the data folder {options.folder}: {error.strerror}; give another --data-dir"
-        raise UpError(problem) from error
+    prepare_data_folder(options.folder)
 
 
 def _with_http_port(options: UpOptions) -> UpOptions:

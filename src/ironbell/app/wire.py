@@ -1,8 +1,8 @@
 """The `wire` process: everything that reads packets from machines.
 
 In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
-sockets (or take over those of a predecessor that died), become an ordinary user inside its own folder, and only then
-read the first packet.
+sockets (or take over those of a predecessor that died), become an ordinary user inside its folder, and only then read
+the first packet.
 From there on it reaches the API over the local socket with its own token and holds no state but action logs; it may be
 killed at any moment.
 """
@@ -24,6 +24,7 @@ from ironbell.app.wire_config import API_SOCKET, TOKEN_FILE, WireConfig
 from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.ports import bind_problem
 from ironbell.codec.dhcp import CLIENT_PORT
 from ironbell.kube.connection import Connection, FileToken
@@ -52,6 +53,8 @@ def prepare() -> Callable[[], Awaitable[None]]:
             refuse_beside_others(configuration.interface)
         sockets = open_sockets(configuration)
     hand_up(sockets.by_name())
+    with OwnFolder.open(Path(configuration.folder)) as folder:
+        sockets = sockets.with_logs(folder)
     become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())
     return lambda: _serve(configuration, sockets)
@@ -82,7 +85,7 @@ def refuse_beside_others(interface: str) -> None:
 
 
 def become_ordinary(configuration: WireConfig) -> None:
-    """Enter the own folder and give up root. Relative paths work from there even below folders of root's."""
+    """Enter the service's folder and give up root. Relative paths work from there even below folders of root's."""
     account = named_account(configuration.user)
     os.chdir(configuration.folder)
     os.umask(0o077)

@@ -24,7 +24,7 @@ SERVERS = (SMEE, TOOTLES, TINK_SERVER)
 
 
 class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how to serve machines. Everything that `wire` opens later lies below `folder`, its own folder."""
+    """Where and how to serve machines. Everything that `wire` opens later lies below `folder`."""
 
     folder: str
     serves: tuple[str, ...] = SERVERS
@@ -60,7 +60,7 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity = Identity.COMPAT
     """How machines are known."""
     user: str = ""
-    """Account to run as; empty: `ironbell` if there is one, else `nobody`."""
+    """Account to run as, by name or number; empty: `ironbell` if there is one, else a number of its own."""
 
     @property
     def serves_http(self) -> bool:

@@ -1,6 +1,6 @@
 """What `wire` serves once it is an ordinary user: directory, DHCP, TFTP, HTTP, workflow service, logs.
 
-All paths are relative to wire's own folder, which is the working directory.
+All paths are relative to wire's folder, which is the working directory.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         await hardware.wait_synced()
         if sockets.grpc is not None:
             flows = Workflows(api, table, directory, clock=clock, identity=config.identity)
-            group.create_task(flows.run(sockets.grpc), name="workflows")
+            group.create_task(flows.run(sockets.grpc, sockets.logs), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
         tokens = BootTokens(api, clock, SystemRandomness()) if config.identity is Identity.STRICT else None
         wire = _Wire(

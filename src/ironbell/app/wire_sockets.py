@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES, WireConfig
+from ironbell.app.wire_config import LOGS_SOCKET, SMEE, TINK_SERVER, TOOTLES, WireConfig
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.ports import bind_problem
 from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.dhcp.sockets import SocketError, open_dhcp_socket
@@ -44,6 +45,8 @@ class WireSockets:
     http: socket.socket | None = None
     grpc: socket.socket | None = None
     metadata: socket.socket | None = None
+    logs: socket.socket | None = None
+    """Where the API asks for the logs of actions; a file in the service's folder, bound anew by each process."""
 
     def ports(self) -> dict[str, int]:
         """Port by protocol, as really bound."""
@@ -60,8 +63,22 @@ class WireSockets:
         return {"tftp": self.tftp, "http": self.http, "grpc": self.grpc, "metadata": self.metadata}
 
     def close(self) -> None:
-        for sock in self.by_name().values():
+        for sock in (*self.by_name().values(), *([self.logs] if self.logs else [])):
             sock.close()
+
+    def with_logs(self, folder: OwnFolder) -> WireSockets:
+        """The same with the socket for logs, where agents are served.
+
+        Raises:
+            WireSocketError: it cannot be bound.
+        """
+        if self.grpc is None:
+            return self
+        try:
+            return replace(self, logs=folder.listen(LOGS_SOCKET))
+        except OSError as error:
+            problem = f"cannot listen on {folder.path / LOGS_SOCKET}: {error.strerror or error}"
+            raise WireSocketError(f"{problem}; see that this folder can be written") from error
 
 
 def open_sockets(config: WireConfig) -> WireSockets:

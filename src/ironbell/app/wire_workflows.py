@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from ironbell.api.client import Api
-from ironbell.app.wire_config import LOGS_FOLDER, LOGS_SOCKET
+from ironbell.app.wire_config import LOGS_FOLDER
 from ironbell.base.clock import Clock
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
@@ -37,22 +37,24 @@ class Workflows:
         )
         self._server = WorkflowServer(api, table, options, clock=clock)
 
-    async def run(self, sock: socket.socket) -> None:
-        """Serve agents on the socket, and the API's log requests, until cancelled."""
+    async def run(self, sock: socket.socket, logs: socket.socket | None) -> None:
+        """Serve agents on one socket, and the API's log requests on the other, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._server.serve(sock), name="workflow service")
-            group.create_task(self._serve_logs(), name="log reader")
+            if logs is not None:
+                group.create_task(self._serve_logs(logs), name="log reader")
 
-    async def _serve_logs(self) -> None:
+    async def _serve_logs(self, sock: socket.socket) -> None:
         application = web.Application()
         application.add_routes(log_routes(self._server.reader))
         runner = web.AppRunner(
             application, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_TIMEOUT_S
         )
         await runner.setup()
+        assert runner.server is not None  # noqa: S101 - it is set up
+        server = await asyncio.get_running_loop().create_unix_server(runner.server, sock=sock)
         try:
-            await asyncio.to_thread(Path(LOGS_SOCKET).unlink, missing_ok=True)
-            await web.UnixSite(runner, LOGS_SOCKET).start()
             await asyncio.Event().wait()
         finally:
+            server.close()
             await runner.cleanup()

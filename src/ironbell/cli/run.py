@@ -152,7 +152,7 @@ class _Listing(click.Command):
 @click.option("--console", "consoles", multiple=True, help="Servers: console of the in-memory OS.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Servers: argument of the in-memory OS.")
 @click.option("--syslog-host", default="", help="Servers: where the in-memory OS sends its log.")
-@click.option("--user", default="", help="Servers: account to become.  [default: ironbell, else nobody]")
+@click.option("--user", default="", help="Servers: account to become.  [default: ironbell if it exists, else 60770]")
 def run(components: tuple[str, ...], **given: Any) -> None:
     """Run components against any Kubernetes API: this pod's, or a kubeconfig's.
 

@@ -120,7 +120,7 @@ LOOK_S = 1.0
 @click.option("--console", "consoles", multiple=True, help="Console of the in-memory OS, such as ttyS0,115200.")
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Further argument of the in-memory OS.")
 @click.option("--syslog-host", help="Where the in-memory OS sends its log.")
-@click.option("--user", help="Account for the servers toward machines.  [default: ironbell, else nobody]")
+@click.option("--user", help="Account for the servers toward machines.  [default: ironbell if it exists, else 60770]")
 @click.option("--log", is_flag=True, default=None, help="Show the log on a terminal, instead of the screen.")
 def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     """Start the Kubernetes API and the controllers; with --lab, --interface or --simulate N also the servers toward

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,9 @@ from aiohttp.test_utils import TestServer
 
 from ironbell.app.metadata_url import image_source
 from ironbell.app.node_images import NodeImageFolder, NodeImagesError, image_askers
-from ironbell.app.publish import place
 from ironbell.app.up_checks import check_environment
 from ironbell.app.up_options import OptionsError, UpOptions, read_options
+from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
 from ironbell.image.manifest import Manifest, describe, store
 from ironbell.provisioner.node_images import NodeImageIndex
@@ -42,18 +43,20 @@ def manifest(path: Path) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> NodeImageFolder:
+def folder(tmp_path: Path) -> Iterator[NodeImageFolder]:
     source = tmp_path / "images"
     source.mkdir()
-    return NodeImageFolder(source, tmp_path / "published")
+    (tmp_path / "published").mkdir()
+    with OwnFolder.open(tmp_path / "published") as target:
+        yield NodeImageFolder(source, target)
 
 
 def published(folder: NodeImageFolder) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.target.iterdir() if path.name != INDEX}
+    return {path.name: path.read_bytes() for path in folder.target.path.iterdir() if path.name != INDEX}
 
 
 def index(folder: NodeImageFolder) -> NodeImages:
-    return msgspec.json.decode((folder.target / INDEX).read_bytes(), type=NodeImages)
+    return msgspec.json.decode((folder.target.path / INDEX).read_bytes(), type=NodeImages)
 
 
 def test_a_complete_image_is_published_and_listed(folder: NodeImageFolder) -> None:
@@ -64,7 +67,7 @@ def test_a_complete_image_is_published_and_listed(folder: NodeImageFolder) -> No
     assert found.images == (NodeImage(file=NAME, sha256=digest, size_bytes=5),)
     assert found.versions() == ("v1.36.3",)
     assert index(folder) == found
-    assert (folder.target / INDEX).stat().st_mode & 0o777 == 0o644
+    assert (folder.target.path / INDEX).stat().st_mode & 0o777 == 0o644
 
 
 def test_an_empty_folder_has_an_index(folder: NodeImageFolder) -> None:
@@ -124,12 +127,14 @@ def test_a_file_that_cannot_be_read_or_published_keeps_no_other_from_being_serve
     (folder.source / f"{unreadable}.sha256").unlink()
     (folder.source / f"{unreadable}.sha256").mkdir()
 
-    def placed(file: Path, target: Path) -> None:
-        if file.name == full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
-        place(file, target)
+    place = OwnFolder.place
 
-    monkeypatch.setattr("ironbell.app.node_images.place", placed)
+    def placed(target: OwnFolder, file: Path, name: str) -> None:
+        if name == full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
+        place(target, file, name)
+
+    monkeypatch.setattr(OwnFolder, "place", placed)
     assert [image.file for image in folder.refresh().images] == [NAME]
     assert published(folder) == {NAME: b"image"}
     assert index(folder).unfinished == {
@@ -186,20 +191,20 @@ def test_an_image_that_is_gone_is_served_no_more(folder: NodeImageFolder) -> Non
 def test_nothing_is_written_while_nothing_changes(folder: NodeImageFolder) -> None:
     write(folder.source, b"image")
     folder.refresh()
-    before = (folder.target / INDEX).stat()
+    before = (folder.target.path / INDEX).stat()
     folder.refresh()
-    assert (folder.target / INDEX).stat() == before
+    assert (folder.target.path / INDEX).stat() == before
 
 
 async def test_controllers_read_the_index_from_the_folder(folder: NodeImageFolder) -> None:
     write(folder.source, b"image")
     found = folder.refresh()
-    ask = image_askers(ImageSource(url="http://x/images", index=str(folder.target / INDEX)))[NodeImageIndex]
+    ask = image_askers(ImageSource(url="http://x/images", index=str(folder.target.path / INDEX)))[NodeImageIndex]
     assert await ask(NodeImageIndex()) == found
-    (folder.target / INDEX).write_text("<html>")
+    (folder.target.path / INDEX).write_text("<html>")
     with pytest.raises(NodeImagesError, match="is not an index of images"):
         await ask(NodeImageIndex())
-    (folder.target / INDEX).unlink()
+    (folder.target.path / INDEX).unlink()
     with pytest.raises(NodeImagesError, match=r"index.json: no such file or directory$"):
         await ask(NodeImageIndex())
 

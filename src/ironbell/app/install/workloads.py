@@ -16,6 +16,7 @@ from ironbell.app.external_tinkerbell import KUBECONFIG, SECRET
 from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
+from ironbell.app.privileges import SERVICE_ID
 from ironbell.app.wire_config import TINK_SERVER, WireConfig
 
 NOBODY = 65534
@@ -50,7 +51,7 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
         "serviceAccountName": unit.name,
         "terminationGracePeriodSeconds": _GRACE_S,
         "affinity": {"podAntiAffinity": _apart(unit, required=serves)},
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": NOBODY},
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": SERVICE_ID if serves else NOBODY},
         "containers": [_container(unit, options, serves=serves)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
@@ -68,7 +69,7 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
 def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
     # on the node's network the port would be everybody's, machines included
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
-    more = ["--user=nobody"] if serves else webhook_arguments(unit, options)
+    more = [f"--user={SERVICE_ID}"] if serves else webhook_arguments(unit, options)
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
     if CAPT in unit.components:
         folder = str(Path(KUBECONFIG).parent)
