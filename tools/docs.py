@@ -1,4 +1,4 @@
-"""Write the generated part of the documentation: docs/reference/cli.md, inventory.md, kinds.md, metrics.md.
+"""Write the generated part of the documentation: docs/reference/cli.md, inventory.md, kinds.md, metrics.md, writes.md.
 
     .venv/bin/python tools/docs.py           write the files
     .venv/bin/python tools/docs.py --check   say which are out of date; status 1 if any is
@@ -21,11 +21,14 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from ironbell.api.crd.document import crd_document
 from ironbell.api.registry import KINDS
+from ironbell.app.components import COMPONENTS, Component, Role
+from ironbell.app.write_rules import COMPONENTS_OF, Writes, shown, writes_of
 from ironbell.cli.main import COMMANDS, cli
 from ironbell.contract.inventory_labels import LABELS
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 HELP_WIDTH = 100
+_READING = {"get", "list", "watch"}
 METRIC_SECTIONS = (
     ("Kubernetes API", "`core`", ("apiserver",)),
     ("Controllers, informers, event loop", "`core`; of these `wire` has informers, events and requests", ("kube",)),
@@ -114,6 +117,30 @@ In the form that Prometheus reads.
 No label names a single object, so the number of series does not grow with the number of machines. Names are those of
 Kubernetes, controller-runtime and Tinkerbell where they have one. `process_*` and `python_*` come on top.
 """
+WRITES_HEAD = """\
+# What each process may write
+
+Every process of Ironbell is a user of its own to the Kubernetes API. This page lists everything that each may write;
+the API rejects all else, with the reason in its answer. So a process that was taken over can do no more than is listed
+here. What each may read, and why, is in [safety](../guide/safety.md#processes).
+
+`[]` in a path stands for each item of a list, `*` at its end for everything that begins so.
+"""
+WRITES_SERVERS = """\
+## Servers toward machines
+
+These processes read packets from strangers, so what they write is limited field by field: in the embedded API by
+admission, on other API servers by the ValidatingAdmissionPolicy `ironbell-limit-servers`, which `ironbell install`
+applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. `wire` is all three in one process,
+and may write what any of them may.
+"""
+WRITES_CONTROLLERS = """\
+## Controllers
+
+Controllers read what people and other controllers wrote, never packets. They are limited by roles: by kind, subresource
+and verb. Below `ironbell up` every controller has an account of its own with the part of these rights that is its own;
+with `ironbell run` and `ironbell install` a component has one account.
+"""
 
 
 def pages() -> dict[str, str]:
@@ -123,6 +150,7 @@ def pages() -> dict[str, str]:
         "inventory.md": inventory_page(),
         "kinds.md": kinds_page(),
         "metrics.md": metrics_page(),
+        "writes.md": writes_page(),
     }
 
 
@@ -299,6 +327,45 @@ def _metric_row(metric: MetricWrapperBase) -> str:
     family = next(iter(metric.describe()))
     labels = ", ".join(f"`{label}`" for label in metric._labelnames)
     return f"| `{_metric_name(metric)}` | {family.type} | {labels} | {family.documentation} |"
+
+
+def writes_page() -> str:
+    """What each process may write, from the table that admission enforces and the rules that roles are made of."""
+    parts = [WRITES_HEAD, WRITES_SERVERS]
+    for process in COMPONENTS_OF:
+        if len(COMPONENTS_OF[process]) == 1:
+            parts.append(f"### {process}\n")
+            parts += ["| resource | verb | fields | condition | what it is |", "| --- | --- | --- | --- | --- |"]
+            parts += [_write_row(row) for row in writes_of(process)]
+            parts.append("")
+    parts.append(WRITES_CONTROLLERS)
+    parts += ["| component | resources | verbs |", "| --- | --- | --- |"]
+    for component in COMPONENTS:
+        if component.role is Role.CONTROLLERS:
+            parts += _rule_rows(component)
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _write_row(row: Writes) -> str:
+    fields = ", ".join(f"`{shown(field)}`" for field in row.fields if field) or "all"
+    return f"| `{row.resource}` | {row.verb} | {fields} | {row.limit.text if row.limit else ''} | {row.why} |"
+
+
+def _rule_rows(component: Component) -> Iterator[str]:
+    verbs_of: dict[str, dict[str, None]] = {}
+    for rule in component.rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                plural, slash, subresource = resource.partition("/")
+                where = f"{plural}.{group}" if group else plural
+                found = verbs_of.setdefault(f"{where}{slash}{subresource}", {})
+                found.update(dict.fromkeys(verb for verb in rule["verbs"] if verb not in _READING))
+    by_verbs: dict[str, list[str]] = {}
+    for resource, verbs in verbs_of.items():
+        if verbs:
+            by_verbs.setdefault(", ".join(verbs), []).append(f"`{resource}`")
+    for verbs_text, resources in by_verbs.items():
+        yield f"| {component.name} | {', '.join(resources)} | {verbs_text} |"
 
 
 def main(arguments: list[str]) -> int:

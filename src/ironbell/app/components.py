@@ -27,7 +27,7 @@ _READ = ["get", "list", "watch"]
 _EVENTS: PolicyRules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _HARDWARE: PolicyRules = [
     {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": _READ},
-    # annotations: that an installed system is up, what an agent found; admission refuses all else
+    # which fields: app.write_rules; admission rejects all else
     {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
 ]
 _SEES_WORKFLOWS: PolicyRules = [{"apiGroups": _TINKERBELL, "resources": ["workflows"], "verbs": _READ}]
@@ -143,7 +143,7 @@ COMPONENTS = (
         TINK_SERVER,
         "The workflow service that agents ask for actions, over gRPC.",
         Role.SERVER,
-        [*_HARDWARE, *_WORKFLOWS, *_EVENTS],
+        [*_HARDWARE, *_WORKFLOWS],
     ),
 )
 GROUPS = {"controllers": Role.CONTROLLERS, "wire": Role.SERVER}

@@ -97,7 +97,7 @@ def hardware(on_cluster: OnCluster) -> Iterator[str]:
     body = {
         "apiVersion": "tinkerbell.org/v1alpha1",
         "kind": "Hardware",
-        "metadata": {"name": name, "labels": {"a": "b"}},
+        "metadata": {"name": name, "labels": {"a": "b"}, "annotations": {"a": "b"}},
         "spec": {"metadata": {"instance": {"id": "x"}}},
     }
     on_cluster.api.made(HARDWARE, body)
@@ -112,8 +112,11 @@ def wire(on_cluster: OnCluster) -> KubeApi:
     return on_cluster.api.with_token(token)
 
 
-def test_servers_may_change_annotations(wire: KubeApi, hardware: str) -> None:
-    answer = wire.patch(hardware, {"metadata": {"annotations": {"ironbell.dev/x": "y"}}})
+UP = {"ironbell.dev/installed-system-up": "now"}
+
+
+def test_servers_may_change_their_annotations(wire: KubeApi, hardware: str) -> None:
+    answer = wire.patch(hardware, {"metadata": {"annotations": UP}})
     assert answer.status == 200, answer.body
 
 
@@ -127,7 +130,9 @@ def test_servers_may_change_annotations(wire: KubeApi, hardware: str) -> None:
         {"metadata": {"labels": None}},
         {"metadata": {"finalizers": ["x.example/y"]}},
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]}},
-        {"metadata": {"annotations": {"ironbell.dev/x": "y"}, "labels": {"new": "label"}}},
+        {"metadata": {"annotations": UP, "labels": {"new": "label"}}},
+        {"metadata": {"annotations": {"ironbell.dev/x": "y"}}},
+        {"metadata": {"annotations": {"a": None}}},
     ],
 )
 def test_servers_may_change_nothing_else(
@@ -136,7 +141,7 @@ def test_servers_may_change_nothing_else(
     def refused() -> bool:
         answer = wire.patch(hardware, change, dryRun="All")
         assert answer.status in {200, 403}, answer.body
-        return answer.status == 403 and "may change annotations of hardware only" in answer.message
+        return answer.status == 403 and "may change only metadata.annotations[" in answer.message
 
     eventually(refused)  # a new policy takes the server a moment
     assert on_cluster.api.patch(hardware, change, dryRun="All").status == 200
@@ -148,3 +153,78 @@ def test_servers_may_not_touch_what_their_role_does_not_name(wire: KubeApi, hard
     assert wire.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps").status == 403
     assert wire.get("/apis/bmc.tinkerbell.org/v1alpha1/machines").status == 403
     assert wire.post(HARDWARE, {"metadata": {"name": "x"}}).status == 403
+
+
+@pytest.fixture
+def workflow(on_cluster: OnCluster) -> Iterator[str]:
+    """One whose first action runs."""
+    name = f"w-{uuid4().hex[:8]}"
+    body = {"apiVersion": "tinkerbell.org/v1alpha1", "kind": "Workflow", "metadata": {"name": name}, "spec": {}}
+    on_cluster.api.made(WORKFLOWS, body)
+    path = f"{WORKFLOWS}/{name}"
+    assert on_cluster.api.patch(f"{path}/status", {"status": running()}).status == 200
+    yield path
+    on_cluster.api.delete(path)
+
+
+def running(**action: Any) -> dict[str, Any]:
+    made = {"id": "1", "name": "write", "image": "image2disk", "environment": {"A": "b"}, "state": "RUNNING", **action}
+    return {
+        "state": "RUNNING", "agentID": "agent", "conditions": [],
+        "tasks": [{"id": "t", "name": "t", "agentID": "agent", "actions": [made]}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "PREPARING"},
+        {"state": "SUCCESS"},
+        {"state": "PENDING"},
+        {"agentID": "another"},
+        {"conditions": [{"type": "Succeeded", "status": "True"}]},
+        {"bootOptions": {"allowNetboot": {"toggledTrue": True}}},
+        {"templateRendering": "successful"},
+        {"tasks": []},
+        *(
+            {"tasks": running(**{name: value})["tasks"]}
+            for name, value in (
+                ("image", "other"), ("command", ["sh"]), ("environment", {"A": "c"}), ("environment", {}),
+                ("volumes", ["/:/host"]), ("name", "other"), ("timeout", 1), ("pid", "host"),
+                ("namespaces", {"pid": "host"}),
+            )
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_servers_change_only_the_progress_of_a_workflow(
+    on_cluster: OnCluster, wire: KubeApi, workflow: str, change: dict[str, Any]
+) -> None:
+    def refused() -> bool:
+        answer = wire.patch(f"{workflow}/status", {"status": change}, dryRun="All")
+        assert answer.status in {200, 403}, answer.body
+        return answer.status == 403 and "may change only status.state, " in answer.message
+
+    eventually(refused)
+    assert on_cluster.api.patch(f"{workflow}/status", {"status": change}, dryRun="All").status == 200
+
+
+def test_servers_report_progress_and_never_begin_a_finished_workflow_anew(
+    on_cluster: OnCluster, wire: KubeApi, workflow: str
+) -> None:
+    """FAILED to PREPARING would have the machine netboot and its disks erased again."""
+    status = f"{workflow}/status"
+    progress = {"tasks": running(state="SUCCESS", message="done", executionDuration="1s")["tasks"], "state": "POST"}
+    answer = wire.patch(status, {"status": progress}, dryRun="All")
+    assert answer.status == 200, answer.body
+    again = {"status": {"state": "PENDING", "currentState": None}}
+    assert wire.patch(status, again, dryRun="All").status == 403
+    assert on_cluster.api.patch(workflow, {"metadata": {"annotations": {"ironbell.dev/on-reboot": "restart"}}})
+    assert wire.patch(status, again, dryRun="All").status == 200
+    assert wire.patch(workflow, {"metadata": {"annotations": {"ironbell.dev/on-reboot": "resume"}}}).status == 403
+    for ended in ("SUCCESS", "FAILED", "TIMEOUT", "STATE_FAILED"):
+        assert on_cluster.api.patch(status, {"status": {"state": ended}}).status == 200
+        for state in ("PREPARING", "PENDING", "RUNNING", "POST", "FAILED", "SUCCESS"):
+            if state != ended:
+                assert wire.patch(status, {"status": {"state": state}}, dryRun="All").status == 403
+        assert wire.patch(status, {"status": {"tasks": progress["tasks"]}}, dryRun="All").status == 403

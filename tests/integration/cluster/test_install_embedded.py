@@ -57,7 +57,9 @@ def may_only_annotate(embedded: OnCluster, word: str) -> None:
     embedded.api.made("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
     server = embedded.api.with_headers(Impersonate_User=user)
     path = f"{HARDWARE}/for-{word}"
-    eventually(lambda: server.patch(path, {"metadata": {"annotations": {"a": "b"}}}).status == 200)
-    answer = server.patch(path, {"metadata": {"labels": {"a": "b"}}})
-    assert answer.status == 403
-    assert "may change annotations of hardware only" in answer.message
+    up = {"metadata": {"annotations": {"ironbell.dev/installed-system-up": "now"}}}
+    eventually(lambda: server.patch(path, up).status == 200)
+    for metadata in ({"labels": {"a": "b"}}, {"annotations": {"a": "b"}}):
+        answer = server.patch(path, {"metadata": metadata})
+        assert answer.status == 403
+        assert f"{user} may not change metadata." in answer.message

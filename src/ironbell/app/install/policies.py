@@ -1,4 +1,4 @@
-"""Admission that the API server does by itself: the servers toward machines may change annotations, and no more.
+"""Admission that the API server does by itself: the servers toward machines write what `app.write_rules` says.
 
 Roles speak of whole objects. The embedded API has the same limit in `app.wire_limits`; on other API servers it is a
 ValidatingAdmissionPolicy, which needs no webhook and therefore cannot be away.
@@ -8,14 +8,32 @@ Source: admissionregistration.k8s.io/v1, ValidatingAdmissionPolicy (Kubernetes 1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection as Container
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from ironbell.api.crd.document import crd_document
+from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.app.components import Role
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.write_rules import EVENTS, TABLE, FieldPath, Writes, shown, writes_of
 
 _API = "admissionregistration.k8s.io/v1"
 NAME = "ironbell-limit-servers"
-_KEPT = ("spec", "status", "metadata.labels", "metadata.finalizers", "metadata.ownerReferences")
+_OPERATIONS = {"create": "CREATE", "patch": "UPDATE"}
+_METADATA: Mapping[str, Any] = {"labels": {}, "annotations": {}, "finalizers": {}, "ownerReferences": {}}
+_EVENT = (
+    "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type", "eventTime",
+    "series", "action", "related", "reportingComponent", "reportingInstance",
+)  # fmt: skip
+
+# What is empty is absent.
+_SUBRESOURCE = "(has(request.subResource) ? request.subResource : '')"
+_NAME = "(has(request.name) ? request.name : '')"
+
+_Fields = Mapping[str, Any]
+"""The fields of a part of an object, as a JSON schema has them in `properties`."""
 
 
 def policies(options: InstallOptions) -> Iterator[Object]:
@@ -23,40 +41,132 @@ def policies(options: InstallOptions) -> Iterator[Object]:
     units = [unit for unit in options.units if _serves(unit)]
     if not units:
         return
-    users = ", ".join(f"'system:serviceaccount:{options.namespace}:{unit.name}'" for unit in units)
+    users = {unit.word: f"system:serviceaccount:{options.namespace}:{unit.name}" for unit in units}
     spec = {
         "failurePolicy": "Fail",
-        "matchConstraints": {
-            "resourceRules": [
-                {
-                    "apiGroups": ["tinkerbell.org"],
-                    "apiVersions": ["*"],
-                    "operations": ["UPDATE"],
-                    "resources": ["hardware", "workflows"],
-                }
-            ]
-        },
-        "matchConditions": [{"name": "by-servers", "expression": f"request.userInfo.username in [{users}]"}],
-        "validations": [
-            {
-                "expression": " && ".join(_is_kept(path) for path in _KEPT),
-                "messageExpression": (
-                    "request.userInfo.username + ' may change annotations of ' + request.resource.resource + "
-                    "' only, not the content of ' + request.name"
-                ),
-                "reason": "Forbidden",
-            }
+        "matchConstraints": {"resourceRules": list(_resource_rules())},
+        "matchConditions": [
+            {"name": "by-servers", "expression": f"request.userInfo.username in {_list(users.values())}"}
         ],
+        "validations": [validation for word, user in users.items() for validation in validations(word, user)],
     }
     yield made(_API, "ValidatingAdmissionPolicy", NAME, spec=spec)
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
     yield made(_API, "ValidatingAdmissionPolicyBinding", NAME, spec=binding)
 
 
+def _resource_rules() -> Iterator[Object]:
+    groups = dict.fromkeys(row.where.group for row in TABLE)
+    for group in groups:
+        resources = dict.fromkeys(row.resource for row in TABLE if row.where.group == group)
+        yield {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": sorted(_OPERATIONS.values()),
+            "resources": list(resources),
+        }
+
+
+def validations(process: str, user: str) -> Iterator[Object]:
+    """The expressions for one account: what it may write of each resource, and that it writes nothing else."""
+    by_target: dict[tuple[str, str], list[Writes]] = {}
+    for row in writes_of(process):
+        by_target.setdefault((row.resource, row.verb), []).append(row)
+    for target in dict.fromkeys((row.resource, verb) for row in TABLE for verb in _OPERATIONS):
+        rows = by_target.get(target, [])
+        resource, _, subresource = target[0].partition("/")
+        elsewhere = (
+            f"request.userInfo.username != '{user}' || request.resource.resource != '{resource}' || "
+            f"{_SUBRESOURCE} != '{subresource}' || request.operation != '{_OPERATIONS[target[1]]}'"
+        )
+        yield _validation(elsewhere, _expression(rows), rows)
+
+
+def _validation(elsewhere: str, expression: str, rows: Sequence[Writes]) -> Object:
+    fields = ", ".join(dict.fromkeys(shown(field) for row in rows for field in row.fields if field))
+    limits = " ".join(dict.fromkeys(row.limit.text for row in rows if row.limit is not None))
+    what = f"may change only {fields}." if fields else "may not write this."
+    message = " ".join(part for part in (what if fields or not rows else "", limits) if part)
+    return {
+        "expression": f"{elsewhere} || ({expression})",
+        "messageExpression": (
+            f"request.userInfo.username + ', ' + request.resource.resource + ' ' + {_NAME} + ': ' + "
+            f"{_text(message.replace('`', ''))}"
+        ),
+        "reason": "Forbidden",
+    }
+
+
+def _expression(rows: Sequence[Writes]) -> str:
+    if not rows:
+        return "false"
+    limits = [row.limit.expression for row in rows if row.limit is not None]
+    fields = [field for row in rows for field in row.fields]
+    if () in fields:
+        return " && ".join(limits) or "true"
+    parts = _parts(rows[0])
+    return " && ".join([*limits, *(_same(parts, fields, "object", "oldObject"))])
+
+
+def _parts(row: Writes) -> _Fields:
+    """What a write of that resource can reach; an API server keeps the rest as it was."""
+    if row.where == EVENTS:
+        return {"metadata": {"properties": _METADATA}, **{name: {} for name in _EVENT}}
+    kinds: Mapping[str, Kind[Any]] = {HARDWARE.plural: HARDWARE, WORKFLOW.plural: WORKFLOW}
+    schema = crd_document(kinds[row.where.plural])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    if row.subresource == "status":
+        return {"status": schema["status"]}
+    return {"metadata": {"properties": _METADATA}, "spec": schema["spec"], "status": schema["status"]}
+
+
+def _same(fields: _Fields, allowed: Sequence[FieldPath], new: str, old: str) -> Iterator[str]:
+    """Expressions that hold if no field but those allowed has changed."""
+    for name, schema in fields.items():
+        inside = [path[1:] for path in allowed if path and path[0] == name]
+        a, b = f"{new}.{name}", f"{old}.{name}"
+        if () in inside:
+            continue
+        if not inside:
+            yield f"has({a}) == has({b}) && (!has({a}) || {a} == {b})"
+        elif "properties" in schema:
+            yield from _same(schema["properties"], inside, a, b)
+        elif "items" in schema:
+            items = [path[1:] for path in inside]
+            yield f"has({a}) == has({b}) && (!has({a}) || {_kept(schema, items, a, 0)} == {_kept(schema, items, b, 0)})"
+        else:
+            yield from _same_keys([path[0] for path in inside], a, b)
+
+
+def _kept(schema: Mapping[str, Any], allowed: Sequence[FieldPath], items: str, depth: int) -> str:
+    """A list, each item as the list of those of its fields that may not change."""
+    item = f"i{depth}"
+    values = []
+    for name, child in schema["items"]["properties"].items():
+        inside = [path[1:] for path in allowed if path and path[0] == name]
+        field = f"{item}.{name}"
+        if () in inside:
+            continue
+        value = _kept(child, [path[1:] for path in inside], field, depth + 1) if inside else field
+        values.append(f"has({field}) ? [dyn({value})] : []")
+    return f"{items}.map({item}, [{', '.join(values)}])"
+
+
+def _same_keys(allowed: Sequence[str], new: str, old: str) -> Iterator[str]:
+    """Expressions that hold if a map has changed only under keys that are allowed."""
+    exact = [key for key in allowed if not key.endswith("*")]
+    tests = [f"k in {_list(exact)}"] + [f"k.startsWith('{key[:-1]}')" for key in allowed if key.endswith("*")]
+    may = " || ".join(tests)
+    yield f"(!has({new}) || {new}.all(k, {may} || (has({old}) && k in {old} && {old}[k] == {new}[k])))"
+    yield f"(!has({old}) || {old}.all(k, {may} || (has({new}) && k in {new})))"
+
+
+def _list(values: Container[str]) -> str:
+    return "[" + ", ".join(_text(value) for value in values) + "]"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def _serves(unit: Unit) -> bool:
     return any(component.role is Role.SERVER for component in unit.components)
-
-
-def _is_kept(path: str) -> str:
-    new, old = f"object.{path}", f"oldObject.{path}"
-    return f"has({new}) == has({old}) && (!has({new}) || {new} == {old})"
