@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import tempfile
 import time
@@ -33,7 +34,8 @@ def own_folder(say: Say, *, parent: Path | None = None) -> Iterator[Path]:
     parent = parent or Path(tempfile.gettempdir())
     with alone("demo"):
         for left in sorted(parent.glob(f"{PREFIX}*")):
-            _remove_dead(left, say)
+            if _is_own(left):
+                _remove_dead(left, say)
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         lock = (folder / _OWN_LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -44,6 +46,14 @@ def own_folder(say: Say, *, parent: Path | None = None) -> Iterator[Path]:
             raise DemoError(f"{error}; logs: {_keep_logs(folder, parent)}") from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether this account made a folder: anybody may make one of such a name where temporary files are."""
+    try:
+        return folder.lstat().st_uid == os.geteuid()
+    except FileNotFoundError:
+        return False
 
 
 def _remove_dead(folder: Path, say: Say) -> None:

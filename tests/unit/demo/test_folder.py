@@ -83,3 +83,14 @@ def test_a_site_that_is_still_ending_is_waited_for(parent: Path, monkeypatch: py
             pytest.fail("the old site still has the network")
     with own_folder(silent, parent=parent):
         assert not left.exists()
+
+
+@pytest.mark.root
+def test_what_somebody_else_put_there_is_left_alone(parent: Path, tmp_path: Path) -> None:
+    """Its lock would be opened, and its files deleted, by whoever runs the next demonstration, such as root."""
+    planted = parent / f"{PREFIX}planted"
+    planted.mkdir()
+    os.chown(planted, 60771, 60771)
+    with own_folder(silent, parent=parent):
+        pass
+    assert list(parent.iterdir()) == [planted]
