@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pwd
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ownership import account_name, other_owner
 
 DATABASE = "api.db"
 KEY_FILE = "storage.key"
@@ -102,20 +102,12 @@ def _check(path: Path) -> None:
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:
-    own = os.geteuid()
-    if status.st_uid in {0, own}:
-        return
-    raise DataFolderError(
-        f'{path} belongs to account "{_named(status.st_uid)}", which may have replaced the site\'s keys, and not to '
-        f'"{_named(own)}"; restore it from a backup, or run `chown {_named(own)} {path}` if you know why it is so'
-    )
-
-
-def _named(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    if owner := other_owner(status):
+        own = account_name(os.geteuid())
+        raise DataFolderError(
+            f'{path} belongs to account "{owner}", which may have replaced the site\'s keys, and not to "{own}"; '
+            f"restore it from a backup, or run `chown {own} {path}` if you know why it is so"
+        )
 
 
 @contextmanager

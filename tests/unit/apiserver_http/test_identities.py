@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -186,6 +187,13 @@ def test_a_line_with_too_little_is_named(token_file: Path, line: str) -> None:
 def test_a_file_that_others_may_read_is_refused(token_file: Path) -> None:
     token_file.chmod(0o640)
     with pytest.raises(PkiError, match="chmod 600"):
+        StaticTokens(token_file)
+
+
+@pytest.mark.root
+def test_a_file_of_another_account_is_refused(token_file: Path) -> None:
+    os.chown(token_file, 60771, 60771)
+    with pytest.raises(PkiError, match=r'belongs to account "60771", .*; run `chown root '):
         StaticTokens(token_file)
 
 

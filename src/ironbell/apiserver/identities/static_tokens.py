@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 from pathlib import Path
 
 from ironbell.apiserver.identity import AUTHENTICATED, Identity
 from ironbell.apiserver.pki import PkiError
+from ironbell.base.ownership import account_name, other_owner
 
 _OTHERS = 0o077
 
@@ -22,7 +24,7 @@ class StaticTokens:
         """Read the file.
 
         Raises:
-            PkiError: it cannot be read, others than its owner may, or a line has too few columns.
+            PkiError: it cannot be read, is not this account's alone, or a line has too few columns.
         """
         self._identities = dict(_records(path))
 
@@ -34,7 +36,13 @@ class StaticTokens:
 def _records(path: Path) -> list[tuple[bytes, Identity]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            if path.stat().st_mode & _OTHERS:
+            status = os.fstat(file.fileno())
+            if owner := other_owner(status):
+                raise PkiError(
+                    f'token-auth-file: {path} belongs to account "{owner}", which can give itself any identity; run '
+                    f"`chown {account_name(os.geteuid())} {path}`"
+                )
+            if status.st_mode & _OTHERS:
                 raise PkiError(f"token-auth-file: others may read {path}; run chmod 600 {path}")
             lines = [line for line in csv.reader(file) if line]
     except OSError as error:

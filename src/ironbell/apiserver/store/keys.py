@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ironbell.apiserver.pki import PkiError, write_private
 from ironbell.apiserver.store.log import StorageError
+from ironbell.base.ownership import account_name, other_owner
 
 KEY_BYTES = 32
 ID_BYTES = 8
@@ -146,13 +147,18 @@ class KeyFile:
     def _read(self) -> str | None:
         try:
             with self.path.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+                status = os.fstat(file.fileno())
                 raw = file.read(1 << 20)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise KeyFileError(f"the key file {self.path} cannot be read: {error.strerror}") from error
-        if mode & 0o077:
+        if owner := other_owner(status):
+            raise KeyFileError(
+                f'the key file {self.path} belongs to account "{owner}", which may have replaced it: restore it and '
+                f"run `chown {account_name(os.geteuid())} {self.path}`"
+            )
+        if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
             raise KeyFileError(
                 f"the key file {self.path} can be read by others (mode {mode:04o}): take that away with "
                 f"`chmod 600 {self.path}`, and see who has read it"
