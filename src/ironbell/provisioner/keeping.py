@@ -7,12 +7,18 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.codec.diskidentity import DiskIdentity, names, unmatched
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.wipe_due import WipeDue
 
 
 def kept_disks(*objects: Resource | None) -> list[str]:
     """Serial numbers and WWNs of the disks to keep: those that any of the objects names."""
     texts = [obj.metadata.annotations.get(KEEP_DISKS, "") for obj in objects if obj is not None]
     return names(",".join(texts))
+
+
+def kept_disks_after_release(hardware: Hardware, due: WipeDue) -> list[str]:
+    """The same for the complete wipe that is due: disks that the Machine kept, and those that the Hardware names."""
+    return [*due.keep, *(disk for disk in kept_disks(hardware) if disk not in due.keep)]
 
 
 def unknown_kept_disks(hardware: Hardware, kept: list[str]) -> str:

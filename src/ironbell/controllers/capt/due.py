@@ -46,7 +46,7 @@ from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key,
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
-from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
+from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_RUN: Final = "ironbell.dev/wipe-run"
@@ -192,9 +192,10 @@ def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
 
 def _begin(observed: DueObserved, due: WipeDue) -> Decision:
     hardware, name = observed.hardware, due_name(observed.hardware)
-    kept = [*due.keep, *(disk for disk in kept_disks(hardware) if disk not in due.keep)]
+    kept = kept_disks_after_release(hardware, due)
     if wrong := unknown_kept_disks(hardware, kept):
-        return wait("KeepDisksUnknown", wrong)
+        told = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
+        return wait("KeepDisksUnknown", wrong, told)
     if observed.template is None:
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
         text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)

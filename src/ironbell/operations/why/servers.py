@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.contract import bootstrap_failure
 from ironbell.contract.boot_progress import BootStage
 from ironbell.contract.causes import Weight, weight_of
-from ironbell.contract.directory import ERROR, SHARED
+from ironbell.contract.directory import ERROR, KEEP_DISKS, SHARED
 from ironbell.contract.hardware_claim import CLAIMED_SINCE, HELD, claim_of
 from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
@@ -25,6 +25,7 @@ from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
 from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
+from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.node_images import IMAGE_REASONS
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
@@ -108,6 +109,11 @@ def _complete_wipe(obj: Object) -> Finding | None:
     due = _due(obj)
     if due is None or not due.ended:
         return None
+    server = HARDWARE.convert(obj)
+    if wrong := unknown_kept_disks(server, kept_disks_after_release(server, due)):
+        what = f"is not wiped, although a complete wipe is due: {wrong}"
+        remedy = f"Correct annotation {KEEP_DISKS}; where the Machine named the disk, correct {WIPE_DUE}"
+        return Finding(what, "KeepDisksUnknown", due.ended_at, "the annotation is corrected", remedy, Weight.NEEDS_HELP)
     what = f"is being wiped completely before anybody may claim it: {due.ended}"
     if obj.get("spec", {}).get("bmcRef"):
         return Finding(what, "Wiping", due.ended_at, "a complete wipe is proven")
