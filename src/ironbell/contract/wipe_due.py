@@ -18,6 +18,8 @@ from ironbell.api.tinkerbell.hardware import Hardware
 
 WIPE_DUE: Final = "ironbell.dev/wipe-due"
 """Annotation on Hardware: JSON of the complete wipe that is due before anybody but one Cluster may claim it."""
+WIPE_RUN: Final = "ironbell.dev/wipe-run"
+"""On Template, Workflow and Job of a complete wipe that was due: which attempt they belong to."""
 UNKNOWN: Final = "unknown"
 
 

@@ -1,16 +1,20 @@
-"""Whether a server's Hardware lets Workflows run on it: `spec.interfaces[].netboot.allowWorkflow`.
+"""Whether a server's Hardware lets Workflows run on it: by `spec.interfaces[].netboot.allowWorkflow`, and by a hold.
 
-Upstream has the field and no code that reads it. Here an unset field allows; `false` on the interface that the agent is
-known by forbids. Where no interface is the agent's, `false` forbids unless another interface says `true`: servers have
-interfaces that never boot.
+Upstream has that field and no code that reads it. Here an unset field allows; `false` on the interface that the agent
+is known by forbids. Where no interface is the agent's, `false` forbids unless another interface says `true`: servers
+have interfaces that never boot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.directory import normal_mac
+from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.wipe_due import WIPE_RUN
 
 
 def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str | None:
@@ -34,3 +38,16 @@ def workflow_objection(hardware: Hardware, agents: Collection[str] = ()) -> str 
     return (
         f'{field} of Hardware "{hardware.metadata.name}" is false; set it to true to let Workflows run on this server.'
     )
+
+
+def hold_objection(hardware: Hardware, workflow: Workflow) -> str | None:
+    """Why a controller's Workflow (an installation, or a wipe) may do nothing on a held server; None if it may.
+
+    A Workflow that a person wrote may run: whoever repairs a server holds it meanwhile.
+    """
+    metadata = workflow.metadata
+    held = hardware.metadata.annotations.get(HELD)
+    if held is None or not (LABEL_MACHINE_NAME in metadata.labels or WIPE_RUN in metadata.annotations):
+        return None
+    name, reason = hardware.metadata.name, held or "no reason given"
+    return f'Hardware "{name}" is held ({reason}); remove annotation {HELD} to let the Workflow go on.'

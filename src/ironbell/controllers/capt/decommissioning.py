@@ -54,8 +54,8 @@ def decommission(progress: Progress, observed: Observed) -> Decision:
     held = hardware.metadata.annotations.get(HELD)
     certificate = certificate_of(obj, hardware)
     if held is not None and certificate is None:
-        message = f"Hardware {hardware.metadata.name} is held ({held}); take the annotation {HELD} off to let it go"
-        return progress.waits("HardwareHeld", message)
+        message = f"Hardware {hardware.metadata.name} is held ({held}): remove annotation {HELD} to have it released."
+        return progress.waits("HardwareHeld", message, *_unbegun_wipe(observed))
     if hardware.spec.user_data is not None:
         return progress.waits("TakingUserDataBack", "The user data is being withdrawn.", withdrawal(hardware))
     if certificate is None:
@@ -100,6 +100,13 @@ def _is_untouched(obj: TinkerbellMachine, workflow: Workflow) -> bool:
     begun = obj.metadata.annotations.get(INSTALL_BEGUN, "")
     is_first = bool(begun) and workflow.metadata.annotations.get(INSTALL_BEGUN) == begun
     return is_first and obj.spec.boot_options.boot_mode in ("", BootMode.NETBOOT) and not has_started(workflow)
+
+
+def _unbegun_wipe(observed: Observed) -> Sequence[Action]:
+    """Delete a wipe that has not begun: its time limit runs while the server is held; it is created anew afterwards."""
+    workflow = observed.wipe_workflow
+    is_begun = workflow is not None and has_started(workflow)
+    return () if is_begun else gone(those_of(observed.obj, workflow, observed.wipe_template))
 
 
 def _note(obj: TinkerbellMachine, uid: str | None) -> Action:

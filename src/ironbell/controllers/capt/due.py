@@ -30,7 +30,7 @@ from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.restored import why_held
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue, wipe_due
+from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
 from ironbell.controllers.capt.made import ENDED, agent_id, gone, has_ended, is_job, why_failed, why_job_failed
 from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_ATTEMPTS,
@@ -46,11 +46,10 @@ from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key,
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
+from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
-WIPE_RUN: Final = "ironbell.dev/wipe-run"
-"""On Template, Workflow and Job of a complete wipe that was due: which attempt they belong to."""
 POWER_OFF_ATTEMPTS: Final = 3
 
 BY_CLUSTER: Index[Hardware] = Index(
@@ -163,7 +162,10 @@ def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
             return wait("Reserved", f"The server is reserved for {due}; a complete wipe is due before anybody else.")
         return wait("ReservationEnded", f"The reservation ends: {why}.", *end(hardware, due, why, now))
     if HELD in hardware.metadata.annotations:
-        return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}")
+        # The time limit of a wipe that has not begun runs meanwhile: it is created anew afterwards.
+        is_begun = observed.workflow is not None and has_started(observed.workflow)
+        unbegun = [] if is_begun else gone(observed.made)
+        return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}", *unbegun)
     if hardware.metadata.annotations.get(WIPE, "").strip().lower() == WipePolicy.NONE and observed.workflow is None:
         message = f"annotation {WIPE} of the Hardware is none: nothing is wiped, although a complete wipe was due"
         return _finished(observed, due, now, False, message, ())

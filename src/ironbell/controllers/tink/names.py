@@ -48,6 +48,7 @@ class Reason(StrEnum):
     AGENT_SILENT = "AgentSilent"
     AGENT_NEVER_CAME = "AgentNeverCame"
     NOT_ALLOWED = "WorkflowNotAllowed"
+    HELD = "HardwareHeld"
     NOT_CONFIRMED = "NotConfirmed"
     BOOT_TOKEN_REVOKED = "BootTokenRevoked"  # noqa: S105 - a reason
     UNKNOWN_STATE = "UnknownState"

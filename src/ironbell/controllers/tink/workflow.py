@@ -26,7 +26,7 @@ from ironbell.controllers.tink.observed import Observed
 from ironbell.kube.decision import AnyKind, Decision, Key, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
-from ironbell.provisioner.permission import workflow_objection
+from ironbell.provisioner.permission import hold_objection, workflow_objection
 
 Handler = Callable[[Observed, datetime], Decision]
 
@@ -95,9 +95,8 @@ class WorkflowReconciler:
             return wait(Reason.DISABLED, f"annotation {ANNOTATION_DISABLED}: {why or 'no reason given'}")
         if observed.hardware is not None and (held := why_held(observed.hardware)) is not None:
             return _held_back(workflow, held, now)
-        if workflow.status.state in _BEFORE_THE_START and (objection := _forbidden(observed)) is not None:
-            status = statuses.waits(workflow.status, Reason.NOT_ALLOWED, objection, now=now)
-            return statuses.changed(workflow, status)
+        if workflow.status.state in _BEFORE_THE_START and (objection := _objection(observed)) is not None:
+            return statuses.changed(workflow, statuses.waits(workflow.status, *objection, now=now))
         if (revoked := _revoked(observed)) and workflow.status.state in _BEFORE_THE_END:
             status = statuses.ended(workflow.status, WorkflowState.FAILED, Reason.BOOT_TOKEN_REVOKED, revoked, now=now)
             return statuses.changed(workflow, status)
@@ -115,11 +114,16 @@ def _held_back(workflow: Workflow, why: str, now: datetime) -> Decision:
     return statuses.changed(workflow, statuses.waits(workflow.status, Reason.NOT_CONFIRMED, why, now=now))
 
 
-def _forbidden(observed: Observed) -> str | None:
-    """Why the Hardware lets no Workflow start, by the agents that are known so far."""
-    workflow = observed.workflow
+def _objection(observed: Observed) -> tuple[Reason, str] | None:
+    """Why the Hardware does not let the Workflow start, by the agents that are known so far."""
+    workflow, hardware = observed.workflow, observed.hardware
+    if hardware is None:
+        return None
+    if (held := hold_objection(hardware, workflow)) is not None:
+        return Reason.HELD, held
     agents = {task.agent_id for task in workflow.status.tasks} or set(workflow.spec.hardware_map.values())
-    return workflow_objection(observed.hardware, agents) if observed.hardware is not None else None
+    forbidden = workflow_objection(hardware, agents)
+    return (Reason.NOT_ALLOWED, forbidden) if forbidden is not None else None
 
 
 def _revoked(observed: Observed) -> str:

@@ -12,7 +12,7 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.contract.directory import KEEP_DISKS, Ambiguous, Attribute, HardwareDirectory, Match
 from ironbell.contract.restored import why_held
 from ironbell.provisioner.keeping import kept_disks
-from ironbell.provisioner.permission import workflow_objection
+from ironbell.provisioner.permission import hold_objection, workflow_objection
 
 _IDENTITY = {Attribute.MAC, Attribute.AGENT_ID, Attribute.MACHINE_UUID, Attribute.DISK_SERIAL}
 
@@ -34,6 +34,8 @@ def objection(
     if ANNOTATION_DISABLED in hardware.metadata.annotations:
         return f"Hardware {name} is disabled by annotation {ANNOTATION_DISABLED}"
     if (held := why_held(hardware)) is not None:
+        return held
+    if (held := hold_objection(hardware, workflow)) is not None:
         return held
     own = machine_of(workflow, agent_id, directory)
     if own != name and (another := directory.get(workflow.metadata.namespace, own)) is not None:

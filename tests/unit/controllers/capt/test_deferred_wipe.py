@@ -13,10 +13,11 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.names import FINALIZER, LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE, wipe_due
-from ironbell.controllers.capt.due import WIPE_RUN, WipeDueReconciler, due_name
+from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, wipe_due
+from ironbell.controllers.capt.due import WipeDueReconciler, due_name
 from ironbell.controllers.capt.names import WIPE
 from ironbell.kube.testing import World, crash_check
 from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
@@ -407,3 +408,35 @@ def test_a_quick_wipe_that_fails_leaves_a_held_server_with_its_wipe_due() -> Non
     world = released(Engine(complete=False, wipe="FAILED"))
     assert HELD in hardware(world).metadata.annotations
     assert is_reserved(world)
+
+
+def test_disks_to_keep_that_the_server_does_not_have_are_reported() -> None:
+    world = released()
+    blocks = [{"name": "sda", "sizeBytes": 10**9, "serialNumber": "S1"}]
+    annotate(world, ANNOTATION_AGENT_ATTRIBUTES, msgspec.json.encode({"blockDevices": blocks}).decode())
+    annotate(world, KEEP_DISKS, "X9")
+    remove_cluster(world)
+    world.settle(*BOTH, horizon_s=HOUR_S)
+    messages = {one.message for one in world.emitted if one.reason == "KeepDisksUnknown"}
+    assert len(messages) == 1
+    assert "names X9, which no disk of Hardware s0 has" in messages.pop()
+    annotate(world, KEEP_DISKS, None)
+    world.settle(*BOTH, horizon_s=HOUR_S)
+    assert is_available(world)
+
+
+def test_a_complete_wipe_that_has_not_begun_is_created_anew_after_a_hold() -> None:
+    world = released(Engine(complete=False, due=""))
+    remove_cluster(world)
+    world.settle(*BOTH, horizon_s=60)
+    first = world.require(WORKFLOW, "default", due_name(hardware(world))).metadata.uid
+    annotate(world, HELD, "evidence")
+    world.settle(*BOTH, horizon_s=3 * HOUR_S)
+    assert not world.list(WORKFLOW)
+    assert is_reserved(world)
+    annotate(world, HELD, None)
+    world.settle(*BOTH)
+    assert world.require(WORKFLOW, "default", due_name(hardware(world))).metadata.uid != first
+    due = wipe_due(hardware(world))
+    assert due is not None
+    assert due.attempt == 1, "a hold is no attempt that failed"

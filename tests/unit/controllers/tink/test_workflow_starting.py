@@ -390,3 +390,31 @@ def test_fields_of_a_document_that_have_no_effect_are_listed_on_the_workflow(sce
         "tasks[0].actions[0].on-failure has no effect: a Workflow ends with the first action"
     )
     assert scene.condition().reason == "AgentNotSeen"
+
+
+def test_an_installation_does_not_start_on_a_held_server_and_starts_once_the_hold_is_removed(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    workflow = scene.workflow(bootOptions=NETBOOT)
+    hold(scene, "evidence")
+    scene.world.change(WORKFLOW, workflow, {"metadata": {"labels": {"capt.tinkerbell.org/machine-name": "m"}}})
+    assert scene.settled().status.state == ""
+    assert (scene.condition().status, scene.condition().reason) == ("Unknown", "HardwareHeld")
+    assert 'Hardware "m1" is held (evidence)' in scene.condition().message
+    assert not scene.jobs(), "the machine is not switched on"
+    hold(scene, None)
+    assert scene.settled().status.state == "PREPARING"
+    assert scene.condition().reason == "BootJobRunning"
+
+
+def test_a_persons_own_workflow_starts_on_a_held_server(scene: Any) -> None:
+    scene.template()
+    scene.hardware()
+    scene.workflow(bootOptions=NETBOOT)
+    hold(scene, "repair")
+    assert scene.settled().status.state == "PREPARING"
+
+
+def hold(scene: Any, reason: str | None) -> None:
+    hardware = scene.world.require(HARDWARE, "default", "m1")
+    scene.world.change(HARDWARE, hardware, {"metadata": {"annotations": {"ironbell.dev/hold": reason}}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
@@ -170,3 +171,27 @@ def test_an_agent_that_would_write_to_disks_to_keep_gets_no_action():
     message = objection(a_workflow(), MAC, directory, honours_keeping=False)
     assert message is not None
     assert "boot Ironbell's in-memory OS" in message
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{"labels": {"capt.tinkerbell.org/machine-name": "m"}}, {"annotations": {"ironbell.dev/wipe-run": "1"}}],
+    ids=["of a machine", "of a wipe that is due"],
+)
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
+def test_a_held_server_gets_no_action_of_an_installation_or_a_wipe(made: dict[str, Any], state: str) -> None:
+    def why(**annotations: str) -> str | None:
+        directory = HardwareDirectory()
+        directory.upsert(a_hardware("m1", MAC, **annotations))
+        metadata = {"name": "wf", "namespace": "ns", **made}
+        body = {"metadata": metadata, "spec": {"hardwareRef": "m1"}, "status": {"state": state}}
+        return objection(WORKFLOW.decode(msgspec.json.encode(body)), MAC, directory)
+
+    assert why() is None
+    assert why(**{"ironbell.dev/hold": "evidence"}) == (
+        'Hardware "m1" is held (evidence); remove annotation ironbell.dev/hold to let the Workflow go on.'
+    )
+
+
+def test_a_persons_own_workflow_runs_on_a_held_server() -> None:
+    assert found(a_hardware("m1", MAC, **{"ironbell.dev/hold": "repair"})) is None
