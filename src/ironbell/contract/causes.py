@@ -32,6 +32,7 @@ _NEEDS_HELP: Final = frozenset(
         "DisksKept",
         "EndpointInUse",
         "ForeignJob",
+        "ForeignTemplate",
         "ForeignWorkflow",
         "HardwareHeld",
         "HardwareLost",

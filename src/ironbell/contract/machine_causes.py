@@ -24,7 +24,9 @@ POWERED_ON: Final = "PoweredOn"
 _SHOWN: Final = 3
 _MOST_CHARACTERS: Final = 1024
 _OF_PROVIDERS: Final = ("InfrastructureReady", POWERED_ON, "BootstrapConfigReady")
-_HOLDS_DELETION: Final = frozenset({"ForeignJob", "ForeignWorkflow", "HardwareHeld", "HardwareNotConfirmed"})
+_HOLDS_DELETION: Final = frozenset(
+    {"ForeignJob", "ForeignTemplate", "ForeignWorkflow", "HardwareHeld", "HardwareNotConfirmed"}
+)
 """Reasons of an infrastructure's machine that is being deleted; others may be of the time before."""
 _NODE_TROUBLE: Final = frozenset({"NodeNotHealthy", "NodeHealthyUnknown"})
 

@@ -23,7 +23,14 @@ from ironbell.contract.hardware_claim import HELD, release
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import wipe_due
 from ironbell.controllers.capt.made import gone, has_ended, is_job, is_ours, metadata, those_of, why_job_failed
-from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, INSTALL_BEGUN, POWER_OFF_ATTEMPT, UNTOUCHED, State
+from ironbell.controllers.capt.names import (
+    HOLD_WHEN_RELEASED,
+    INSTALL_ATTEMPT,
+    INSTALL_BEGUN,
+    POWER_OFF_ATTEMPT,
+    UNTOUCHED,
+    State,
+)
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, power_off_name
 from ironbell.controllers.capt.progress import Progress
@@ -80,8 +87,11 @@ def _stopped(observed: Observed) -> Sequence[Action]:
     rest = gone(those_of(obj, observed.template))
     if workflow is None or not is_ours(workflow, obj):
         return rest
+    if number(obj, INSTALL_ATTEMPT, 0) == 0:
+        # Upstream's controllers created it, and count no attempts; once it is gone, only the count says that it was.
+        return [patch(TINKERBELL_MACHINE, obj, {"metadata": {"annotations": {INSTALL_ATTEMPT: "1"}}}, locked=True)]
     noted = obj.metadata.annotations.get(UNTOUCHED)
-    untouched = _is_untouched(obj, workflow)
+    untouched = _is_untouched(obj, workflow) and not _boots_own_script(observed.hardware)
     if noted is not None and not untouched:
         return [_note(obj, None)]
     if is_deleting(workflow):
@@ -90,6 +100,13 @@ def _stopped(observed: Observed) -> Sequence[Action]:
         return [_note(obj, workflow.metadata.uid)]
     version = workflow.metadata.resource_version if untouched else ""
     return [replace(delete(WORKFLOW, workflow), resource_version=version), *rest]
+
+
+def _unbegun_wipe(observed: Observed) -> Sequence[Action]:
+    """Delete a wipe that has not begun: its time limit runs while the server is held; it is created anew afterwards."""
+    workflow = observed.wipe_workflow
+    is_begun = workflow is not None and has_started(workflow)
+    return () if is_begun else gone(those_of(observed.obj, workflow, observed.wipe_template))
 
 
 def _is_untouched(obj: TinkerbellMachine, workflow: Workflow) -> bool:
@@ -102,11 +119,11 @@ def _is_untouched(obj: TinkerbellMachine, workflow: Workflow) -> bool:
     return is_first and obj.spec.boot_options.boot_mode in ("", BootMode.NETBOOT) and not has_started(workflow)
 
 
-def _unbegun_wipe(observed: Observed) -> Sequence[Action]:
-    """Delete a wipe that has not begun: its time limit runs while the server is held; it is created anew afterwards."""
-    workflow = observed.wipe_workflow
-    is_begun = workflow is not None and has_started(workflow)
-    return () if is_begun else gone(those_of(observed.obj, workflow, observed.wipe_template))
+def _boots_own_script(hardware: Hardware | None) -> bool:
+    """Whether the server runs an iPXE script that the user wrote, which may boot anything."""
+    netboots = [interface.netboot for interface in hardware.spec.interfaces] if hardware is not None else []
+    scripts = [netboot.ipxe for netboot in netboots if netboot is not None and netboot.ipxe is not None]
+    return any(script.url or script.contents for script in scripts)
 
 
 def _note(obj: TinkerbellMachine, uid: str | None) -> Action:

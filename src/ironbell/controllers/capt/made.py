@@ -62,9 +62,11 @@ def agent_id(hardware: Hardware) -> str:
 
 
 def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:
-    """Whether it was made for this machine."""
+    """Whether it was made for this machine; by an owner reference alone where upstream's controllers made it."""
     labels = made.metadata.labels
-    return (labels.get(LABEL_MACHINE_NAME), labels.get(LABEL_MACHINE_NAMESPACE)) == (
+    if LABEL_MACHINE_NAME not in labels:
+        return any(owner.uid == obj.metadata.uid for owner in made.metadata.owner_references)
+    return (labels[LABEL_MACHINE_NAME], labels.get(LABEL_MACHINE_NAMESPACE)) == (
         obj.metadata.name,
         obj.metadata.namespace,
     )

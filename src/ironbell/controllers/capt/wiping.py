@@ -14,10 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
+from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
@@ -115,7 +117,7 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     method = f"template {own}" if own and policy is not WipePolicy.NONE else str(policy)
     if policy is WipePolicy.NONE:
         return _certify(progress, observed, hardware, method, False, "the annotation says that nothing is wiped")
-    if number(obj, INSTALL_ATTEMPT, 0) == 0 and workflow is None:
+    if workflow is None and not _may_be_installed(obj, hardware):
         return _certify(progress, observed, hardware, method, False, "nothing was installed", was_written=False)
     if UNTOUCHED in obj.metadata.annotations and workflow is None:
         why = "nothing was written: no action of its installation was ever started"
@@ -124,6 +126,12 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
         return _begin_wipe(progress, observed, hardware, policy)
     if not is_ours(workflow, obj):
         return progress.waits("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this machine's; delete it")
+    if _is_of_earlier_machine(workflow, obj, hardware):
+        return progress.waits(
+            "WaitingForOldWorkflow",
+            f"Workflow {workflow.metadata.name} of an earlier machine of this name is being deleted",
+            *gone(those_of(obj, workflow, observed.wipe_template)),
+        )
     if workflow.status.state == WorkflowState.SUCCESS:
         return _succeeded(progress, observed, hardware, method, workflow)
     if workflow.status.state in ENDED:
@@ -140,6 +148,20 @@ def wipe(progress: Progress, observed: Observed, hardware: Hardware) -> Decision
     if hardware.spec.bmc_ref is None:
         message += f"; it has no BMC: boot it over the network, or set the annotation {WIPE}=none"
     return progress.waits("Wiping", message, after_s=left)
+
+
+def _is_of_earlier_machine(made: Workflow | Template, obj: TinkerbellMachine, hardware: Hardware) -> bool:
+    """Whether something of the wipe's name proves nothing: it was created before this machine was to be deleted, or for
+    another server. An earlier machine of the same name, whose finalizer was removed by hand, leaves such things."""
+    created, deleted = made.metadata.creation_timestamp, obj.metadata.deletion_timestamp
+    is_older = bool(created and deleted) and parse_rfc3339(created or "") < parse_rfc3339(deleted or "")
+    return is_older or (isinstance(made, Workflow) and made.spec.hardware_ref != hardware.metadata.name)
+
+
+def _may_be_installed(obj: TinkerbellMachine, hardware: Hardware) -> bool:
+    """Whether an installation was begun. Upstream's controllers count no attempts, but record that one succeeded."""
+    is_provisioned = hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true"
+    return number(obj, INSTALL_ATTEMPT, 0) > 0 or obj.status.ready or is_provisioned
 
 
 def _succeeded(progress: Progress, observed: Observed, hardware: Hardware, method: str, workflow: Workflow) -> Decision:
@@ -185,8 +207,12 @@ def _wipe_failed(
 
 def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, policy: WipePolicy) -> Decision:
     obj = observed.obj
-    if observed.wipe_template is not None and is_deleting(observed.wipe_template):
-        return progress.waits("WaitingForOldTemplate", f"Template {wipe_name(obj)} of an earlier attempt goes")
+    template = observed.wipe_template
+    if template is not None and not is_ours(template, obj):
+        return progress.waits("ForeignTemplate", f"Template {wipe_name(obj)} is not this machine's; delete it")
+    if template is not None and (is_deleting(template) or _is_of_earlier_machine(template, obj, hardware)):
+        message = f"Template {wipe_name(obj)} of an earlier attempt is being deleted"
+        return progress.waits("WaitingForOldTemplate", message, *gone([template]))
     if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
         return progress.waits("KeepDisksUnknown", wrong)
     made, own = metadata(obj, hardware, wipe_name(obj)), own_wipe(obj, hardware)

@@ -55,6 +55,7 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
         "the Machine is replaced", "Correct the cause, then delete the Machine; its owner creates another"
     ),
     "ForeignWorkflow": Advice("that Workflow is deleted", "Delete the Workflow, if nothing needs it"),
+    "ForeignTemplate": Advice("that Template is deleted", "Delete the Template, if nothing needs it"),
     "ForeignJob": Advice("that Job is deleted", "Delete the Job, if nothing needs it"),
     "TemplateNotFound": Advice("the Template exists", "Create the Template, or correct the name"),
     "TemplateEmpty": Advice("the Template has spec.data", "Fill in spec.data of the Template"),

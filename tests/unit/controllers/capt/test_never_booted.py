@@ -138,3 +138,50 @@ def test_a_claim_looks_at_one_server_where_none_has_a_bmc(monkeypatch: pytest.Mo
     world.settle(MACHINES)
     assert get(world).spec.hardware_name == "s0"
     assert looked_at == ["s0"]
+
+
+OWNED = {
+    "labels": {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "default"},
+    "finalizers": ["infrastructure.cluster.x-k8s.io/tinkerbellmachine"],
+}
+PROVISIONED = {"v1alpha1.tinkerbell.org/provisioned": "true"}
+
+
+@pytest.mark.parametrize("known_by", ["status", "Hardware", "Workflow", "nothing"])
+def test_a_server_that_upstreams_controllers_have_installed_is_wiped(known_by: str) -> None:
+    """They count no attempts, and label nothing that they create."""
+    world = scene(Engine("", wipe=""))
+    obj = add_machine(
+        world,
+        metadata={"finalizers": OWNED["finalizers"]},
+        hardwareName="s0",
+        providerID="tinkerbell://default/s0",
+    )
+    annotations = PROVISIONED if known_by == "Hardware" else {}
+    world.change(HARDWARE, hardware(world), {"metadata": {**OWNED, "annotations": annotations}})
+    if known_by == "status":
+        world.set_status(TINKERBELL_MACHINE, obj, {"ready": True})
+    if known_by == "Workflow":
+        owner = {"apiVersion": TINKERBELL_MACHINE.api_version, "kind": "TinkerbellMachine", "name": "m"}
+        place = {"namespace": "default", "name": "m", "ownerReferences": [{**owner, "uid": obj.metadata.uid}]}
+        made = world.add(WORKFLOW, {"metadata": place, "spec": {"hardwareRef": "s0"}})
+        world.set_status(WORKFLOW, made, STARTED)
+    delete(world)
+    world.settle(MACHINES)
+    if known_by == "nothing":
+        assert is_released(world)
+    else:
+        assert said(get(world))[1] == "Wiping"
+        assert [one.metadata.name for one in world.list(WORKFLOW)] == ["m-wipe"]
+
+
+def test_a_server_that_runs_a_script_of_the_users_is_wiped() -> None:
+    world = scene(Engine("", wipe=""))
+    dhcp = {"mac": "02:00:00:00:00:01", "ip": {"address": "192.0.2.9"}}
+    interfaces = [{"dhcp": dhcp, "netboot": {"ipxe": {"url": "http://192.0.2.1/any.ipxe"}}}]
+    world.change(HARDWARE, hardware(world), {"spec": {"interfaces": interfaces}})
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1] == "Wiping"

@@ -15,7 +15,7 @@ from ironbell.controllers.capt.names import WIPE, WIPE_TIMEOUT, WipePolicy
 from ironbell.controllers.capt.wiping import wipe_template
 from ironbell.kube.testing import World
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
-from support.wipereports import SIZE
+from support.wipereports import SIZE, wipe_action
 
 TERABYTE = 10**12
 
@@ -139,3 +139,83 @@ def test_the_reports_of_many_disks_fit_into_the_messages_of_their_actions() -> N
     assert [action["name"] for action in actions] == ["wipe", "wipe-2", "wipe-3"]
     named = [action["environment"]["DEST_DISK"].split(",") for action in actions]
     assert [disk for some in named for disk in some] == disks
+
+
+def wiping(state: str = "") -> World:
+    """A server that is being wiped for its machine."""
+    world = scene(Engine(wipe=""))
+    add_machine(world)
+    world.settle(MACHINES)
+    delete(world)
+    world.settle(MACHINES)
+    if state:
+        world.set_status(WORKFLOW, world.require(WORKFLOW, "default", "m-wipe"), {"state": state})
+    return world
+
+
+def hold(world: World, reason: str | None) -> None:
+    world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {HELD: reason}}})
+    world.settle(MACHINES)
+
+
+def test_a_wipe_that_has_not_begun_is_created_anew_after_a_hold() -> None:
+    """Its time limit would have passed meanwhile."""
+    world = wiping("PENDING")
+    first = world.require(WORKFLOW, "default", "m-wipe").metadata.uid
+    hold(world, "evidence")
+    assert said(get(world))[1:] == (
+        "HardwareHeld",
+        "Hardware s0 is held (evidence): remove annotation ironbell.dev/hold to have it released.",
+    )
+    assert not world.list(WORKFLOW)
+    world.settle(MACHINES, horizon_s=8000)
+    hold(world, None)
+    assert world.require(WORKFLOW, "default", "m-wipe").metadata.uid != first
+    assert said(get(world))[1] == "Wiping"
+
+
+def test_a_wipe_that_has_begun_stays_while_its_server_is_held() -> None:
+    world = wiping("RUNNING")
+    hold(world, "evidence")
+    assert world.require(WORKFLOW, "default", "m-wipe")
+
+
+LABELS = {"capt.tinkerbell.org/machine-name": "m", "capt.tinkerbell.org/machine-namespace": "default"}
+
+
+@pytest.mark.parametrize("when", ["earlier", "for another server"])
+def test_what_an_earlier_machine_of_the_name_left_proves_no_wipe(when: str) -> None:
+    """Its finalizer was removed by hand, and its Workflow, which has ended well, stayed."""
+    world = scene(Engine(wipe=""))
+    add_machine(world)
+    world.settle(MACHINES)
+    left = {"namespace": "default", "name": "m-wipe", "labels": LABELS}
+    spec = {"hardwareRef": "s0" if when == "earlier" else "s9"}
+    if when == "for another server":
+        delete(world)
+    old = world.add(WORKFLOW, {"metadata": left, "spec": spec})
+    world.add(TEMPLATE, {"metadata": left, "spec": {"data": "of an earlier machine"}})
+    action = {"id": "1", "name": "wipe", "state": "SUCCESS", **wipe_action(hardware(world))}
+    tasks = [{"name": "wipe", "id": "1", "agentID": "a", "actions": [action]}]
+    world.set_status(WORKFLOW, old, {"state": "SUCCESS", "tasks": tasks})
+    if when == "earlier":
+        world.clock.advance(1)
+        delete(world)
+    world.settle(MACHINES)
+    assert WIPED not in hardware(world).metadata.annotations
+    assert world.require(WORKFLOW, "default", "m-wipe").metadata.uid != old.metadata.uid
+    assert "WIPE_METHOD: complete" in world.require(TEMPLATE, "default", "m-wipe").spec.data
+
+
+def test_a_template_of_somebody_else_is_not_run_as_the_wipe() -> None:
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    mine = {"namespace": "default", "name": "m-wipe"}
+    world.add(TEMPLATE, {"metadata": mine, "spec": {"data": "mine"}})
+    delete(world)
+    world.settle(MACHINES)
+    assert said(get(world))[1:] == ("ForeignTemplate", "Template m-wipe is not this machine's; delete it")
+    world.remove(TEMPLATE, world.require(TEMPLATE, "default", "m-wipe"))
+    world.settle(MACHINES)
+    assert certificate(world)["wiped"] is True
