@@ -29,9 +29,9 @@ from ironbell.api.tinkerbell.names import (
 )
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.controllers.rufio.limits import INVENTORY_TIMEOUT_S
-from ironbell.controllers.rufio.machine import BY_SECRET, contactable
+from ironbell.controllers.rufio.machine import BY_SECRET, contactable, created
 from ironbell.controllers.rufio.target import InventoryOf, Target, target_of
-from ironbell.kube.decision import DONE, AnyKind, Decision, Fact, Key, Need, do, emit, patch, wait
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Index, Watch
@@ -56,6 +56,8 @@ class InventoryObserved:
     machine: Machine
     target: Target
     inventory: Fact[Inventory] | None = None
+    others: tuple[Hardware, ...] = ()
+    """Other Hardware behind the same BMC, for which a request for a new inventory counts as well."""
 
 
 def _of_machine(machine: Machine, cache: Cache) -> Iterable[Key]:
@@ -84,8 +86,9 @@ class InventoryReconciler:
         if machine is None or is_deleting(machine):
             return None
         target = target_of(machine.spec.connection, key[0], cache)
-        inventory = cache.fact(InventoryOf(target, hardware.metadata.uid), INVENTORY_INTERVAL_S)
-        return InventoryObserved(hardware, machine, target, inventory)
+        inventory = cache.fact(InventoryOf(target, machine.metadata.uid), INVENTORY_INTERVAL_S)
+        others = (cache.get(HARDWARE, *other) for other in _of_machine(machine, cache) if other != key)
+        return InventoryObserved(hardware, machine, target, inventory, tuple(one for one in others if one is not None))
 
     def decide(self, observed: InventoryObserved, now: datetime) -> Decision:
         hardware, machine, fact = observed.hardware, observed.machine, observed.inventory
@@ -104,16 +107,18 @@ class InventoryReconciler:
         requested = _requested_at(machine, now) if refresh else None
         if refresh and requested is None:
             stamp = f"{_REQUESTED}{rfc3339_micro(now)}"
-            return do(patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REFRESH_INVENTORY: stamp}}}))
+            return do(_requests(machine, stamp))
         if known is not None and not refresh and age_s < INVENTORY_INTERVAL_S and fact is None:
             return do(requeue_after_s=INVENTORY_INTERVAL_S - age_s)
+        # An answer from before the Hardware existed was about another server.
+        since = max([moment for moment in (requested, created(hardware)) if moment is not None], default=None)
         need = Need(
-            InventoryOf(observed.target, hardware.metadata.uid),
+            InventoryOf(observed.target, machine.metadata.uid),
             INVENTORY_INTERVAL_S,
-            newer_than=requested,
+            newer_than=since,
             timeout_s=INVENTORY_TIMEOUT_S,
         )
-        is_old = requested is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, requested)
+        is_old = since is not None and fact is not None and not fact.fresh(now, INVENTORY_INTERVAL_S, since)
         if fact is None or (is_old and fact.error is None):
             return wait("Asking", "the inventory is being asked", needs=[need])
         if fact.value is None or is_old:
@@ -131,15 +136,28 @@ def _told(
     changed = timeless != inventory or old.out_of_band is None
     new = msgspec.structs.replace(inventory, last_updated=rfc3339(now))
     status = msgspec.structs.replace(hardware.status, attributes=msgspec.structs.replace(old, out_of_band=new))
-    taken_off = patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REFRESH_INVENTORY: None}}})
     # Something to find the parts by when they were changed: once, not at every look.
     event = emit(HARDWARE, hardware, reason="InventoryChanged", message="the BMC tells other parts than before")
     return do(
         status_change(HARDWARE, hardware, hardware.status, status) if changed else None,
         event if changed and old.out_of_band is not None else None,
-        taken_off if refresh else None,
+        _requests(machine, None) if refresh and all(_has(other, inventory) for other in observed.others) else None,
         needs=[need],
     )
+
+
+def _requests(machine: Machine, value: str | None) -> Action:
+    """Record when the refresh was requested, or, with None, that it was done for all Hardware behind the BMC."""
+    annotations = {ANNOTATION_REFRESH_INVENTORY: value}
+    return patch(MACHINE, machine, {"metadata": {"annotations": annotations}}, locked=True)
+
+
+def _has(hardware: Hardware, inventory: Inventory) -> bool:
+    """Whether this inventory is stored on a Hardware, or never will be."""
+    if is_deleting(hardware) or ANNOTATION_DISABLE_OUT_OF_BAND_INVENTORY in hardware.metadata.annotations:
+        return True
+    stored = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
+    return stored is not None and msgspec.structs.replace(stored, last_updated=None) == inventory
 
 
 def _requested_at(machine: Machine, now: datetime) -> datetime | None:

@@ -19,6 +19,7 @@ import msgspec
 from ironbell.api.bmc.machine import MACHINE, Machine, MachineCondition, MachineConditionType, MachineStatus, PowerState
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
+from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
@@ -154,9 +155,9 @@ class MachineReconciler:
         return wait(trouble, error.message, *actions, needs=[again])
 
 
-def created(machine: Machine) -> datetime | None:
+def created(obj: Resource) -> datetime | None:
     """When the object was created: what a BMC answered before that was answered to somebody else."""
-    since = machine.metadata.creation_timestamp
+    since = obj.metadata.creation_timestamp
     return parse_rfc3339(since) if since else None
 
 

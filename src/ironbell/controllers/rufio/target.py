@@ -56,7 +56,7 @@ class InventoryOf(Question[Inventory]):
 
     target: Target
     uid: str
-    """Of the Hardware that they are asked for."""
+    """Of the bmc Machine. Who asks accepts no answer from before its own object existed."""
 
 
 def target_of(connection: Connection, namespace: str, cache: Cache) -> Target:

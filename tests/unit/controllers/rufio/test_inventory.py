@@ -14,6 +14,7 @@ from ironbell.controllers.rufio.inventory import INVENTORY_INTERVAL_S, Inventory
 from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.target import InventoryOf
 from ironbell.controllers.rufio.trouble import BmcTroubleError
+from ironbell.kube.act import OutOfDate
 from ironbell.kube.testing import World, crash_check
 
 INVENTORIES = InventoryReconciler()
@@ -40,8 +41,8 @@ def scene(*, contactable: bool = True, hardware: dict[str, Any] | None = None) -
     return world
 
 
-def cores(world: World) -> int | None:
-    attributes = world.require(HARDWARE, "default", "s1").status.attributes
+def cores(world: World, name: str = "s1") -> int | None:
+    attributes = world.require(HARDWARE, "default", name).status.attributes
     found = attributes.out_of_band if attributes is not None else None
     return found.cpu.total_cores if found is not None and found.cpu is not None else None
 
@@ -131,3 +132,73 @@ def test_it_may_be_killed_anywhere() -> None:
     wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": "true"}}}
     world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
     crash_check(INVENTORIES, world)
+
+
+def shared() -> World:
+    """Two Hardware with one BMC, whose inventory was just stored."""
+    world = scene()
+    reference = {"apiGroup": "bmc.tinkerbell.org", "kind": "Machine", "name": "bmc"}
+    world.add(HARDWARE, {"metadata": {"namespace": "default", "name": "s2"}, "spec": {"bmcRef": reference}})
+    world.settle(INVENTORIES)
+    world.clock.advance(0.5)
+    return world
+
+
+def refresh(world: World) -> None:
+    wanted = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": "true"}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), wanted)
+    world.outside["cores"] = 12
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_request_is_answered_for_all_hardware_behind_the_bmc(restarts: bool) -> None:
+    world = shared()
+    if restarts:
+        world.forget()
+    refresh(world)
+    world.settle(INVENTORIES)
+    assert (cores(world), cores(world, "s2")) == (12, 12)
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
+
+
+def test_it_may_be_killed_anywhere_while_it_is_answered_for_several() -> None:
+    world = shared()
+    refresh(world)
+    world = crash_check(INVENTORIES, world)
+    assert (cores(world), cores(world, "s2")) == (12, 12)
+
+
+def test_hardware_that_wants_no_inventory_does_not_keep_the_request() -> None:
+    world = shared()
+    never = {"metadata": {"annotations": {"tinkerbell.org/disable-outofband-inventory": "true"}}}
+    world.change(HARDWARE, world.require(HARDWARE, "default", "s2"), never)
+    refresh(world)
+    world.settle(INVENTORIES)
+    assert (cores(world), cores(world, "s2")) == (12, 8)
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
+
+
+def test_hardware_that_is_created_anew_under_its_name_is_asked_for_anew() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    old = world.require(HARDWARE, "default", "s1")
+    world.remove(HARDWARE, old)
+    world.clock.advance(2)
+    world.outside["cores"] = 12
+    world.add(HARDWARE, {"metadata": {"namespace": "default", "name": "s1"}, "spec": {"bmcRef": old.spec.bmc_ref}})
+    world.settle(INVENTORIES)
+    assert cores(world) == 12
+
+
+def test_a_request_that_is_withdrawn_meanwhile_does_not_come_back() -> None:
+    world = scene()
+    world.settle(INVENTORIES)
+    world.clock.advance(0.5)
+    refresh(world)
+    decision = world.decide(INVENTORIES, ("default", "s1"))
+    assert decision is not None
+    none = {"metadata": {"annotations": {"tinkerbell.org/refresh-inventory": None}}}
+    world.change(MACHINE, world.require(MACHINE, "default", "bmc"), none)
+    with pytest.raises(OutOfDate):
+        world.act(INVENTORIES, decision.actions)
+    assert not world.require(MACHINE, "default", "bmc").metadata.annotations
