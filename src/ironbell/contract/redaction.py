@@ -14,8 +14,9 @@ from ironbell.base.printable import plain
 HIDDEN: Final = "[redacted]"
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL)
 _NAMES: Final = "(?:token|password|passwd|secret|certificate-key|client-key-data|api-?key)"
-_FLAG: Final = re.compile(rf"(?i)(--[\w-]*{_NAMES}[ =]+)\S+")
-_FIELD: Final = re.compile(rf"(?i)(\b[\w-]*{_NAMES}[\"']?\s*[:=]\s*)[^\s,;]+")
+_QUOTED: Final = r"\"[^\"\n]*\"?|'[^'\n]*'?"
+_FLAG: Final = re.compile(rf"(?i)(--[\w-]*{_NAMES}[ =]+)(?:{_QUOTED}|\S)\S*")
+_FIELD: Final = re.compile(rf"(?i)(\b[\w-]*{_NAMES}[\"']?\s*[:=]\s*)(?:{_QUOTED}|[^\s,;])[^\s,;]*")
 _BOOTSTRAP_TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 _BEARER: Final = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _JWT: Final = re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?")

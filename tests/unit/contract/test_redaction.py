@@ -19,6 +19,8 @@ KEY = "5f" * 32
         ("Authorization: Bearer abc.def-123456", f"Authorization: Bearer {HIDDEN}"),
         ("token: eyJhbGciOi.eyJpc3MiOi.c2lnbmF0dXJl end", f"token: {HIDDEN} end"),
         ("password=hunter2!x", f"password={HIDDEN}"),
+        ('password: "correct horse, battery" end', f"password: {HIDDEN} end"),
+        ("--registry-password 'correct horse' end", f"--registry-password {HIDDEN} end"),
         ("https://user:pass@registry.example/v2", f"https://{HIDDEN}@registry.example/v2"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\nend", f"{HIDDEN}\nend"),
         ("-----BEGIN CERTIFICATE-----\nMIIE", HIDDEN),
