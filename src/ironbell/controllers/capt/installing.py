@@ -53,11 +53,12 @@ from ironbell.controllers.capt.names import (
     INSTALL_ATTEMPTS,
     INSTALL_BEGUN,
     INSTALLED,
+    MOVE_AFTER,
     PROGRESS,
     State,
 )
 from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.observed import MOVE_AFTER, Observed, override_key
+from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy

@@ -33,7 +33,7 @@ from ironbell.base.clock import rfc3339_micro
 from ironbell.contract.boot_token import BOOT_FOR
 from ironbell.contract.hardware_claim import HELD, claim_of, release
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import booting, confirming, reserving
@@ -142,7 +142,10 @@ def _left_the_line(obj: TinkerbellMachine, cache: Cache) -> Iterable[Key]:
 def _leaves_the_line(old: TinkerbellMachine | None, new: TinkerbellMachine | None) -> bool:
     if new is None or finalizers.is_deleting(new):
         return True
-    return bool(old is not None and not old.spec.hardware_name and new.spec.hardware_name)
+    if old is None:
+        return False
+    is_paused_now = not is_true(old.status.conditions, PAUSED) and is_true(new.status.conditions, PAUSED)
+    return is_paused_now or bool(not old.spec.hardware_name and new.spec.hardware_name)
 
 
 def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:

@@ -24,8 +24,8 @@ from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, lega
 from ironbell.contract.machine_failure import is_health_checked
 from ironbell.contract.owners import controller_of
 from ironbell.controllers.capt.conditions import with_all
-from ironbell.controllers.capt.names import INSTALLED, State
-from ironbell.controllers.capt.observed import SERVERS_PER_OWNER, Observed, owner_text
+from ironbell.controllers.capt.names import INSTALLED, SERVERS_PER_OWNER, State
+from ironbell.controllers.capt.observed import Observed, owner_text
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.remediation import HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED
 from ironbell.controllers.capt.selection import pick, verdict, wish

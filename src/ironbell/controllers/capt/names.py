@@ -75,6 +75,10 @@ POWER_CYCLE_TURN: Final = "ironbell.dev/power-cycle-turn"
 """On a TinkerbellCluster: the TinkerbellRemediation that may power cycle a control plane machine, or was the last."""
 
 DEFAULT_ATTEMPTS: Final = 3
+MOVE_AFTER: Final = 2
+"""Installations that fail on one server before another is looked for."""
+SERVERS_PER_OWNER: Final = 3
+"""Servers on which installations for Machines of one owner may fail; after that the servers are hardly the cause."""
 DEFAULT_REPORT_TIMEOUT_S: Final = 900
 DEFAULT_WIPE_TIMEOUT_S: Final = 7200
 DEFAULT_WIPE_ATTEMPTS: Final = 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import msgspec
 
@@ -28,6 +27,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.node_images import NodeImages
 from ironbell.contract.owners import controller_of
+from ironbell.contract.paused import PAUSED
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, installed_node, node_identity
 from ironbell.controllers.capt.health import bmc_of
@@ -36,6 +36,7 @@ from ironbell.controllers.capt.made import FAILED, is_ours
 from ironbell.controllers.capt.names import (
     HARDWARE_READY,
     INSTALL_ATTEMPT,
+    MOVE_AFTER,
     NO_HARDWARE,
     WANTED_IN,
     WANTED_SINCE,
@@ -47,17 +48,12 @@ from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.reserving import MACHINES_OF, reserved_servers
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
 from ironbell.kube import finalizers
-from ironbell.kube.conditions import find_condition
+from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
 from ironbell.provisioner.node_images import LOOK_S, NodeImageIndex
 from ironbell.workload.questions import NodeView
-
-MOVE_AFTER: Final = 2
-"""Installations that fail on one server before another is looked for."""
-SERVERS_PER_OWNER: Final = 3
-"""Servers on which installations for Machines of one owner may fail; after that the servers are hardly the cause."""
 
 
 def asks_for(obj: TinkerbellMachine) -> str:
@@ -70,7 +66,8 @@ def asks_for(obj: TinkerbellMachine) -> str:
 
 def _in_line(obj: TinkerbellMachine) -> list[str]:
     waits = WANTED_SINCE in obj.metadata.annotations and not obj.spec.hardware_name
-    return [asks_for(obj)] if waits and not finalizers.is_deleting(obj) else []
+    claims_nothing = finalizers.is_deleting(obj) or is_true(obj.status.conditions, PAUSED)
+    return [asks_for(obj)] if waits and not claims_nothing else []
 
 
 IN_LINE: Index[TinkerbellMachine] = Index(TINKERBELL_MACHINE, "capt-in-line", _in_line)
