@@ -99,7 +99,7 @@ def _other(observed: Observed) -> Hardware | None:
 def _replace(progress: Progress, machine: Machine, why: str) -> Action:
     """Ask the owner; where a MachineHealthCheck watches the Machine, through that, so that it does not contradict."""
     if is_health_checked(machine):
-        return patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REMEDIATE_MACHINE: ""}}})
+        return patch(MACHINE, machine, {"metadata": {"annotations": {ANNOTATION_REMEDIATE_MACHINE: ""}}}, locked=True)
     conditions = [
         Condition(type=HEALTH_CHECK_SUCCEEDED, status="False", reason=_REASON, message=why),
         Condition(

@@ -37,6 +37,7 @@ from ironbell.controllers.capt.names import (
     WIPE_TEMPLATE,
 )
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
+from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.health import install_failures
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
@@ -688,6 +689,27 @@ def test_a_health_check_is_told_to_replace_the_machine() -> None:
     assert _asked(world) == {"HealthCheckSucceeded": ("True", "HealthCheckSucceeded")}
     assert "cluster.x-k8s.io/remediate-machine" in world.require(MACHINE, "default", "m").metadata.annotations
     assert said(get(world))[1] == "Replacing"
+
+
+def test_another_machine_of_the_name_is_not_replaced() -> None:
+    """Machines may have been deleted and created since what the decision rests on."""
+    world = scene(Engine("FAILED"), servers=2)
+    _owned(world)
+    owner = world.require(MACHINE, "default", "m")
+    checked = [{"type": "HealthCheckSucceeded", "status": "True", "reason": "HealthCheckSucceeded"}]
+    world.set_status(MACHINE, owner, {"conditions": checked})
+    writes: list[MergePatch] = []
+
+    def look(world: World) -> None:
+        Engine("FAILED")(world)
+        decision = world.decide(MACHINES, ("default", "m"))
+        actions = decision.actions if decision is not None else ()
+        writes.extend(one for one in actions if isinstance(one, MergePatch) and one.kind is MACHINE)
+
+    world.environment = look
+    world.settle(MACHINES)
+    assert writes
+    assert all(one.resource_version for one in writes)
 
 
 @pytest.mark.parametrize("why", ["no owner", "no other server", "held", "failed elsewhere"])
