@@ -8,7 +8,7 @@ machine; but not while nobody can tell, because the cluster does not answer.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from ironbell.api.capt import TINKERBELL_MACHINE
@@ -41,6 +41,8 @@ NO_REPORT: Final = "NoReport"
 _DOUBTFUL: Final = (
     "The system reports success whether kubeadm has succeeded or not, because postKubeadmCommands follow it."
 )
+BOOTSTRAP_TAKES: Final = timedelta(hours=2)
+"""At most, from the end of the installation; what the system of a Node reports after that is of a later boot."""
 OUTPUT_S: Final = 15.0
 """How long a failed system has for sending its output: who remediates the machine switches it off."""
 
@@ -91,10 +93,15 @@ def failed(progress: Progress, hardware: Hardware, failure: SystemFailure) -> De
 
 def failure_of(observed: Observed, hardware: Hardware) -> SystemFailure | None:
     """What the present system of a machine that is ready reported of its bootstrap: a Node may be there before kubeadm
-    has ended."""
-    workflow = observed.workflow
+    has ended. What fails at a later boot of a Node is no matter of its bootstrap."""
+    workflow, machine = observed.workflow, observed.machine
     begun = moment(observed.obj.metadata.annotations.get(INSTALL_BEGUN, ""))
-    return reported_failure(hardware, installation_ended(workflow) if workflow is not None else begun)
+    ended = installation_ended(workflow) if workflow is not None else begun
+    failure = reported_failure(hardware, ended)
+    at = moment(failure.at) if failure is not None else None
+    has_node = machine is not None and bool(machine.status.node_ref.name)
+    is_later = at is not None and ended is not None and at - ended > BOOTSTRAP_TAKES
+    return None if has_node and is_later else failure
 
 
 def installed(progress: Progress, hardware: Hardware, how: str) -> Decision:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ironbell.api.cluster import MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
@@ -126,3 +127,23 @@ def test_it_may_be_killed_anywhere() -> None:
     body = {"metadata": {"annotations": {INSTALLED_SYSTEM_FAILED: encoded(SystemFailure(at, STAGE, WHY, OUTPUT))}}}
     world.change(HARDWARE, hardware(world), body)
     crash_check(MACHINES, world)
+
+
+@pytest.mark.parametrize(("after_s", "counts"), [(3600, True), (3 * 3600, False)])
+def test_what_fails_at_a_later_boot_of_a_node_is_no_matter_of_its_bootstrap(after_s: int, counts: bool) -> None:
+    """Its first report was lost, so that whoever receives the later one cannot know."""
+    world = scene(Engine())
+    add_machine(world)
+    world.settle(MACHINES)
+    world.set_status(MACHINE, world.require(MACHINE, "default", "m"), {"nodeRef": {"name": "m"}})
+    world.clock.advance(after_s)
+    fail(world)
+    assert (said(get(world))[1] == "BootstrapFailed") is counts
+
+
+def test_what_fails_late_on_a_server_without_a_node_counts() -> None:
+    world = booting()
+    up(world)
+    world.clock.advance(3 * 3600)
+    fail(world)
+    assert said(get(world))[1] == "BootstrapFailed"
