@@ -230,7 +230,8 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
         return f"all {taken} Hardware are claimed" if taken else "there is no Hardware that nobody has claimed"
     fitting, whole = sum(1 for one in ranked if one.fits), len(ranked) + taken
     if fitting:
-        return f"{fitting} of {whole} Hardware fit, and {place} machines that came earlier wait for the same"
+        earlier = "1 machine that came earlier waits" if place == 1 else f"{place} machines that came earlier wait"
+        return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same"
     reasons: dict[str, int] = {"claimed by others": taken} if taken else {}
     silent = [one.problems[0] for one in ranked if _kind_of(one.problems[0]) == SILENT_BMC]
     for one in ranked:

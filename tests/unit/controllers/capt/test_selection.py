@@ -256,7 +256,7 @@ def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
     assert shortage(verdicts(wish(wanted()), [server("h", annotations={HELD: "x"})]), 0, 11).startswith(
         "none of 12 Hardware fits: 11: claimed by others; 1: it is held"
     )
-    assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fit, and 1 machines")
+    assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fits, and 1 machine ")
 
 
 def test_the_claim_is_one_locked_write_and_takes_off_what_a_former_owner_left() -> None:
@@ -286,3 +286,15 @@ def test_release_takes_the_owners_data_along() -> None:
     assert write.body["spec"] == {"userData": None}
     assert write.body["metadata"]["finalizers"] is None
     assert write.resource_version == "1"
+
+
+@pytest.mark.parametrize(
+    ("count", "place", "message"),
+    [
+        (1, 1, "1 of 1 Hardware fits, and 1 machine that came earlier waits for the same"),
+        (2, 3, "2 of 2 Hardware fit, and 3 machines that came earlier wait for the same"),
+    ],
+)
+def test_who_came_earlier_is_counted(count: int, place: int, message: str) -> None:
+    ranked = [verdict(wish(wanted()), server(name)) for name in ("a", "b")[:count]]
+    assert shortage(ranked, place) == message
