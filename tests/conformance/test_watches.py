@@ -247,6 +247,29 @@ def test_a_watch_of_tables_has_the_columns_once(api: KubeApi, secrets: str) -> N
     assert [event["object"]["rows"][0]["cells"][0] for event in events] == ["a", "b"]
 
 
+@pytest.mark.parametrize("include", ["", "None", "Object"])
+def test_a_streamed_list_of_tables_is_that_of_gets(api: KubeApi, secrets: str, include: str) -> None:
+    for name in ("a", "b"):
+        api.made(secrets, secret(name))
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    more = {"includeObject": include} if include else {}
+    gets = [api.get(f"{secrets}/{name}", headers=accept, **more).json for name in ("a", "b")]
+    gets[1]["columnDefinitions"] = None
+    watched = seen(
+        api, secrets, 3, headers=accept, allowWatchBookmarks="true", sendInitialEvents="true",
+        resourceVersionMatch="NotOlderThan", fieldSelector="type=Opaque", **more,
+    )  # fmt: skip
+    assert [event["type"] for event in watched] == ["ADDED", "ADDED", "BOOKMARK"]
+    for event, expected in zip(watched, gets, strict=False):
+        event["object"]["rows"][0]["cells"][3] = expected["rows"][0]["cells"][3] = "age"
+        assert event["object"] == expected
+    mark = watched[2]["object"]
+    (row,) = mark["rows"]
+    assert row["cells"] == ["", "", 0, "<unknown>"]
+    assert row["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
+    assert row["object"]["metadata"]["resourceVersion"] == mark["metadata"]["resourceVersion"]
+
+
 def test_a_watch_of_metadata(api: KubeApi, secrets: str) -> None:
     start = version(api, secrets)
     made = api.made(secrets, secret("a", data={"k": "dg=="}))

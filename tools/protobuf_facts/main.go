@@ -11,11 +11,15 @@ import (
 	"sort"
 	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apidiscoveryv2beta1 "k8s.io/api/apidiscovery/v2beta1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 var special = map[reflect.Type]string{
@@ -25,6 +29,26 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[intstr.IntOrString]():   "intstr",
 	reflect.TypeFor[runtime.RawExtension](): "json",
 	reflect.TypeFor[metav1.FieldsV1]():      "json",
+
+	reflect.TypeFor[apiextensionsv1.JSON]():                          "json",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():         "schemaOrBool",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():        "schemaOrList",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "schemaOrStrings",
+}
+
+// further are the kinds that client-go's scheme does not have, or only without their group.
+var further = map[string]reflect.Type{
+	"apidiscovery.k8s.io/v2 APIGroupDiscovery":         reflect.TypeFor[apidiscoveryv2.APIGroupDiscovery](),
+	"apidiscovery.k8s.io/v2beta1 APIGroupDiscovery":    reflect.TypeFor[apidiscoveryv2beta1.APIGroupDiscovery](),
+	"apiextensions.k8s.io/v1 CustomResourceDefinition": reflect.TypeFor[apiextensionsv1.CustomResourceDefinition](),
+	"apiregistration.k8s.io/v1 APIService":             reflect.TypeFor[apiregistrationv1.APIService](),
+	"meta.k8s.io/v1 PartialObjectMetadata":             reflect.TypeFor[metav1.PartialObjectMetadata](),
+	"meta.k8s.io/v1beta1 PartialObjectMetadata":        reflect.TypeFor[metav1.PartialObjectMetadata](),
+	"v1 APIGroup":        reflect.TypeFor[metav1.APIGroup](),
+	"v1 APIGroupList":    reflect.TypeFor[metav1.APIGroupList](),
+	"v1 APIResourceList": reflect.TypeFor[metav1.APIResourceList](),
+	"v1 APIVersions":     reflect.TypeFor[metav1.APIVersions](),
+	"v1 Status":          reflect.TypeFor[metav1.Status](),
 }
 
 type facts struct {
@@ -40,13 +64,15 @@ func main() {
 			continue
 		}
 		if goType.PkgPath() == "k8s.io/apimachinery/pkg/apis/meta/v1" {
-			if kind.Kind == "DeleteOptions" {
-				found.message(goType)
-			}
 			continue
 		}
 		found.Kinds[kind.GroupVersion().String()+" "+kind.Kind] = found.message(goType)
 	}
+	for kind, goType := range further {
+		found.Kinds[kind] = found.message(goType)
+	}
+	found.message(reflect.TypeFor[metav1.DeleteOptions]())
+	found.message(reflect.TypeFor[metav1.ListMeta]())
 	encoder := json.NewEncoder(os.Stdout)
 	fmt.Println(`{"kinds":{`)
 	lines(found.Kinds, encoder)
@@ -113,6 +139,8 @@ func (f *facts) described(goType reflect.Type) string {
 		return "string"
 	case reflect.Bool:
 		return "bool"
+	case reflect.Float64:
+		return "double"
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		return "int"
 	case reflect.Slice:

@@ -71,7 +71,7 @@ def table(
             "kind": "Table",
             "apiVersion": api_version,
             "metadata": list_meta,
-            "columnDefinitions": printer.definitions() if headers else [],
+            "columnDefinitions": printer.definitions() if headers else None,
             "rows": [_row(printer, item, now=now, include=include, api_version=api_version) for item in items],
         }
     )

@@ -10,11 +10,12 @@ from ironbell.api.client import ApiError, BadRequest, Invalid, Preconditions, Pr
 from ironbell.apiserver.http.deletions import delete_parameters
 from ironbell.apiserver.http.media import (
     JSON,
+    PROTOBUF,
     YAML,
     Format,
     NotAcceptable,
     View,
-    discovery_version,
+    discovery_format,
     object_format,
     ranges,
 )
@@ -69,7 +70,7 @@ def test_any_path_is_a_target_or_none(path: str) -> None:
         ("", Format(JSON)),
         ("*/*", Format(JSON)),
         ("application/json", Format(JSON)),
-        ("application/vnd.kubernetes.protobuf,application/json", Format(JSON)),
+        (f"{PROTOBUF},application/json", Format(PROTOBUF)),
         ("application/json;stream=watch", Format(JSON)),
         ("application/yaml", Format(YAML)),
         ("application/json;q=0.5, application/yaml", Format(YAML)),
@@ -85,12 +86,28 @@ def test_representations(accept: str, shown: Format) -> None:
 
 
 @pytest.mark.parametrize(
-    "accept", ["application/vnd.kubernetes.protobuf", "text/html", "application/json;q=0", "application/json;q=x"]
+    "accept",
+    [
+        "text/html",
+        "application/json;q=0",
+        "application/json;q=x",
+        f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io",
+    ],
 )
 def test_what_is_not_offered_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptable) as refused:
         object_format(accept)
     assert refused.value.code == 406
+
+
+def test_protocol_buffers_hold_no_tables_and_of_custom_resources_metadata_only() -> None:
+    assert object_format(f"{PROTOBUF},application/json") == Format(PROTOBUF)
+    assert object_format(f"{PROTOBUF},application/json", custom=True) == Format(JSON)
+    metadata = f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    assert object_format(metadata, custom=True) == Format(PROTOBUF, View.METADATA)
+    assert object_format(f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,{TABLE}") == Format(JSON, View.TABLE)
+    with pytest.raises(NotAcceptable):
+        object_format(PROTOBUF, custom=True)
 
 
 def test_watches_are_never_yaml() -> None:
@@ -99,23 +116,25 @@ def test_watches_are_never_yaml() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accept", "version"),
+    ("accept", "chosen"),
     [
-        ("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", "v2"),
-        ("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", "v2beta1"),
-        ("application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,application/json", ""),
-        ("application/json", ""),
-        ("", ""),
+        ("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", (JSON, "v2")),
+        ("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", (JSON, "v2beta1")),
+        ("application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,application/json", (JSON, "")),
+        (f"{PROTOBUF};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", (PROTOBUF, "v2")),
+        ("application/json", (JSON, "")),
+        (PROTOBUF, (PROTOBUF, "")),
+        ("", (JSON, "")),
     ],
 )
-def test_discovery_forms(accept: str, version: str) -> None:
-    assert discovery_version(accept) == version
+def test_discovery_forms(accept: str, chosen: tuple[str, str]) -> None:
+    assert discovery_format(accept) == chosen
 
 
 @given(st.text(max_size=60))
 def test_any_accept_header_is_understood_or_refused(accept: str) -> None:
     ranges(accept)
-    for negotiate in (object_format, discovery_version):
+    for negotiate in (object_format, discovery_format):
         try:
             negotiate(accept)
         except NotAcceptable:

@@ -15,12 +15,14 @@ import msgspec
 from isal import isal_zlib
 
 from ironbell.api.client import ApiError
-from ironbell.apiserver.http.media import JSON, YAML, ranges
+from ironbell.apiserver.http import protobuf_writer
+from ironbell.apiserver.http.media import JSON, PROTOBUF, YAML, NotAcceptable, plain_media_type, ranges
 from ironbell.apiserver.http.sending import send_whole
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.status import status_object
 
 GZIP_FROM_BYTES = 128 * 1024
+_THREAD_FROM_BYTES = 64 * 1024
 _GZIP_LEVEL = 1
 _GZIP_CONTAINER = 31
 _PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
@@ -36,12 +38,15 @@ async def answer(
     headers: Mapping[str, str] | None = None,
     pretty: bool = True,
 ) -> Response:
-    """Encoded JSON as a response, as YAML if that is the media type, indented or compressed as the client wants.
+    """Encoded JSON as a response, as YAML or protocol buffers if that is the media type, indented or compressed as
+    the client wants.
 
     Without `pretty` the body is passed on as it is, whatever the client wants.
     """
     if media_type == YAML:
         body = await asyncio.to_thread(_yaml, body)
+    elif media_type == PROTOBUF:
+        body = await _protobuf(body)
     elif pretty and _wants_pretty(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
     sent = {"Content-Type": media_type, "Cache-Control": _NO_CACHE, **(headers or {})}
@@ -51,19 +56,24 @@ async def answer(
     return await send_whole(request, body, status=status, headers=sent)
 
 
-async def answer_value(request: Request, value: Any, *, status: int = 200) -> Response:
-    """A plain value as a JSON response."""
-    return await answer(request, msgspec.json.encode(value) + b"\n", status=status)
+async def answer_value(request: Request, value: Any, *, status: int = 200, media_type: str = JSON) -> Response:
+    """A plain value as a response."""
+    return await answer(request, msgspec.json.encode(value) + b"\n", status=status, media_type=media_type)
 
 
 async def refuse(request: Request, error: ApiError) -> Response:
-    """A refusal as a `Status` response."""
+    """A refusal as a `Status` response, in JSON where the client takes nothing that is offered."""
     headers: dict[str, str] = {}
     if error.code == 429:
         headers["Retry-After"] = "1"
     if error.code == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="ironbell"'
-    return await answer(request, msgspec.json.encode(status_object(error)), status=error.code, headers=headers)
+    try:
+        media_type = plain_media_type(request.headers.get("Accept", ""))
+    except NotAcceptable:
+        media_type = JSON
+    body = msgspec.json.encode(status_object(error))
+    return await answer(request, body, status=error.code, media_type=media_type, headers=headers)
 
 
 def text(body: str, *, status: int = 200) -> Response:
@@ -73,6 +83,12 @@ def text(body: str, *, status: int = 200) -> Response:
         body=body.encode(),
         headers={"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _NO_CACHE},
     )
+
+
+async def _protobuf(body: bytes) -> bytes:
+    if len(body) < _THREAD_FROM_BYTES:
+        return protobuf_writer.from_json(body)
+    return await asyncio.to_thread(protobuf_writer.from_json, body)
 
 
 def _yaml(body: bytes) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 
 from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMediaType
 from ironbell.apiserver.http import protobuf
-from ironbell.apiserver.http.media import JSON, content_type
+from ironbell.apiserver.http.media import JSON, PROTOBUF, content_type
 from ironbell.apiserver.http.server.message import MAX_BODY_BYTES, BodyMalformed, BodyTooLarge, Request
 
 READ_TIMEOUT_S = 60
@@ -62,10 +62,10 @@ async def read_object(request: Request, *, strict: bool = False) -> bytes:
         return await read(request)
     if media_type in _YAML_TYPES:
         return await _from_yaml(await read(request), strict=strict)
-    if media_type == protobuf.MEDIA_TYPE:
+    if media_type == PROTOBUF:
         body = await read(request)
         return protobuf.to_json(body) if body else b""
-    raise UnsupportedMediaType(_unsupported([JSON, "application/yaml", protobuf.MEDIA_TYPE]))
+    raise UnsupportedMediaType(_unsupported([JSON, "application/yaml", PROTOBUF]))
 
 
 async def read_patch(request: Request) -> tuple[bytes, PatchType]:

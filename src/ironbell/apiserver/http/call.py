@@ -91,7 +91,7 @@ class Call(msgspec.Struct, frozen=True):
         Raises:
             NotAcceptable: it wants none that is offered.
         """
-        return object_format(self.accept, watching=watching)
+        return object_format(self.accept, watching=watching, custom=self.info.custom)
 
     @property
     def accept(self) -> str:

@@ -23,7 +23,14 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.discovery import Entry, entries, prefix
 from ironbell.apiserver.http.answers import answer, answer_value, text
 from ironbell.apiserver.http.call import NO_RESOURCE
-from ironbell.apiserver.http.media import JSON, NotAcceptable, discovery_version, ranges, require_json
+from ironbell.apiserver.http.media import (
+    JSON,
+    NotAcceptable,
+    discovery_format,
+    plain_media_type,
+    ranges,
+    require_json,
+)
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identities.accounts import AccountTokens
@@ -94,8 +101,8 @@ class Documents:
         """`/api`, `/apis`, and the resources of one group or version."""
         accept = request.headers.get("Accept", "")
         if target is None or (target.group == "" and not target.version):
-            return await self._root(request, discovery_version(accept), core=path.startswith("/api/") or path == "/api")
-        require_json(accept)
+            return await self._root(request, accept, core=path.startswith("/api/") or path == "/api")
+        media_type = plain_media_type(accept)
         found = self._entries()
         if target.group and all(entry.group != target.group for entry in found):
             return no_page()
@@ -106,7 +113,7 @@ class Documents:
         )
         if document is None:
             raise NotFound(NO_RESOURCE)
-        return await answer_value(request, document)
+        return await answer_value(request, document, media_type=media_type)
 
     async def openapi(self, request: Request, path: str) -> Response:
         """`/openapi/v2`, `/openapi/v3` and the documents below it."""
@@ -179,18 +186,18 @@ class Documents:
         body = await self._from_openapi(lambda openapi: openapi.v2(protobuf=chosen in _PROTOBUF))
         return await answer(request, body, media_type=media_type, pretty=False)
 
-    async def _root(self, request: Request, version: str, *, core: bool) -> Response:
+    async def _root(self, request: Request, accept: str, *, core: bool) -> Response:
+        media_type, version = discovery_format(accept)
         found = self._entries()
         if not version:
-            return await answer_value(
-                request, discovery.api_versions(self.address) if core else discovery.group_list(found)
-            )
+            document = discovery.api_versions(self.address) if core else discovery.group_list(found)
+            return await answer_value(request, document, media_type=media_type)
         body = msgspec.json.encode(discovery.aggregated(found, core=core, version=version))
         digest = hashlib.sha512(body).hexdigest().upper()
         headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
         if _matches(request, digest):
             return Response(status=304, headers=headers)
-        media_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        headers["Content-Type"] = f"{media_type};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
         return await answer(request, body, media_type=media_type, headers=headers)
 
     def _entries(self) -> list[Entry]:

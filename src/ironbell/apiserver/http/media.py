@@ -15,9 +15,11 @@ from ironbell.apiserver.tables import META_API_VERSION
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 _META_VERSIONS = ("v1", "v1beta1")
 _DISCOVERY_VERSIONS = ("v2", "v2beta1")
+_ALL = (JSON, YAML, PROTOBUF)
 
 
 class NotAcceptable(ApiError):  # noqa: N818 - as the API's reason
@@ -73,11 +75,11 @@ def _weight(text: str) -> float:
 
 
 @lru_cache(maxsize=256)
-def object_format(accept: str, *, watching: bool = False) -> Format:
-    """The representation of objects for an Accept header.
+def object_format(accept: str, *, watching: bool = False, custom: bool = False) -> Format:
+    """The representation of objects for an Accept header; of `custom` ones, protocol buffers have metadata only.
 
     Raises:
-        NotAcceptable: the client takes nothing that is offered, such as protocol buffers only.
+        NotAcceptable: the client takes nothing that is offered, such as a Table in protocol buffers only.
     """
     for accepted in ranges(accept):
         media_type = _offered(accepted.media_type, watching=watching)
@@ -85,12 +87,30 @@ def object_format(accept: str, *, watching: bool = False) -> Format:
             continue
         wanted = accepted.get("as")
         if not wanted:
+            if media_type == PROTOBUF and custom:
+                continue
             return Format(media_type)
         view = _VIEWS.get(wanted)
         version = accepted.get("v")
+        if view is View.TABLE and media_type == PROTOBUF:
+            continue
         if view is not None and accepted.get("g") == "meta.k8s.io" and version in _META_VERSIONS:
             return Format(media_type, view, f"meta.k8s.io/{version}")
-    raise _refusal((JSON,) if watching else (JSON, YAML))
+    raise _refusal(tuple(f"{offered};stream=watch" for offered in (JSON, PROTOBUF)) if watching else _ALL)
+
+
+@lru_cache(maxsize=256)
+def plain_media_type(accept: str) -> str:
+    """The media type of a document that has no other representations, such as a refusal.
+
+    Raises:
+        NotAcceptable: the client takes none that is offered.
+    """
+    for accepted in ranges(accept):
+        media_type = _offered(accepted.media_type, watching=False)
+        if media_type is not None and not accepted.get("as"):
+            return media_type
+    raise _refusal(_ALL)
 
 
 _VIEWS = {
@@ -101,23 +121,24 @@ _VIEWS = {
 
 
 @lru_cache(maxsize=256)
-def discovery_version(accept: str) -> str:
-    """`v2` or `v2beta1` for aggregated discovery, empty for the old form.
+def discovery_format(accept: str) -> tuple[str, str]:
+    """The media type of discovery, with `v2` or `v2beta1` for its aggregated form, which is empty for the old one.
 
     Raises:
-        NotAcceptable: the client takes no JSON.
+        NotAcceptable: the client takes nothing that is offered.
     """
     for accepted in ranges(accept):
-        if accepted.media_type not in {JSON, "*/*", "application/*"}:
+        media_type = _offered(accepted.media_type, watching=False)
+        if media_type is None:
             continue
         wanted = accepted.get("as")
         if not wanted:
-            return ""
+            return media_type, ""
         group, version = accepted.get("g"), accepted.get("v")
         is_discovery = wanted == "APIGroupDiscoveryList" and group == "apidiscovery.k8s.io"
         if is_discovery and version in _DISCOVERY_VERSIONS:
-            return version
-    raise _refusal((JSON,))
+            return media_type, version
+    raise _refusal(_ALL)
 
 
 def require_json(accept: str, *more: str) -> None:
@@ -136,7 +157,7 @@ def _offered(media_type: str, *, watching: bool) -> str | None:
         return JSON
     if media_type in {YAML, "application/x-yaml", "text/yaml"} and not watching:
         return YAML
-    return None
+    return PROTOBUF if media_type == PROTOBUF else None
 
 
 def require_view(chosen: Format, accept: str, *, of_list: bool, kind: str) -> None:

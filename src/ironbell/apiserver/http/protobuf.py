@@ -1,7 +1,6 @@
 """Request bodies in protocol buffers, as kubectl and client-go send the built-in kinds, brought to JSON.
 
-Only the way in is needed: every client that sends this form also accepts JSON. Zero values that Go's JSON leaves out
-are left out here too.
+Zero values that Go's JSON leaves out are left out here too. The other direction is `protobuf_writer`.
 
 Failure modes: `BadRequest` for bytes that are no such message, `UnsupportedMediaType` for a kind that has no table.
 
@@ -11,6 +10,7 @@ Source: kubernetes/apimachinery: pkg/runtime/serializer/protobuf/protobuf.go (en
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,13 +18,16 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import BadRequest, UnsupportedMediaType
-from ironbell.apiserver.http.protobuf_types import fields_of, message_of
+from ironbell.apiserver.http.media import PROTOBUF
+from ironbell.apiserver.http.protobuf_types import SCHEMA, fields_of, message_of
 from ironbell.base.clock import rfc3339, rfc3339_micro
 
-MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+"""How every message begins."""
 
-_MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LARGEST_PLAIN = 1e21
+"""From here on Go's JSON shows numbers with an exponent."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -35,19 +38,19 @@ def to_json(body: bytes) -> bytes:
         BadRequest: the bytes are no message.
         UnsupportedMediaType: the kind is not known in this form.
     """
-    if not body.startswith(_MAGIC):
-        raise BadRequest(f"the body does not begin as {MEDIA_TYPE} does")
+    if not body.startswith(MAGIC):
+        raise BadRequest(f"the body does not begin as {PROTOBUF} does")
     try:
-        envelope = dict(wire_fields(body[len(_MAGIC) :]))
+        envelope = dict(wire_fields(body[len(MAGIC) :]))
         names = dict(wire_fields(_bytes(envelope.get(1, b""))))
         api_version, kind = (_bytes(names.get(number, b"")).decode() for number in (1, 2))
         message = message_of(api_version, kind)
         if message is None:
-            raise UnsupportedMediaType(f"{kind} of {api_version} is not understood as {MEDIA_TYPE}: send JSON")
+            raise UnsupportedMediaType(f"{kind} of {api_version} is not understood as {PROTOBUF}: send JSON")
         decoded = _message(_bytes(envelope.get(2, b"")), message)
         return msgspec.json.encode({"apiVersion": api_version, "kind": kind, **decoded})
     except (ValueError, OverflowError, msgspec.DecodeError) as error:
-        raise BadRequest(f"the body is no {MEDIA_TYPE} message: {error}") from error
+        raise BadRequest(f"the body is no {PROTOBUF} message: {error}") from error
 
 
 def _message(raw: bytes, message: str) -> dict[str, Any]:
@@ -94,7 +97,34 @@ def _value(value: int | bytes, kind: str) -> Any:
         case "json":
             raw = _bytes(dict(wire_fields(_bytes(value))).get(1, b""))
             return msgspec.json.decode(raw) if raw else None
+        case "double":
+            return _double(_bytes(value))
+        case "schemaOrBool" | "schemaOrList" | "schemaOrStrings":
+            return _alternative(_bytes(value), kind)
     return _message(_bytes(value), kind)
+
+
+def _double(raw: bytes) -> float:
+    """A number; without a fraction it is shown as an integer, as Go's JSON does."""
+    if len(raw) != 8:
+        raise ValueError("a number of another size stands where one of 64 bits should")
+    found: float = struct.unpack("<d", raw)[0]
+    return int(found) if found.is_integer() and abs(found) < _LARGEST_PLAIN else found
+
+
+def _alternative(raw: bytes, kind: str) -> Any:
+    """A schema, or what may stand in its place; None if it is neither."""
+    fields = list(wire_fields(raw))
+    schemas = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 1 and kind != "schemaOrBool"]
+    match kind:
+        case "schemaOrBool":
+            found = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 2]
+            return found[-1] if found else bool(dict(fields).get(1, 0))
+        case "schemaOrList":
+            listed: list[Any] = [_message(_bytes(value), SCHEMA) for number, value in fields if number == 2]
+        case _:
+            listed = [_bytes(value).decode() for number, value in fields if number == 2]
+    return listed or (schemas[-1] if schemas else None)
 
 
 def _time(raw: bytes, *, micro: bool) -> str | None:

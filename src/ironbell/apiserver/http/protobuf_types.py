@@ -1,8 +1,9 @@
 """Field tables of the built-in kinds in Kubernetes' protocol buffers.
 
 The data is `protobuf.json`, which `tools/protobuf_facts` prints: `NAME:TYPE` for each number of a message. Types are
-`string`, `int`, `bool`, `bytes`, `time`, `microtime`, `json` (bytes that are a JSON value), `quantity`, `intstr`,
-`strings` (a message that is a list), or a message's name. Before it stands `*` where Go tells zero from absent, `=`
+`string`, `int`, `bool`, `double`, `bytes`, `time`, `microtime`, `json` (bytes that are a JSON value), `quantity`,
+`intstr`, `strings` (a message that is a list), `schemaOrBool`, `schemaOrList` and `schemaOrStrings` (where a schema
+has alternatives), or a message's name. Before it stands `*` where Go tells zero from absent, `=`
 where JSON says zero, `+` where JSON has the message's fields in place of the message, `[]` for repeated fields, `{}`
 for maps by string. Messages stay encoded until one is asked for.
 
@@ -17,6 +18,8 @@ from importlib.resources import files
 import msgspec
 
 DELETE_OPTIONS = "meta/v1.DeleteOptions"
+LIST_META = "meta/v1.ListMeta"
+SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 class Field(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Watches: changes as a stream of JSON lines.
+"""Watches: changes as a stream of JSON lines, or of messages in protocol buffers with their lengths.
 
 A refusal that is known before anything was sent is an ordinary error answer; later ones are an ERROR event, after which
 the stream ends. A client that does not read is disconnected, so that it holds no memory.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -19,8 +19,9 @@ import msgspec
 from ironbell.api.client import ApiError, EventType, Expired, ListOptions, TimedOut, WatchEvent
 from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
-from ironbell.apiserver.http.media import Format, View
+from ironbell.apiserver.http.media import PROTOBUF, Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
+from ironbell.apiserver.http.protobuf_writer import from_json, watch_frame
 from ironbell.apiserver.http.sending import ChunkStream, chunk
 from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import include, plain_list, table_printer
@@ -53,7 +54,7 @@ async def _stream(
     events: AsyncIterator[WatchEvent],
     wanted: WatchParameters,
 ) -> Response:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+    headers = {"Content-Type": writer.content_type, "Cache-Control": "no-cache, private"}
     stream = ChunkStream(call.request, headers)
     async with call.streams.until(_lifetime_s(call, wanted)):
         try:
@@ -63,7 +64,7 @@ async def _stream(
         except StopAsyncIteration:
             pass
         except ApiError as error:
-            await stream.send(chunk(_line("ERROR", msgspec.json.encode(status_object(error)))))
+            await stream.send(chunk(writer.framed("ERROR", msgspec.json.encode(status_object(error)))))
     return stream.end()
 
 
@@ -90,7 +91,11 @@ async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEv
 
 def _end_of_initial_events(call: Call) -> bytes:
     """Metadata of the bookmark after the present objects; with an empty list, which client-go before 1.34 fills."""
-    empty = base64.b64encode(plain_list(call.info, [], {})).decode()
+    shown = call.format(watching=True)
+    listed = plain_list(call.info, [], {})
+    if shown.view is View.METADATA:
+        listed = tables.partial_metadata_list([], {}, api_version=shown.meta_api_version)
+    empty = base64.b64encode(from_json(listed) if shown.media_type == PROTOBUF else listed).decode()
     annotations = {"k8s.io/initial-events-end": "true", "kubernetes.io/initial-events-list-blueprint": empty}
     return msgspec.json.encode({"annotations": annotations})
 
@@ -111,16 +116,24 @@ class _Writer:
         self._printer = table_printer(call.info)
         self._include = include(call.query)
         self._headers = True
+        self._is_protobuf = shown.media_type == PROTOBUF
+        self.framed: Callable[[str, bytes], bytes] = watch_frame if self._is_protobuf else _line
+        """Encodes an event of a type with the JSON of its object."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the stream."""
+        return f"{PROTOBUF};stream=watch" if self._is_protobuf else "application/json"
 
     def chunk(self, event: WatchEvent) -> bytes:
         """One event as it is sent; empty for a bookmark that the client does not want."""
         if event.type is EventType.BOOKMARK:
-            return chunk(_line("BOOKMARK", self._bookmark(event))) if self._bookmarks else b""
+            return chunk(self.framed("BOOKMARK", self._bookmark(event))) if self._bookmarks else b""
         if self._shown.view is View.TABLE:
-            table = self._table([event.body], {"resourceVersion": event.resource_version})
-            return chunk(_line(event.type.value, table))
+            return chunk(_line(event.type.value, self._table(event.body)))
         # The version in which an object is shown is known by the event, which is never made for two versions.
-        key = (id(event), self._shown.meta_api_version if self._shown.view is View.METADATA else "")
+        view = self._shown.meta_api_version if self._shown.view is View.METADATA else ""
+        key = (id(event), f"{self._shown.media_type} {view}")
         found = self._lines.get(key)
         if found is None:
             found = event, chunk(self._line(event))
@@ -129,28 +142,30 @@ class _Writer:
 
     def _line(self, event: WatchEvent) -> bytes:
         if self._shown.view is View.OBJECT:
-            return _line(event.type.value, event.body)
+            return self.framed(event.type.value, event.body)
         body = tables.partial_metadata(event.body, api_version=self._shown.meta_api_version)
-        return _line(event.type.value, body)
+        return self.framed(event.type.value, body)
 
     def _bookmark(self, event: WatchEvent) -> bytes:
         more: dict[str, Any] = msgspec.json.decode(event.body) if event.body else {}
         meta = {"resourceVersion": event.resource_version, **more}
-        if self._shown.view is View.TABLE:
-            return self._table([], {"resourceVersion": event.resource_version})
         kind, api_version = self._call.info.kind, self._call.info.api_version
         if self._shown.view is View.METADATA:
             kind, api_version = "PartialObjectMetadata", self._shown.meta_api_version
-        return msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
+        mark = msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
+        if self._shown.view is View.TABLE:
+            # What is said of the end of the present objects is in the metadata of the row's object.
+            return self._table(mark, include=tables.Include.METADATA if more else self._include)
+        return mark
 
-    def _table(self, items: list[bytes], meta: dict[str, Any]) -> bytes:
+    def _table(self, body: bytes, *, include: tables.Include | None = None) -> bytes:
         headers, self._headers = self._headers, False
         return tables.table(
             self._printer,
-            items,
-            list_meta=meta,
+            [body],
+            list_meta={"resourceVersion": tables.resource_version(body)},
             now=self._call.server.clock.now(),
-            include=self._include,
+            include=include or self._include,
             headers=headers,
             api_version=self._shown.meta_api_version,
         )
