@@ -38,6 +38,34 @@ def test_who_makes_an_object_owns_what_it_says(api: KubeApi, config_maps: str) -
     api.patch(f"{config_maps}/q", {"metadata": {"finalizers": None}})
 
 
+def test_the_record_is_written_in_one_order(api: KubeApi, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/services"
+    service = {
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "one", "labels": {"b": "1", "a": "2"}, "finalizers": ["b.org/f", "a.org/f"]},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": {"z": "1"},
+            "ports": [
+                {"name": "c", "port": 100, "protocol": "UDP"}, {"name": "b", "port": 20}, {"name": "a", "port": 100},
+            ],
+        },
+    }  # fmt: skip
+    api.apply(f"{path}/one", service, manager="me")
+    (entry,) = api.get(f"{path}/one").json["metadata"]["managedFields"]
+    assert list(entry) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1"]
+    fields = entry["fieldsV1"]
+    assert list(fields) == ["f:metadata", "f:spec"]
+    assert list(fields["f:metadata"]) == ["f:finalizers", "f:labels"]
+    assert list(fields["f:metadata"]["f:finalizers"]) == ['v:"a.org/f"', 'v:"b.org/f"']
+    assert list(fields["f:metadata"]["f:labels"]) == ["f:a", "f:b"]
+    assert list(fields["f:spec"]) == ["f:ports", "f:selector", "f:type"]
+    assert list(fields["f:spec"]["f:ports"]) == [
+        'k:{"port":20,"protocol":"TCP"}', 'k:{"port":100,"protocol":"TCP"}', 'k:{"port":100,"protocol":"UDP"}',
+    ]  # fmt: skip
+    assert list(fields["f:spec"]["f:ports"]['k:{"port":20,"protocol":"TCP"}']) == [".", "f:name", "f:port"]
+
+
 def test_a_client_without_a_name_is_called_by_its_program(api: KubeApi, config_maps: str) -> None:
     made = api.made(config_maps, config_map(data={"a": "1"}), headers={"User-Agent": "kubectl/v1.36.3 (linux/amd64)"})
     assert managers(made)[0][0] == "kubectl"

@@ -139,6 +139,41 @@ def paths(fields: Fields, before: Path = ()) -> Iterator[Path]:
         yield from paths(sub, place)
 
 
+def in_order(fields: Fields) -> Fields:
+    """The set with its elements in the order in which kube-apiserver writes them."""
+    if len(fields) < 2:
+        return {element: in_order(sub) for element, sub in fields.items()} if fields else fields
+    elements = sorted(fields) if _sorts_plainly(fields) else sorted(fields, key=_rank)
+    return {element: in_order(sub) if (sub := fields[element]) else sub for element in elements}
+
+
+def _sorts_plainly(fields: Fields) -> bool:
+    """Whether all elements are fields, whose order is that of their texts; the set itself comes before them."""
+    return all(element[0] in "f." for element in fields)
+
+
+def _rank(element: str) -> tuple[Any, ...]:
+    kind, text = element[:2], element[2:]
+    match kind:
+        case "k:":
+            keys = sorted(msgspec.json.decode(text).items())
+            return (2, [(name, _value_rank(value)) for name, value in keys])
+        case "v:":
+            return (3, _value_rank(msgspec.json.decode(text)))
+        case "i:":
+            return (4, int(text))
+    return (0 if element == SELF else 1, text)
+
+
+def _value_rank(value: Any) -> tuple[int, Any]:
+    """Numbers come first, then texts, then truth values, then all else."""
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, int | float):
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (3, msgspec.json.encode(value, order="sorted"))
+
+
 def is_fields(value: Any, *, root: bool = True) -> bool:
     """Whether a value has the form of a set."""
     if not isinstance(value, dict):

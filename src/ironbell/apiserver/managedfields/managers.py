@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ironbell.apiserver.managedfields.fieldset import Fields, is_fields, union
+from ironbell.apiserver.managedfields.fieldset import Fields, in_order, is_fields, union
 
 APPLY, UPDATE = "Apply", "Update"
 MAX_UPDATE_ENTRIES = 10
@@ -76,7 +76,7 @@ def _entry(manager: Manager) -> dict[str, Any]:
         "apiVersion": manager.api_version,
         "time": manager.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": manager.fields,
+        "fieldsV1": in_order(manager.fields),
     }
     if not manager.time:
         del entry["time"]
