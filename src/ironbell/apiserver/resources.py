@@ -97,6 +97,8 @@ class ResourceInfo:
     """Whether a deletion answers with the object that was deleted."""
     updates_need_version: bool = False
     """Whether an update must name the resourceVersion that it replaces."""
+    created_by_update: bool = False
+    """Whether an update creates an object that does not exist."""
 
     @property
     def schema(self) -> dict[str, Any]:

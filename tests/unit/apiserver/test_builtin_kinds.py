@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.client import BadRequest, PatchType, WriteOptions
+from ironbell.api.client import BadRequest, MethodNotAllowed, PatchType, WriteOptions
 from ironbell.api.kind import Collection
 from ironbell.apiserver.builtin.facts import builtin_facts, expanded
 from ironbell.apiserver.core import ApiServer
@@ -115,3 +115,10 @@ async def test_creating_what_nothing_acts_on_says_so(server: ApiServer, resource
     info = server.resources.stored(resource)
     assert info is not None
     assert info.creation_warning.partition(":")[0] == warning
+
+
+async def test_api_services_are_listed_and_there_are_none(admin: Any) -> None:
+    services = Collection("apiregistration.k8s.io", "v1", "apiservices", False)
+    assert await admin.names(services) == []
+    with pytest.raises(MethodNotAllowed):
+        await admin.create(services, {"metadata": {"name": "v1.example.org"}})

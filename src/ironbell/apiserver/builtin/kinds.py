@@ -78,7 +78,11 @@ _NAME_RULES: dict[str, NameRule] = {
     **dict.fromkeys(("roles", "clusterroles", "rolebindings", "clusterrolebindings"), path_segment_fault),
 }
 _DEPRECATED = {"endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
-_NAMESPACE_VERBS = tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection")
+_VERBS = {
+    "namespaces": tuple(verb for verb in OBJECT_VERBS if verb != "deletecollection"),
+    # nothing is aggregated here: discovery and lists say so, and no write is promised
+    "apiservices": ("get", "list", "watch"),
+}
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _NOT_RUN = "this API runs no {plural}: the object is stored, and nothing acts on it"
 _NOT_SIGNED = "this API signs no certificates: use `kubectl create token`, or a kubeconfig from the data folder"
@@ -118,15 +122,16 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         served_versions=(found.version,),
         storage_version=found.version,
         types=lambda: (found.type, referenced_types(found.type)),
-        has_status=found.status,
+        has_status=found.status and "update" in _VERBS.get(plural, OBJECT_VERBS),
         scale=_SCALE if found.scale else None,
-        verbs=_NAMESPACE_VERBS if plural == "namespaces" else OBJECT_VERBS,
+        verbs=_VERBS.get(plural, OBJECT_VERBS),
         generations=plural in names.GENERATIONS,
         strategy=_STRATEGIES.get(plural, PLAIN),
         name_rule=_NAME_RULES.get(plural, name_fault),
         field_labels=tuple((label, _field_path(label)) for label in names.FIELD_LABELS.get(plural, ())),
         deprecation_warning=_DEPRECATED.get(plural, ""),
         updates_need_version=plural in names.NEEDS_VERSION,
+        created_by_update=plural in names.CREATED_BY_UPDATE,
         keeps_first_status=plural in names.KEEPS_STATUS,
         answers_deleted=plural in names.ANSWERS_DELETED,
         creation_warning=_creation_warning(plural),

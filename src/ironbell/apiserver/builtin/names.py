@@ -41,6 +41,7 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_ALL, ("all",)),
     "mutatingwebhookconfigurations": ("api-extensions",),
     "validatingwebhookconfigurations": ("api-extensions",),
+    "apiservices": ("api-extensions",),
 }
 GENERATIONS = frozenset({
     "cronjobs", "daemonsets", "deployments", "endpointslices", "ingressclasses", "ingresses", "jobs",
@@ -53,6 +54,11 @@ NEEDS_VERSION = frozenset({
     "validatingwebhookconfigurations", "volumeattachments",
 })  # fmt: skip
 """Kinds whose updates must name the version that they replace."""
+CREATED_BY_UPDATE = frozenset({
+    "clusterrolebindings", "clusterroles", "endpoints", "events", "leases", "limitranges", "rolebindings", "roles",
+    "runtimeclasses", "services",
+})  # fmt: skip
+"""Kinds of which an update creates an object that does not exist."""
 KEEPS_STATUS = frozenset({"nodes"})
 """Kinds that may be created with a status."""
 ANSWERS_DELETED = frozenset({
