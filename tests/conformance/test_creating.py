@@ -243,6 +243,35 @@ def test_fields_of_another_type(api: KubeApi, config_maps: str, value: dict[str,
     )
 
 
+def test_unknown_and_duplicate_fields_are_reported_in_their_place(api: KubeApi, config_maps: str) -> None:
+    text = (
+        b'{"apiVersion":"v1","first":0,"kind":"ConfigMap","metadata":{"name":"one","nope":1},'
+        b'"data":{"a":"1","a":"2"},"last":1}'
+    )
+    faults = [
+        'unknown field "first"',
+        'unknown field "metadata.nope"',
+        'duplicate field "data.a"',
+        'unknown field "last"',
+    ]
+    why = f"strict decoding error: {', '.join(faults)}"
+    expected = (400, "BadRequest", f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {why}')
+    assert refusal(api.post(config_maps, text, fieldValidation="Strict")) == expected
+    assert api.post(config_maps, text).warnings == faults
+
+
+def test_faults_of_custom_resources_are_reported_together(api: KubeApi, things: str) -> None:
+    text = (
+        b'{"apiVersion":"conf.example.org/v1","kind":"Thing","metadata":{"name":"one"},'
+        b'"spec":{"nope":0,"size":1,"size":2}}'
+    )
+    faults = ['duplicate field "spec.size"', 'unknown field "spec.nope"']
+    why = f"strict decoding error: {', '.join(faults)}"
+    expected = (400, "BadRequest", f'Thing in version "v1" cannot be handled as a Thing: {why}')
+    assert refusal(api.post(things, text, fieldValidation="Strict")) == expected
+    assert api.post(things, text).warnings == faults
+
+
 def test_a_body_that_is_too_large(api: KubeApi, config_maps: str) -> None:
     answer = api.post(config_maps, config_map(data={"a": "c" * 4_000_000}))
     assert refusal(answer) == (413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")

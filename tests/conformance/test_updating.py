@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import STRATEGIC, KubeApi
-from support.kubeobjects import config_map, refusal
+from support.kubeapi import STRATEGIC, KubeApi, eventually
+from support.kubeobjects import config_map, refusal, thing
 
 MODIFIED = (
     'Operation cannot be fulfilled on configmaps "one": the object has been modified; please apply your changes to the '
@@ -99,6 +99,116 @@ def test_replacing_needs_a_name(api: KubeApi, one: str) -> None:
 def test_replacing_does_not_create(api: KubeApi, config_maps: str, meta: dict[str, Any]) -> None:
     answer = api.put(f"{config_maps}/missing", config_map("missing", meta))
     assert refusal(answer) == (404, "NotFound", 'configmaps "missing" not found')
+
+
+RULES = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]
+ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+RBAC = "rbac.authorization.k8s.io/v1"
+CREATED: list[tuple[str, str, str, dict[str, Any]]] = [
+    (RBAC, "Role", "roles", {"rules": RULES}),
+    (RBAC, "RoleBinding", "rolebindings", {"roleRef": ROLE}),
+    (RBAC, "ClusterRole", "clusterroles", {"rules": RULES}),
+    (RBAC, "ClusterRoleBinding", "clusterrolebindings", {"roleRef": ROLE}),
+    ("coordination.k8s.io/v1", "Lease", "leases", {"spec": {"leaseDurationSeconds": 3}}),
+    ("v1", "LimitRange", "limitranges", {"spec": {"limits": []}}),
+    ("v1", "Service", "services", {"spec": {"ports": [{"port": 80}]}}),
+    ("v1", "Endpoints", "endpoints", {}),
+    ("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", {"handler": "h"}),
+]
+CLUSTER = {"clusterroles", "clusterrolebindings", "runtimeclasses"}
+
+
+def collection(api_version: str, plural: str, namespace: str) -> str:
+    prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    return f"{prefix}/{plural}" if plural in CLUSTER else f"{prefix}/namespaces/{namespace}/{plural}"
+
+
+@pytest.mark.parametrize(("api_version", "kind", "plural", "value"), CREATED, ids=[each[1] for each in CREATED])
+def test_replacing_creates_some_kinds(
+    api: KubeApi, namespace: str, api_version: str, kind: str, plural: str, value: dict[str, Any]
+) -> None:
+    name = f"{namespace}-made"
+    path = f"{collection(api_version, plural, namespace)}/{name}"
+
+    def wanted(**meta: str) -> dict[str, Any]:
+        return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **meta}, **value}
+
+    answer = api.put(path, wanted(uid="1"))
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert answer.message.endswith("Precondition failed: UID in precondition: 1, UID in object meta: ")
+    assert api.put(path, wanted(), dryRun="All").status == 201
+    assert api.get(path).status == 404
+    answer = api.put(path, wanted(resourceVersion="7"), fieldManager="me")
+    assert (answer.status, answer.json["metadata"]["name"]) == (201, name), answer.body
+    entries = answer.json["metadata"].get("managedFields", [])
+    assert {(entry["manager"], entry["operation"]) for entry in entries} <= {("me", "Update")}
+    assert api.put(path, answer.json).status == 200
+    assert api.delete(path).status == 200
+
+
+@pytest.mark.parametrize("api_version", ["v1", "events.k8s.io/v1"])
+def test_replacing_creates_events(api: KubeApi, namespace: str, api_version: str) -> None:
+    event: dict[str, Any] = {"apiVersion": api_version, "kind": "Event", "metadata": {"name": "e"}}
+    about = {"kind": "Pod", "namespace": namespace, "name": "p"}
+    if api_version == "v1":
+        event |= {"involvedObject": about, "type": "Normal", "reason": "R"}
+    else:
+        event |= {
+            "regarding": about, "type": "Normal", "reason": "R", "action": "A", "reportingController": "c.example.org",
+            "reportingInstance": "i", "eventTime": "2026-01-01T00:00:00.000000Z",
+        }  # fmt: skip
+    path = f"{collection(api_version, 'events', namespace)}/e"
+    assert api.put(path, event).status == 201
+    assert api.get(path).status == 200
+
+
+def test_who_replaces_what_is_missing_must_be_allowed_to_create(api: KubeApi, namespace: str) -> None:
+    name = f"{namespace}-updater"
+    api.made(
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        {
+            "apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]}],
+        },
+    )  # fmt: skip
+    api.made(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {
+            "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": {**ROLE, "name": name}, "subjects": [{"kind": "User", "name": name}],
+        },
+    )  # fmt: skip
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l"
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+
+    def denied() -> tuple[int, str, str]:
+        return refusal(api.with_headers(Impersonate_User=name).put(path, lease))
+
+    message = (
+        f'leases.coordination.k8s.io "l" is forbidden: User "{name}" cannot create resource "leases" in API group '
+        f'"coordination.k8s.io" in the namespace "{namespace}"'
+    )
+    assert eventually(lambda: denied() if "cannot create" in denied()[2] else None) == (403, "Forbidden", message)
+
+
+def test_a_new_object_by_a_replacement_needs_its_namespace(api: KubeApi) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+    answer = api.put("/apis/coordination.k8s.io/v1/namespaces/there-is-none/leases/l", lease)
+    assert refusal(answer) == (404, "NotFound", 'namespaces "there-is-none" not found')
+
+
+@pytest.mark.parametrize("version", [None, "", "0", "1"])
+def test_replacing_needs_the_version_of_some_kinds(api: KubeApi, things: str, version: str | None) -> None:
+    meta = {} if version is None else {"resourceVersion": version}
+    missing = api.put(f"{things}/one", thing(meta=meta))
+    assert refusal(missing) == (404, "NotFound", 'things.conf.example.org "one" not found')
+    api.made(things, thing())
+    answer = api.put(f"{things}/one", thing(meta=meta))
+    if version == "1":
+        assert (answer.status, answer.reason) == (409, "Conflict")
+    else:
+        why = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        assert refusal(answer) == (422, "Invalid", f'things.conf.example.org "one" is invalid: {why}')
 
 
 def test_what_only_the_server_sets(api: KubeApi, one: str) -> None:

@@ -7,10 +7,12 @@ is looked at.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from ironbell.api.client import (
     EVERYTHING,
     NO_OPTIONS,
+    AlreadyExists,
     ListOptions,
     MethodNotAllowed,
     NotFound,
@@ -74,10 +76,29 @@ class DirectApi:
         subresource: str = "",
         options: WriteOptions = NO_OPTIONS,
     ) -> bytes:
+        return (await self.put(where, namespace, name, body, subresource=subresource, options=options)).body
+
+    async def put(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Stored:
         request = self._request("update", where, namespace, name=name, subresource=subresource, options=options)
         if subresource == "scale":
-            return await scale.replace_scale(self._context, request, body)
-        return await update.replace_object(self._context, request, body)
+            return Stored(await scale.replace_scale(self._context, request, body), created=False)
+        if request.info.created_by_update and not subresource and self._is_missing(request):
+            self._authorize("create", request)
+            with suppress(AlreadyExists):  # somebody else was first: theirs is replaced
+                return Stored(await create.create_missing(self._context, request, body), created=True)
+        return Stored(await update.replace_object(self._context, request, body), created=False)
+
+    def _is_missing(self, request: Request) -> bool:
+        return self._context.store.latest(request.info.store_key, request.key) is None
 
     async def patch(
         self,
@@ -113,7 +134,7 @@ class DirectApi:
         return await self._apply(request, body)
 
     async def _apply(self, request: Request, body: bytes) -> Stored:
-        is_new = self._context.store.latest(request.info.store_key, request.key) is None
+        is_new = self._is_missing(request)
         if is_new:
             self._authorize("create", request)
         return Stored(await patch.patch(self._context, request, body, PatchType.APPLY), created=is_new)

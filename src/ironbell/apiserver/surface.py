@@ -51,6 +51,19 @@ class ServerApi(Api, Protocol):
         """
         ...
 
+    async def put(
+        self,
+        where: Collection,
+        namespace: str,
+        name: str,
+        body: bytes,
+        *,
+        subresource: str = "",
+        options: WriteOptions = NO_OPTIONS,
+    ) -> Stored:
+        """As `Api.replace`, reporting whether that created the object."""
+        ...
+
     async def apply(
         self,
         where: Collection,

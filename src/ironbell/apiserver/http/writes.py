@@ -10,6 +10,7 @@ from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.answers import answer
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.deletions import DeleteParameters, delete_parameters
+from ironbell.apiserver.http.media import plain_media_type
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
 from ironbell.apiserver.http.server.message import Response
 from ironbell.apiserver.http.views import list_body, object_body
@@ -31,19 +32,20 @@ async def create(call: Call) -> Response:
 async def act(call: Call) -> Response:
     """Create a subresource that is not stored."""
     options, target = write_options(call.query, call.user_agent, kind="CreateOptions"), call.target
+    media_type = plain_media_type(call.accept)
     body = await bodies.read_object(call.request)
     answered = await call.api.act(
         call.info.collection, target.namespace, target.name, body, subresource=target.subresource, options=options
     )
-    return await answer(call.request, answered, status=201)
+    return await answer(call.request, answered, status=201, media_type=media_type)
 
 
 async def replace(call: Call) -> Response:
-    """Store an object in place of the present one."""
+    """Store an object in place of the present one, or, of some kinds, where there is none."""
     shown, target = call.format(), call.target
     options = write_options(call.query, call.user_agent, kind="UpdateOptions")
     body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
-    stored = await call.api.replace(
+    stored = await call.api.put(
         call.info.collection,
         target.namespace,
         target.name,
@@ -51,7 +53,8 @@ async def replace(call: Call) -> Response:
         subresource=target.subresource,
         options=options,
     )
-    return await answer(call.request, object_body(call, stored, shown), media_type=shown.media_type)
+    status = 201 if stored.created else 200
+    return await answer(call.request, object_body(call, stored.body, shown), status=status, media_type=shown.media_type)
 
 
 async def patch(call: Call) -> Response:

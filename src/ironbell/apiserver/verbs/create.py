@@ -5,7 +5,6 @@ Source: kubernetes/apiserver: pkg/registry/rest/create.go, pkg/admission/plugin/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +15,8 @@ from ironbell.apiserver.admission import AdmissionRequest, Operation
 from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.metadata import MAX_GENERATED_BASE
-from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, storable
+from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, storable
+from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults
 from ironbell.apiserver.verbs.prepare import lost_in_decoding, shape, validate
 from ironbell.base.clock import rfc3339
 from ironbell.base.randomness import name_suffix, uuid4
@@ -33,8 +33,27 @@ async def create(context: Context, request: Request, body: bytes) -> bytes:
     return await create_value(context, request, value, faults=faults)
 
 
+async def create_missing(context: Context, request: Request, body: bytes) -> bytes:
+    """Create the object that an update did not find. A version in it says nothing, as there is none to replace.
+
+    Raises:
+        Conflict: it names a uid, so that only an object that exists was meant.
+        AlreadyExists: somebody else was first.
+    """
+    value = decode_mapping(body, kind=request.info.kind)
+    faults = lost_in_decoding(request, body, value)
+    require_name(request, value)
+    check_address(request, value)
+    uid = value["metadata"].get("uid")
+    if uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+        raise status.conflict(request.info, request.name, why=why)
+    value["metadata"].pop("resourceVersion", None)
+    return await create_value(context, request, value, faults=faults)
+
+
 async def create_value(
-    context: Context, request: Request, value: dict[str, Any], *, applied: bool = False, faults: Sequence[str] = ()
+    context: Context, request: Request, value: dict[str, Any], *, applied: bool = False, faults: TextFaults = NO_FAULTS
 ) -> bytes:
     """Create an object from decoded data, which is taken over.
 

@@ -13,7 +13,7 @@ from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.metadata import STANDARD_FINALIZERS, clean, validate_metadata
 from ironbell.apiserver.schema.validate import check_resource_types
-from ironbell.apiserver.verbs.duplicates import duplicate_fields
+from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults, text_faults
 from ironbell.apiserver.warnings import warn
 
 _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -35,15 +35,15 @@ def unusable_patch(request: Request, value: dict[str, Any], why: str) -> ApiErro
     return status.invalid_patch(shown, why)
 
 
-def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> list[str]:
+def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> TextFaults:
     """What a text says twice, if the client wants to know of it: faults for `shape`."""
     if request.options.field_validation not in ("Strict", "Warn"):
-        return []
-    return [f'duplicate field "{path}"' for path in duplicate_fields(body, value)]
+        return NO_FAULTS
+    return text_faults(body, value)
 
 
 def shape(
-    request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object, faults: Sequence[str] = ()
+    request: Request, value: dict[str, Any], *, refuse: Refuse = unusable_object, faults: TextFaults = NO_FAULTS
 ) -> None:
     """Drop what is unknown and fill in defaults, in place; `faults` are those that the text had by itself.
 
@@ -60,7 +60,7 @@ def shape(
             raise refuse(request, value, misfit)
     unknown, dropped = clean(value), request.info.compiled.prune(value)
     unknown += sorted(dropped) if request.info.custom else dropped
-    found = [*faults, *(f'unknown field "{path}"' for path in unknown)]
+    found = faults.with_unknown(unknown, in_text_order=not request.info.custom)
     if found and validation == "Strict":
         raise refuse(request, value, status.not_strict(found))
     if validation == "Warn":

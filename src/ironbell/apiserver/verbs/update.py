@@ -8,7 +8,7 @@ kubernetes/apiextensions-apiserver: pkg/registry/customresource/strategy.go, sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from ironbell.apiserver.fielderrors import invalid
 from ironbell.apiserver.managedfields import ownership
 from ironbell.apiserver.store.entry import Entry
 from ironbell.apiserver.verbs.bodies import body_of, check_address, decode_mapping, require_name, shown, storable
+from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults
 from ironbell.apiserver.verbs.prepare import (
     Refuse,
     is_spec_equal,
@@ -45,16 +46,15 @@ async def replace_object(context: Context, request: Request, body: bytes) -> byt
     faults = lost_in_decoding(request, body, value)
     require_name(request, value)
     check_address(request, value)
-    given = value["metadata"]
-    if not given.get("resourceVersion") and request.info.updates_need_version:
-        fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status.invalid_resource(request.info, request.name, error=fault)
     encoded = msgspec.json.encode(value)
 
     def change(old: Object, scratch: Object) -> Object:
         new: Object = msgspec.json.decode(encoded)
         meta = new["metadata"]
         if meta.get("resourceVersion") in _ANY_VERSION:
+            if request.info.updates_need_version:
+                fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+                raise status.invalid_resource(request.info, request.name, error=fault)
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         if meta.get("uid") and meta["uid"] != old["metadata"]["uid"]:
             found = old["metadata"]["uid"]
@@ -72,7 +72,7 @@ async def update(
     *,
     refuse: Refuse = unusable_object,
     tracked: bool = False,
-    faults: Sequence[str] = (),
+    faults: TextFaults = NO_FAULTS,
 ) -> bytes:
     """Change an object; decided again if somebody else was first and the change allows it.
 
