@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.kubeapi import JSON, KubeApi
-from support.kubeobjects import config_map, refusal, secret
+from support.kubeobjects import config_map, refusal, secret, thing
 
 NO_RESOURCE = (404, "NotFound", "the server could not find the requested resource")
 NO_METHOD = (405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
@@ -89,6 +89,65 @@ def test_heads_are_for_what_is_no_resource(api: KubeApi, one: str) -> None:
     assert (answer.status, answer.body) == (200, b"")
 
 
+@pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1", "/apis/authorization.k8s.io/v1"])
+def test_discovery_of_built_in_versions_has_no_heads(api: KubeApi, path: str) -> None:
+    assert api.call("HEAD", path).status == 405
+
+
+@pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/conf.example.org/v1", "/openapi/v3", "/healthz"])
+def test_heads_of_documents(things_served: KubeApi, path: str) -> None:
+    api = things_served
+    answer = api.call("HEAD", path)
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["Content-Type"] == api.get(path).headers["Content-Type"]
+
+
+def test_api_services_are_in_discovery(api: KubeApi) -> None:
+    (resource, *_) = api.get("/apis/apiregistration.k8s.io/v1").json["resources"]
+    shown = ("apiservices", "apiservice", "APIService", False)
+    assert (resource["name"], resource["singularName"], resource["kind"], resource["namespaced"]) == shown
+    assert {"get", "list", "watch"} <= set(resource["verbs"])
+    found = api.get("/apis/apiregistration.k8s.io/v1/apiservices").json
+    assert (found["kind"], found["apiVersion"]) == ("APIServiceList", "apiregistration.k8s.io/v1")
+    assert api.get("/apis/apiregistration.k8s.io").json["preferredVersion"]["version"] == "v1"
+
+
+def test_heads_of_custom_resources(api: KubeApi, things: str) -> None:
+    api.made(things, thing())
+    for path, status in ((things, 200), (f"{things}/one", 200), (f"{things}/one/status", 200), (f"{things}/two", 404)):
+        answer = api.call("HEAD", path)
+        assert (answer.status, answer.headers["Content-Type"], answer.body) == (status, JSON, b"")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "fault"),
+    [
+        ("invalid", 'invalid duration "invalid"'),
+        ("5", 'missing unit in duration "5"'),
+        ("1.5y", 'unknown unit "y" in duration "1.5y"'),
+        (".s", 'invalid duration ".s"'),
+        ("-", 'invalid duration "-"'),
+        ("1s2", 'missing unit in duration "1s2"'),
+        ("99999999999h", 'invalid duration "99999999999h"'),
+    ],
+)
+def test_timeouts_that_are_none(api: KubeApi, config_maps: str, timeout: str, fault: str) -> None:
+    expected = (400, "BadRequest", f"invalid timeout specified in the request URL - time: {fault}")
+    query = f"?timeout={timeout}"
+    assert refusal(api.get(config_maps + query)) == expected
+    assert refusal(api.post(config_maps + query, config_map())) == expected
+    assert api.get(f"/healthz{query}").status == 400
+
+
+@pytest.mark.parametrize("timeout", ["", "0", "0s", "60s", "1h1m1.5s", "-1s", "100000h"])
+def test_timeouts(api: KubeApi, config_maps: str, timeout: str) -> None:
+    assert api.get(f"{config_maps}?timeout={timeout}").status == 200
+
+
+def test_watches_have_a_timeout_of_their_own(api: KubeApi, config_maps: str) -> None:
+    assert api.get(f"{config_maps}?watch=true&timeout=invalid&timeoutSeconds=1").status == 200
+
+
 def test_a_long_query_is_read(api: KubeApi, config_maps: str) -> None:
     names = ",".join(f"name-{number:05}" for number in range(1500))
     answer = api.get(config_maps, labelSelector=f"x in ({names})")
@@ -123,7 +182,7 @@ def test_programs_get_one_line(api: KubeApi, one: str, query: str, headers: dict
 )
 def test_json_is_accepted(api: KubeApi, one: str, accept: str) -> None:
     if PROTOBUF in accept and api.is_real:
-        pytest.skip("kube-apiserver has protocol buffers, and does not look at a weight of zero")
+        pytest.skip("kube-apiserver does not look at a weight of zero")
     answer = api.get(one, headers={"Accept": accept})
     assert (answer.status, answer.headers["Content-Type"]) == (200, JSON)
 

@@ -24,8 +24,8 @@ from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, reso
 from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
 from ironbell.apiserver.http.fairness import Fairness
-from ironbell.apiserver.http.media import require_json
-from ironbell.apiserver.http.parameters import flag
+from ironbell.apiserver.http.media import plain_media_type
+from ironbell.apiserver.http.parameters import flag, require_timeout
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
 from ironbell.apiserver.http.sending import common_headers, finish, leave_seat, set_common_headers, set_seat
@@ -132,6 +132,7 @@ class Handler:
 
     async def _routed(self, request: Request, progress: _Progress) -> Response:
         path = request.path.rstrip("/") or "/"
+        require_timeout(request.query)
         progress.identity = authenticate(request.headers, request.connection.peer_certificate(), self.tokens)
         if is_open(path):
             return await self._open(request, path)
@@ -167,7 +168,10 @@ class Handler:
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         if path in {"/api", "/apis"} or path.startswith(("/api/", "/apis/")):
-            return await self.documents.discovery(request, path, parse(path))
+            target = parse(path)
+            if request.method == "HEAD" and (path == "/api" or self._is_builtin_version(target)):
+                raise method_not_allowed()
+            return await self.documents.discovery(request, path, target)
         if path in IDENTITY_PATHS:
             return await self.documents.identity(request, path)
         if path.startswith("/openapi/"):
@@ -178,13 +182,22 @@ class Handler:
             return await answer_value(request, self.documents.index())
         return no_page()
 
+    def _is_builtin_version(self, target: Target | None) -> bool:
+        """Whether a target is a group and version of built-in kinds, whose discovery knows no HEAD."""
+        if target is None or not target.version:
+            return False
+        members = [
+            info for info in self.server.resources if (info.group, info.version) == (target.group, target.version)
+        ]
+        return not members or any(not info.custom for info in members)
+
     async def _resource(self, request: Request, target: Target, progress: _Progress) -> Response:
         progress.target = target
         review = find_review(target)
         if review is not None:
             if request.method != "POST":
                 raise method_not_allowed()
-            require_json(request.headers.get("Accept", ""))
+            media_type = plain_media_type(request.headers.get("Accept", ""))
             progress.verb = "create"
             self._authorize(progress.effective, _attributes(request, target))
             body = await bodies.read_object(request)
@@ -192,7 +205,7 @@ class Handler:
                 review, self.server, self.tokens,
                 identity=progress.effective, namespace=target.namespace, body=body,
             )  # fmt: skip
-            return await answer(request, answered, status=201)
+            return await answer(request, answered, status=201, media_type=media_type)
         try:
             info = resource_of(self.server, target)
         except NotFound:
@@ -230,8 +243,9 @@ class Handler:
 
 def _attributes(request: Request, target: Target) -> Attributes:
     """What a request wants of a resource that may not exist."""
-    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(request.method)
-    verb = found[0] if found else request.method.lower()
+    method = "GET" if request.method == "HEAD" else request.method
+    found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
+    verb = found[0] if found else method.lower()
     if target.subresource and request.method == "POST":
         verb = "create"
     elif request.method == "GET" and not target.subresource and flag(request.query, "watch"):
@@ -243,6 +257,8 @@ def _choose(call: Call) -> tuple[str, _Verb]:
     """The verb of a call, and what carries it out."""
     method, target = call.request.method, call.target
     subresource = target.subresource
+    if method == "HEAD" and call.info.custom:
+        method = "GET"  # the answer is made as for GET, and sent without its body
     if subresource and call.server.connects.find(target.group, target.plural, subresource=subresource):
         return "connect", connect
     if subresource and method == "POST":

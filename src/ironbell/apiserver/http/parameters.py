@@ -24,6 +24,12 @@ _MANAGER_BYTES = 128
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
+_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
+_UNITS = {
+    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+_DIGITS = 19
+
 Query = Mapping[str, str]
 
 
@@ -57,6 +63,42 @@ def number(query: Query, name: str) -> int:
     if len(value) > 20 or not _LEAST <= int(value) <= _MOST:
         raise BadRequest(f'strconv.ParseInt: parsing "{value}": value out of range')
     return max(0, int(value))
+
+
+def require_timeout(query: Query) -> None:
+    """Reject a `timeout` that Go could not read; what it says is not waited for, since no answer takes that long. A
+    watch has a `timeoutSeconds` of its own.
+
+    Raises:
+        BadRequest: it is malformed.
+    """
+    value = query.get("timeout", "")
+    if value and not flag(query, "watch") and (fault := _duration_fault(value)):
+        raise BadRequest(f"invalid timeout specified in the request URL - time: {fault} {_quoted(value)}")
+
+
+def _duration_fault(text: str) -> str:
+    """What is wrong with a duration, in the words of Go's time.ParseDuration; empty if nothing is."""
+    body = text[1:] if text[0] in "+-" else text
+    if body == "0":
+        return ""
+    total, position = 0, 0
+    while position < len(body):
+        found = _TERM.match(body, position)
+        if found is None or not (found[1] or found[2]) or len(found[1]) > _DIGITS:
+            return "invalid duration"
+        if not found[3]:
+            return "missing unit in duration"
+        if found[3] not in _UNITS:
+            return f"unknown unit {_quoted(found[3])} in duration"
+        total += int(found[1] or 0) * _UNITS[found[3]]
+        position = found.end()
+    return "invalid duration" if not body or total > _MOST + 1 else ""
+
+
+def _quoted(text: str) -> str:
+    """A text in quotes."""
+    return msgspec.json.encode(text).decode()
 
 
 def selector(query: Query) -> Selector:
