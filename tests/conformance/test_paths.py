@@ -193,6 +193,12 @@ def test_yaml_is_accepted(api: KubeApi, one: str) -> None:
     assert b"kind: ConfigMap\n" in answer.body
 
 
+def test_refusals_come_in_the_form_that_is_accepted(api: KubeApi, config_maps: str) -> None:
+    answer = api.get(f"{config_maps}/none", headers={"Accept": "application/yaml"})
+    assert (answer.status, answer.headers["Content-Type"]) == (404, "application/yaml")
+    assert b"reason: NotFound\n" in answer.body
+
+
 @pytest.mark.parametrize("accept", ["text/html", "application/cbor", "application/json;as=Foo;g=meta.k8s.io;v=v1"])
 def test_what_cannot_be_given(api: KubeApi, one: str, accept: str) -> None:
     answer = api.get(one, headers={"Accept": accept})
