@@ -8,10 +8,11 @@ import os
 import random
 import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,6 +32,7 @@ _UP: Final = "up"
 _KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
 _SITE: Final = "127.0.0.1"
 _READY_S: Final = 60.0
+_LOOK_S: Final = 1.0
 _PORTS: Final = range(20_000, 30_000)
 _LEASE: Final = ("--lease-duration=15s", "--renew-deadline=12s", "--retry-period=1s")
 """For a machine that is busy, and whose leaders are killed."""
@@ -118,23 +120,38 @@ class RealRig:
     components: Sequence[Process]
     starters: ThreadPoolExecutor
     """Processes end with the thread that has started them."""
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+    _is_stopped: bool = False
 
     @property
     def kubeconfig(self) -> Path:
         return self.cluster.admin
 
     def start(self) -> None:
-        self._start([one for one in self.components if not one.is_running])
+        with self._changing:
+            self._is_stopped = False
+            self._start([one for one in self.components if not one.is_running])
 
     def stop(self) -> None:
-        list(self.starters.map(Process.stop, self.components))
+        with self._changing:
+            self._is_stopped = True
+            list(self.starters.map(Process.stop, self.components))
 
     def kill(self, dice: random.Random) -> str:
         """One of them; it is started again, as its Deployment would."""
         chosen = dice.choice(self.components)
-        chosen.kill()
-        self._start([chosen])
+        with self._changing:
+            chosen.kill()
+            self._start([chosen])
         return chosen.arguments[0]
+
+    def keep(self, until: threading.Event) -> None:
+        """Start again what ends by itself, as its Deployment would: on a busy machine a lease can be lost."""
+        while not until.wait(_LOOK_S):
+            with self._changing:
+                ended = [one for one in self.components if not self._is_stopped and not one.is_running]
+                with contextlib.suppress(AssertionError):  # it ended again, and is started again
+                    self._start(ended)
 
     def _start(self, components: Sequence[Process]) -> None:
         list(self.starters.map(Process.start, components))
@@ -168,7 +185,13 @@ def real(folder: Path, servers: int) -> Iterator[RealRig]:
             words = (("tink-controller", *_LEASE), ("rufio", *_LEASE), ("wire", *wire))
             more = list(starters.map(lambda each: ours.run(*each), words))
             with simulation(ours, servers=servers, folder=str(machines), site=url):
-                yield RealRig(ours, machines / "servers", [*first, *more], starters)
+                rig, ended = RealRig(ours, machines / "servers", [*first, *more], starters), threading.Event()
+                keeper = starters.submit(rig.keep, ended)
+                try:
+                    yield rig
+                finally:
+                    ended.set()
+                    keeper.result()
     finally:
         cluster.stop()
 
