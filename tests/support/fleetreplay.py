@@ -128,6 +128,7 @@ class _Stream:
         self._stream = _RawStream(message.SerializeToString())
         self.metadata = metadata
         self.deadline = None
+        self.peer = None
         self.answer: Any = None
 
     async def send_message(self, message: Any) -> None:
