@@ -15,6 +15,7 @@ import structlog
 from ironbell.api.client import ApiError
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import Clock, rfc3339
+from ironbell.base.repeats import Repeats
 from ironbell.codec.dhcp import MessageType
 from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.directory import HardwareDirectory, Match
@@ -45,10 +46,10 @@ class BootRecorder:
     _changes: dict[tuple[str, str], dict[str, str | None]] = field(default_factory=dict)
     """Annotations that are still to be stored, by namespace and name; None removes one."""
     _noted: asyncio.Event = field(default_factory=asyncio.Event)
+    _repeats: Repeats = field(default_factory=Repeats)
 
     def __call__(self, event: BootEvent) -> None:
-        log = _log.warning if event.is_warning else _log.info
-        log("boot", hardware=f"{event.namespace}/{event.name}", stage=event.stage.value, message=event.message)
+        self._log(event)
         self._emit(event.namespace, event.name, event.stage.value, event.message, warning=event.is_warning)
         if event.stage is BootStage.INSTALLED:
             self._note(event, {INSTALLED_SYSTEM_UP: rfc3339(self.clock.now())})
@@ -57,6 +58,13 @@ class BootRecorder:
         elif event.stage is BootStage.SCRIPT and (reported := self._reported(event)):
             # the machine is on its way into the in-memory OS: what was installed is about to go
             self._note(event, dict.fromkeys(reported))
+
+    def _log(self, event: BootEvent) -> None:
+        hardware, stage = f"{event.namespace}/{event.name}", event.stage.value
+        skipped = self._repeats.skipped((hardware, stage), self.clock.monotonic())
+        if skipped is not None:
+            log, more = _log.warning if event.is_warning else _log.info, {"skipped": skipped} if skipped else {}
+            log("boot", hardware=hardware, stage=stage, message=event.message, **more)
 
     def on_dhcp_reply(self, reply: Reply) -> None:
         """A lease, or a netboot that was refused. Offers are only logged by the server."""

