@@ -98,6 +98,8 @@ class WorkflowService(WorkflowServiceBase):
     ) -> None:
         """`replica` is who has the logs of agents that send some; `liveness` expects signs of life of agents."""
         self._rejections = rejections or Rejections()
+        # Apart, since people look for it: nothing else that the machine sends may hide it.
+        self._held_back = Rejections()
         self._writer = writer
         self._index = writer.index
         self._clock = clock
@@ -153,7 +155,7 @@ class WorkflowService(WorkflowServiceBase):
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
                 if why is not None:
-                    self._rejections.log(agent.peer, "action held back", agent=agent_id, why=why)
+                    self._held_back.log(agent.peer, "action held back", agent=agent_id, why=why)
                 raise GRPCError(Status[choice.code.value], choice.message)
             await self._wait(agent_id, min(left_s, pause_s))
 
