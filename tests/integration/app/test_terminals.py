@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -107,3 +108,13 @@ def test_the_foreground_log_keeps_its_own_colours_and_nothing_else() -> None:
     assert not re.search(r"^forged", shown, re.MULTILINE)
     assert shown.count("pwned") >= 5
     assert len(shown) < 30_000
+
+
+def test_the_log_in_a_pipe_is_json_with_what_was_sent_and_has_limits() -> None:
+    ended = subprocess.run([sys.executable, "-c", FOREGROUND], stderr=subprocess.PIPE, check=False)
+    lines = [json.loads(line) for line in ended.stderr.decode().splitlines() if line.startswith("{")]
+    report, _, long = lines
+    assert report["text"] == f"{HOSTILE.decode()}\nforged"
+    assert report["items"] == [HOSTILE.decode()]
+    assert long["text"] == "y" * 2000 + "\u2026 (1000000 characters)"
+    assert not any(character in ended.stderr.decode().split("\n")[0] for character in "\x1b\x9b\u202e")
