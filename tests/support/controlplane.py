@@ -52,7 +52,7 @@ from ironbell.kube.decision import Action, MergePatch, create
 from ironbell.kube.testing.world import World
 from ironbell.workload.access import NotConnected
 from ironbell.workload.etcd import EtcdError, EtcdUnreachableError, Member
-from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeView
+from ironbell.workload.questions import Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
 NS = "default"
 KEY = (NS, "cp")
@@ -146,6 +146,7 @@ def plane_world(replicas: int = 1, *, kcp: dict[str, Any] | None = None, **spec:
     askers = {
         Connection: _connection,
         NodeByName: _node,
+        NodeByProviderId: _nodes_of,
         Components: _components,
         EtcdCluster: _etcd,
         KubeadmConfigMap: _kubeadm_config,
@@ -402,6 +403,13 @@ def _connection(world: World, _question: Connection) -> ConnectionState:
 def _connected(world: World, question: Any) -> None:
     if not (world.outside.alive and world.outside.has_quorum):
         raise NotConnected(question.cluster)
+
+
+def _nodes_of(world: World, question: NodeByProviderId) -> tuple[NodeView, ...]:
+    hosts = world.outside.hosts.items()
+    names = [name for name, host in hosts if host.provider_id == question.provider_id]
+    found = [_node(world, NodeByName(question.cluster, name)) for name in names]
+    return tuple(node for node in found if node is not None)
 
 
 def _node(world: World, question: NodeByName) -> NodeView | None:

@@ -278,7 +278,7 @@ def _main() -> None:
             failed = True
             print(f"{walked.failure}\nlogs: {folder}", flush=True)
         else:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # what was killed may still be closing its files
     sys.exit(failed)
 
 

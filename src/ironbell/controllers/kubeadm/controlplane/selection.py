@@ -39,7 +39,10 @@ def domain_for_new(plane: ControlPlane) -> str:
 
 
 def victim(plane: ControlPlane, outdated: Sequence[Machine]) -> Machine:
-    """The Machine to go next: whom the user named, then the outdated, the unhealthy among them first; spread evenly."""
+    """The Machine to go next: whom the user named, then the outdated, the unhealthy among them first; spread evenly.
+
+    One that is no Node yet goes before those that are.
+    """
     return _by_domain(plane, _eligible(plane, outdated))
 
 
@@ -51,7 +54,12 @@ def _eligible(plane: ControlPlane, outdated: Sequence[Machine]) -> Sequence[Mach
         types = health_conditions(plane.etcd_managed)
         return [machine for machine in machines if any(is_false(machine, type_) for type_ in types)]
 
-    return asked(outdated) or asked(plane.machines) or unhealthy(outdated) or outdated or plane.machines
+    def awaited(machines: Sequence[Machine]) -> list[Machine]:
+        # upstream takes a Node, and then waits for the one that may never become one
+        return [machine for machine in machines if not has_node(machine)]
+
+    first = asked(outdated) or asked(plane.machines) or unhealthy(outdated) or awaited(outdated)
+    return first or outdated or awaited(plane.machines) or plane.machines
 
 
 def _by_domain(plane: ControlPlane, eligible: Sequence[Machine]) -> Machine:

@@ -319,6 +319,26 @@ def test_a_machine_with_the_delete_annotation_goes_first() -> None:
     assert first == f"removed {doomed.metadata.name}"
 
 
+@pytest.mark.parametrize("version", ["v1.33.0", "v1.33.1"])
+def test_a_machine_that_is_no_node_yet_goes_before_one_that_is(version: str) -> None:
+    """Where servers are lacking it may never become one, and nothing else can go while it is awaited."""
+    world = plane_world(1)
+    run(world)
+    change(world, replicas=3)
+    while len(machines(world)) < 3:
+        with pytest.raises(NotSettledError):
+            world.settle(ControlPlaneReconciler(), max_rounds=1)
+    nodes = {machine.metadata.name for machine in machines(world) if machine.status.node_ref.name}
+    (waiting,) = {machine.metadata.name for machine in machines(world)} - nodes
+    world.outside.stuck.add(waiting)
+    run(world)
+    assert len(machines(world)) == 3
+    change(world, replicas=1, version=version)
+    run(world)
+    assert_whole(world, 1)
+    assert waiting not in {machine.metadata.name for machine in machines(world)}
+
+
 @pytest.mark.parametrize(("replicas", "dead"), [(3, 1), (5, 1), (5, 2)])
 def test_dead_machines_are_replaced_while_there_is_a_quorum(replicas: int, dead: int) -> None:
     world = plane_world(replicas)
