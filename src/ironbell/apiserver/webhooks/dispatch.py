@@ -29,7 +29,15 @@ from ironbell.apiserver.warnings import warn
 from ironbell.apiserver.webhooks.client import CallError, WebhookClient
 from ironbell.apiserver.webhooks.configuration import MUTATING, VALIDATING, Webhook, Webhooks
 from ironbell.apiserver.webhooks.matching import Invocation, invocation, is_exempt, may_match
-from ironbell.apiserver.webhooks.review import Answer, Shown, admission_review, denial, read_answer, request_data
+from ironbell.apiserver.webhooks.review import (
+    Answer,
+    Shown,
+    admission_review,
+    denial,
+    read_answer,
+    request_data,
+    shown_as,
+)
 from ironbell.apiserver.webhooks.services import UnreachableError
 from ironbell.base.errors import IronbellError
 from ironbell.base.randomness import uuid4
@@ -86,7 +94,7 @@ class AdmissionWebhooks:
         found = self._invocation(webhook, request)
         if found is None:
             return None
-        shown = await self._shown(found, request)
+        shown = await shown_as(found.info, request)
         if not self._conditions_hold(found, request, shown):
             return None
         answer = await self._ask(found, request, shown, mutating=True)
@@ -115,7 +123,7 @@ class AdmissionWebhooks:
         for webhook in self._validating.all:
             found = self._invocation(webhook, request)
             if found is not None:
-                shown = await self._shown(found, request)
+                shown = await shown_as(found.info, request)
                 if self._conditions_hold(found, request, shown):
                     calls.append((found, shown))
         asked = (self._ask(found, request, shown, mutating=False) for found, shown in calls)
@@ -132,19 +140,6 @@ class AdmissionWebhooks:
     def _labels_of(self, namespace: str) -> Mapping[str, str] | None:
         entry = self._context.store.latest("namespaces", ("", namespace))
         return None if entry is None else entry.labels or {}
-
-    async def _shown(self, found: Invocation, request: AdmissionRequest) -> Shown:
-        """The request in the version that the webhook wants to see."""
-        if found.info is request.info:
-            return Shown(found.info, request.new, request.old)
-
-        async def bring(value: Object | None) -> Object | None:
-            if value is None:
-                return None
-            copy = msgspec.json.decode(msgspec.json.encode(value))
-            return await converted(found.info, copy, found.info.api_version)
-
-        return Shown(found.info, await bring(request.new), await bring(request.old))
 
     def _conditions_hold(self, found: Invocation, request: AdmissionRequest, shown: Shown) -> bool:
         webhook = found.webhook

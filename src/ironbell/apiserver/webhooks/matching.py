@@ -40,10 +40,11 @@ def is_exempt(info: ResourceInfo) -> bool:
 def may_match(webhooks: Iterable[Webhook], versions: Iterable[ResourceInfo]) -> bool:
     """Whether any webhook could want to see a resource at all: asked before every write, so it is cheap."""
     infos = list(versions)
-    return any(_names(rule, info) for webhook in webhooks for rule in webhook.spec.rules or () for info in infos)
+    return any(names_version(rule, info) for webhook in webhooks for rule in webhook.spec.rules or () for info in infos)
 
 
-def _names(rule: HookRule, info: ResourceInfo) -> bool:
+def names_version(rule: HookRule, info: ResourceInfo) -> bool:
+    """Whether a rule is for a resource's group and version."""
     return (info.group in rule.api_groups or "*" in rule.api_groups) and (
         info.version in rule.api_versions or "*" in rule.api_versions
     )
@@ -64,9 +65,9 @@ def invocation(
     info = next((one for one in candidates if _rules_match(spec.rules, request, one)), None)
     if info is None:
         return None
-    if not _namespace_matches(spec.namespace_selector, request, labels_of):
+    if not namespace_matches(spec.namespace_selector, request, labels_of):
         return None
-    return Invocation(webhook, info) if _object_matches(spec.object_selector, request) else None
+    return Invocation(webhook, info) if object_matches(spec.object_selector, request) else None
 
 
 def _candidates(
@@ -78,10 +79,11 @@ def _candidates(
 
 
 def _rules_match(rules: tuple[HookRule, ...] | None, request: AdmissionRequest, info: ResourceInfo) -> bool:
-    return any(_names(rule, info) and _fits(rule, request, info) for rule in rules or ())
+    return any(names_version(rule, info) and rule_fits(rule, request, info) for rule in rules or ())
 
 
-def _fits(rule: HookRule, request: AdmissionRequest, info: ResourceInfo) -> bool:
+def rule_fits(rule: HookRule, request: AdmissionRequest, info: ResourceInfo) -> bool:
+    """Whether a rule that is for its version is for a request."""
     if "*" not in rule.operations and request.operation.value not in rule.operations:
         return False
     if rule.scope == "Namespaced" and not info.namespaced:
@@ -96,7 +98,12 @@ def _resource_fits(pattern: str, plural: str, subresource: str) -> bool:
     return resource in ("*", plural) and (sub == subresource or (sub == "*"))
 
 
-def _namespace_matches(selector: LabelSelector, request: AdmissionRequest, labels_of: LabelsOf) -> bool:
+def namespace_matches(selector: LabelSelector, request: AdmissionRequest, labels_of: LabelsOf) -> bool:
+    """Whether a selector takes the namespace of a request.
+
+    Raises:
+        NotFound: that namespace does not exist.
+    """
     if selector.is_empty:
         return True
     name = request.namespace
@@ -112,7 +119,8 @@ def _namespace_matches(selector: LabelSelector, request: AdmissionRequest, label
     return selector.matches(labels)
 
 
-def _object_matches(selector: LabelSelector, request: AdmissionRequest) -> bool:
+def object_matches(selector: LabelSelector, request: AdmissionRequest) -> bool:
+    """Whether a selector takes the object of a request, as it is or as it was."""
     if selector.is_empty:
         return True
     return any(selector.matches(_labels(value)) for value in (request.new, request.old) if value is not None)

@@ -13,6 +13,7 @@ from ironbell.api.client import ApiError
 from ironbell.apiserver.admission import AdmissionRequest
 from ironbell.apiserver.identity import user_info
 from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.verbs.bodies import converted
 from ironbell.apiserver.webhooks.client import CallError
 
 API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
@@ -48,11 +49,24 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A request as one webhook gets to see it."""
+    """A request as one webhook or policy gets to see it."""
 
     info: ResourceInfo
     new: dict[str, Any] | None
     old: dict[str, Any] | None
+
+
+async def shown_as(info: ResourceInfo, request: AdmissionRequest) -> Shown:
+    """The request in a version of its resource."""
+    if info is request.info:
+        return Shown(info, request.new, request.old)
+
+    async def bring(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is None:
+            return None
+        return await converted(info, msgspec.json.decode(msgspec.json.encode(value)), info.api_version)
+
+    return Shown(info, await bring(request.new), await bring(request.old))
 
 
 def admission_review(request: AdmissionRequest, shown: Shown, *, uid: str, versions: tuple[str, ...]) -> dict[str, Any]:

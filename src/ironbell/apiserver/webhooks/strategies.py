@@ -71,7 +71,7 @@ class WebhookRules(Plain):
 def _webhook_faults(webhook: dict[str, Any], path: str, *, mutating: bool) -> Iterator[FieldError]:
     yield from _name_faults(webhook.get("name", ""), f"{path}.name")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        yield from _rule_faults(rule, f"{path}.rules[{index}]")
+        yield from rule_faults(rule, f"{path}.rules[{index}]")
     choices = [("failurePolicy", _POLICIES), ("matchPolicy", _MATCHES), ("sideEffects", _SIDE_EFFECTS)]
     if mutating:
         choices.append(("reinvocationPolicy", _REINVOCATIONS))
@@ -99,7 +99,8 @@ def _name_faults(name: str, path: str) -> Iterator[FieldError]:
         yield invalid(path, name, "should be a domain with at least three segments separated by dots")
 
 
-def _rule_faults(rule: dict[str, Any], path: str) -> Iterator[FieldError]:
+def rule_faults(rule: dict[str, Any], path: str) -> Iterator[FieldError]:
+    """Faults of a rule that says which requests are wanted."""
     operations = rule.get("operations") or ()
     if not operations:
         yield required(f"{path}.operations")

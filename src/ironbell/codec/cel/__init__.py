@@ -7,7 +7,7 @@ data. Errors of an expression's text are `CelSyntaxError`; errors of its evaluat
 Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (the functions that Kubernetes adds).
 """
 
-from ironbell.codec.cel.compile import compile_expression, compile_rule
+from ironbell.codec.cel.compile import compile_expression, compile_rule, expression_type
 from ironbell.codec.cel.errors import CelError, CelSyntaxError
 
-__all__ = ["CelError", "CelSyntaxError", "compile_expression", "compile_rule"]
+__all__ = ["CelError", "CelSyntaxError", "compile_expression", "compile_rule", "expression_type"]

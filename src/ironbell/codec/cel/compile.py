@@ -61,6 +61,19 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mappi
     return evaluate
 
 
+def expression_type(text: str, variables: Mapping[str, Type]) -> Type:
+    """The type of an expression over variables of these types.
+
+    Raises:
+        CelSyntaxError: see `compile_expression`; and if the types in it do not fit.
+    """
+    compile_expression(text, tuple(variables))
+    try:
+        return check(syntax.parse(text), variables)
+    except RecursionError:
+        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
+
+
 def compile_rule(
     rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "bool"
 ) -> Callable[[Any, Any], Any]:

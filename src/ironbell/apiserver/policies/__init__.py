@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies: rules in CEL, asked of writes by the server itself."""
