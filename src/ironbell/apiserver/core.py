@@ -30,6 +30,8 @@ from ironbell.apiserver.lifecycle.accounts import Accounts
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
 from ironbell.apiserver.lifecycle.scopes import Scopes
+from ironbell.apiserver.policies.guard import ParameterGuard, is_policy
+from ironbell.apiserver.policies.plugin import AdmissionPolicies
 from ironbell.apiserver.rbac.aggregation import Aggregation
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
 from ironbell.apiserver.rbac.bootstrap import bootstrap
@@ -66,6 +68,7 @@ class ApiServer:
         self._accounts = Accounts(context)
         self._webhook_client = WebhookClient(context.store, context.randomness)
         self._webhooks = AdmissionWebhooks(context, self._webhook_client)
+        self._policies = AdmissionPolicies(context)
 
     @classmethod
     @asynccontextmanager
@@ -142,8 +145,10 @@ class ApiServer:
         context.make_converter = lambda crd: converter_for(crd, self._webhook_client, context.randomness)
         context.authorizer.index.follow(context.store)
         # before the guard: what a webhook makes of a role is what must not escalate
+        self._policies.start()
         self._webhooks.start()
         context.admission.mutating(is_guarded, EscalationGuard(context.authorizer))
+        context.admission.mutating(is_policy, ParameterGuard(context))
         self._definitions.start()
         self._garbage.start()
         self._expiry.start()

@@ -17,6 +17,7 @@ from ironbell.apiserver.tables_cells import (
     age_of,
     column,
     entries,
+    labels_text,
     name_of,
     named,
     number,
@@ -103,6 +104,23 @@ def _metric(metric: dict[str, Any], seen: dict[str, Any]) -> str:
     return prefix + "/".join(shown)
 
 
+def _policy(item: dict[str, Any]) -> list[Any]:
+    kind = part(item, "spec", "paramKind")
+    shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
+    return [len(entries(part(item, "spec"), "validations")), shown]
+
+
+def _policy_binding(item: dict[str, Any]) -> list[Any]:
+    spec, ref = part(item, "spec"), part(item, "spec", "paramRef")
+    shown = UNSET
+    if ref.get("name"):
+        shown = f"{ref.get('namespace') or '*'}/{ref['name']}"
+    elif ref.get("selector") is not None:
+        selector = part(ref, "selector")
+        shown = labels_text(part(selector, "matchLabels")) if not entries(selector, "matchExpressions") else "*"
+    return [spec.get("policyName", ""), shown]
+
+
 _BINDING = named(
     column("Role", "What it gives."), cells=_role,
     more=(
@@ -153,4 +171,13 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): named(
+        column("Validations", "How many rules it has.", type="integer"),
+        column("ParamKind", "The kind of its parameters."),
+        cells=_policy,
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): named(
+        column("PolicyName", "The policy that it puts into force."), column("ParamRef", "The parameters that it uses."),
+        cells=_policy_binding,
+    ),
 }  # fmt: skip

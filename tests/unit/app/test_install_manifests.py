@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.identity import ADMIN
 from ironbell.app.components import (
     CLUSTER_API,
     COMPONENTS,
@@ -18,6 +21,7 @@ from ironbell.app.components import (
 )
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
+from ironbell.app.install.policies import policies
 from ironbell.app.install.resources import COLLECTIONS
 from ironbell.app.roles import WIRE_ROLE
 from ironbell.app.run_controllers import _CONTROLLERS, Ingredients, controller_names
@@ -195,3 +199,13 @@ def test_pools_are_upstreams_where_our_provider_is_not_installed(
     assert {f"validate.{name}" for name in pools} & hooks == (
         {f"validate.{name}" for name in pools} if checked else set()
     )
+
+
+async def test_the_embedded_api_takes_the_admission_policy() -> None:
+    async with ApiServer.open(None, clock=ManualClock(), randomness=SeededRandomness(1)) as server:
+        api, found = server.client(ADMIN), list(policies(InstallOptions(words=("smee", "wire"))))
+        assert [document["kind"] for document in found] == [
+            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+        ]  # fmt: skip
+        for document in found:
+            await api.create(COLLECTIONS[document["kind"]], "", msgspec.json.encode(document))

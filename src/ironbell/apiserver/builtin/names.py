@@ -41,17 +41,21 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_ALL, ("all",)),
     "mutatingwebhookconfigurations": ("api-extensions",),
     "validatingwebhookconfigurations": ("api-extensions",),
+    "validatingadmissionpolicies": ("api-extensions",),
+    "validatingadmissionpolicybindings": ("api-extensions",),
     "apiservices": ("api-extensions",),
 }
 GENERATIONS = frozenset({
     "cronjobs", "daemonsets", "deployments", "endpointslices", "ingressclasses", "ingresses", "jobs",
     "mutatingwebhookconfigurations", "networkpolicies", "poddisruptionbudgets", "pods", "podtemplates",
-    "priorityclasses", "replicasets", "replicationcontrollers", "statefulsets", "validatingwebhookconfigurations",
+    "priorityclasses", "replicasets", "replicationcontrollers", "statefulsets", "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 })  # fmt: skip
 """Kinds that count changes of their spec."""
 NEEDS_VERSION = frozenset({
     "csidrivers", "csinodes", "leases", "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
-    "validatingwebhookconfigurations", "volumeattachments",
+    "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+    "volumeattachments",
 })  # fmt: skip
 """Kinds whose updates must name the version that they replace."""
 CREATED_BY_UPDATE = frozenset({

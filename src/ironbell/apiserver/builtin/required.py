@@ -16,6 +16,16 @@ from ironbell.apiserver.schema.paths import Path, render
 from ironbell.apiserver.schema.validate import Check
 
 _EMPTY_IS_FINE = {
+    # rules of their own ask for these
+    ("admissionregistration.v1.AuditAnnotation", "key"),
+    ("admissionregistration.v1.AuditAnnotation", "valueExpression"),
+    ("admissionregistration.v1.MatchCondition", "expression"),
+    ("admissionregistration.v1.MatchCondition", "name"),
+    ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "policyName"),
+    ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "validationActions"),
+    ("admissionregistration.v1.Validation", "expression"),
+    ("admissionregistration.v1.Variable", "expression"),
+    ("admissionregistration.v1.Variable", "name"),
     ("admissionregistration.v1.MutatingWebhook", "admissionReviewVersions"),
     ("admissionregistration.v1.ValidatingWebhook", "admissionReviewVersions"),
     ("core.v1.HTTPHeader", "value"),

@@ -1,6 +1,7 @@
 """What a policy says of one request with one set of parameters: pure decisions over values.
 
-Source: kubernetes/apiserver: pkg/admission/plugin/policy/validating/validator.go, plugin/cel/composition.go (variables).
+Source: kubernetes/apiserver: pkg/admission/plugin/policy/validating/validator.go,
+pkg/admission/plugin/cel/composition.go (variables).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Variables(dict[str, Any]):
         return found
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - it would ask itself
 
 
 def evaluate(policy: Policy, given: Values) -> Verdict:

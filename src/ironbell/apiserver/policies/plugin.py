@@ -36,13 +36,19 @@ from ironbell.codec import effort
 ALLOWANCE_S = 1.0
 """Of processor time, for all expressions about one request."""
 _FAILURES = "validation.policy.admission.k8s.io/validation_failure"
-_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+_CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
 class ConfigurationError(IronbellError):
     """A policy or a binding cannot be put into force for a request."""
 
     reason, retry = "PolicyMisconfigured", Retry.NEVER
+
+
+class _Question(msgspec.Struct, frozen=True):
+    policy: Policy
+    binding: Binding
+    values: dict[str, Any]
 
 
 class _Denial(msgspec.Struct, frozen=True):
@@ -87,25 +93,38 @@ class AdmissionPolicies:
             ApiError: one denies the request, or cannot be asked and must be; of several the first.
         """
         denials: list[_Denial] = []
-        failed: list[dict[str, Any]] = []
+        questions: list[_Question] = []
         for policy, bindings in self._policies.all:
-            denials += await self._ask(policy, bindings, request, failed)
+            await self._prepare(policy, bindings, request, questions, denials)
+        failed: list[dict[str, Any]] = []
+        with effort.limited(ALLOWANCE_S):
+            for question in questions:
+                denials += _denials(question, failed)
         if failed:
             annotate(_FAILURES, msgspec.json.encode(failed).decode())
         if denials:
             raise _refusal(request, denials[0])
 
-    async def _ask(
-        self, policy: Policy, bindings: Sequence[Binding], request: AdmissionRequest, failed: list[dict[str, Any]]
-    ) -> list[_Denial]:
+    async def _prepare(
+        self,
+        policy: Policy,
+        bindings: Sequence[Binding],
+        request: AdmissionRequest,
+        questions: list[_Question],
+        denials: list[_Denial],
+    ) -> None:
+        """Add what a policy is to be asked about a request, and what speaks against that."""
+        wanted = policy.spec.match_constraints
+        if wanted is None or not wanted.resource_rules:
+            return
         try:
-            info = self._matching(policy.spec.match_constraints or MatchResources(resource_rules=()), request)
+            info = self._matching(wanted, request)
         except ApiError as error:
-            return _misconfigured(policy, None, error.message)
+            denials += _misconfigured(policy, None, error.message)
+            return
         if info is None:
-            return []
+            return
         shown = await shown_as(info, request)
-        denials: list[_Denial] = []
         for binding in bindings:
             try:
                 if binding.spec.match_resources and self._matching(binding.spec.match_resources, request) is None:
@@ -114,29 +133,7 @@ class AdmissionPolicies:
             except (ApiError, ConfigurationError) as error:
                 denials += _misconfigured(policy, binding, error.message)
                 continue
-            with effort.limited(ALLOWANCE_S):
-                for values in params:
-                    denials += self._verdict(policy, binding, self._values(request, shown, values), failed)
-        return denials
-
-    def _verdict(
-        self, policy: Policy, binding: Binding, values: dict[str, Any], failed: list[dict[str, Any]]
-    ) -> list[_Denial]:
-        verdict, actions = evaluate(policy, values), binding.spec.validation_actions
-        for key, value in verdict.annotations.items():
-            annotate(key, value)
-        for failure in verdict.failures:
-            if "Warn" in actions:
-                place = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
-                warn(f"Validation failed for {place}: {failure.message}")
-            if "Audit" in actions:
-                failed.append(
-                    {
-                        "message": failure.message, "policy": policy.name, "binding": binding.name,
-                        "expressionIndex": failure.index, "validationActions": actions,
-                    }
-                )  # fmt: skip
-        return [_Denial(policy, binding, failure) for failure in verdict.failures] if "Deny" in actions else []
+            questions += [_Question(policy, binding, self._values(request, shown, values)) for values in params]
 
     def _matching(self, wanted: MatchResources, request: AdmissionRequest) -> ResourceInfo | None:
         """The version in which a policy gets to see a request; None if it is not for it."""
@@ -227,6 +224,26 @@ class AdmissionPolicies:
     def _labels_of(self, namespace: str) -> dict[str, str] | None:
         entry = self._context.store.latest("namespaces", ("", namespace))
         return None if entry is None else dict(entry.labels or {})
+
+
+def _denials(question: _Question, failed: list[dict[str, Any]]) -> list[_Denial]:
+    """What follows from a policy's verdict; `failed` gets what the audit log is to have."""
+    policy, binding = question.policy, question.binding
+    verdict, actions = evaluate(policy, question.values), binding.spec.validation_actions
+    for key, value in verdict.annotations.items():
+        annotate(key, value)
+    for failure in verdict.failures:
+        if "Warn" in actions:
+            place = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+            warn(f"Validation failed for {place}: {failure.message}")
+        if "Audit" in actions:
+            failed.append(
+                {
+                    "message": failure.message, "policy": policy.name, "binding": binding.name,
+                    "expressionIndex": failure.index, "validationActions": actions,
+                }
+            )  # fmt: skip
+    return [_Denial(policy, binding, failure) for failure in verdict.failures] if "Deny" in actions else []
 
 
 def _misconfigured(policy: Policy, binding: Binding | None, why: str) -> list[_Denial]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+import structlog
 
 from ironbell.apiserver.labelselector import LabelSelector
 from ironbell.apiserver.store.entry import Change, Entry
@@ -20,6 +21,8 @@ from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression
 POLICIES = f"validatingadmissionpolicies.{GROUP}"
 BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
 VARIABLES = ("object", "oldObject", "request", "authorizer", "namespaceObject")
+
+_log = structlog.get_logger()
 
 Expression = Callable[[Mapping[str, Any]], Any]
 
@@ -159,19 +162,23 @@ class Policies:
         entry = change.entry
         if entry.resource not in (POLICIES, BINDINGS):
             return
-        if change.deleted:
-            kept: dict[str, Any] = self._policies if entry.resource == POLICIES else self._bindings
-            kept.pop(entry.name, None)
-        else:
+        kept: dict[str, Any] = self._policies if entry.resource == POLICIES else self._bindings
+        kept.pop(entry.name, None)
+        if not change.deleted:
             self._take(entry)
         self._order()
 
     def _take(self, entry: Entry) -> None:
-        if entry.resource == POLICIES:
-            self._policies[entry.name] = read_policy(entry.name, entry.body)
-        else:
-            found = msgspec.json.decode(entry.body, type=_StoredBinding)
-            self._bindings[entry.name] = Binding(entry.name, found.spec)
+        try:
+            if entry.resource == POLICIES:
+                self._policies[entry.name] = read_policy(entry.name, entry.body)
+            else:
+                found = msgspec.json.decode(entry.body, type=_StoredBinding)
+                self._bindings[entry.name] = Binding(entry.name, found.spec)
+        except msgspec.MsgspecError as error:
+            # stored by another release; writes are checked
+            _log.warning("policy cannot be read and is not in force", resource=entry.resource, name=entry.name,
+                         cause=str(error))  # fmt: skip
 
     def _order(self) -> None:
         by_policy: dict[str, list[Binding]] = {}
