@@ -30,9 +30,9 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[runtime.RawExtension](): "json",
 	reflect.TypeFor[metav1.FieldsV1]():      "json",
 
-	reflect.TypeFor[apiextensionsv1.JSON]():                          "json",
-	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():         "schemaOrBool",
-	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():        "schemaOrList",
+	reflect.TypeFor[apiextensionsv1.JSON]():                         "json",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrBool]():        "schemaOrBool",
+	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrArray]():       "schemaOrList",
 	reflect.TypeFor[apiextensionsv1.JSONSchemaPropsOrStringArray](): "schemaOrStrings",
 }
 

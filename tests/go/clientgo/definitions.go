@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// definitions makes, changes and deletes a CustomResourceDefinition as the clientset is made by default, which sends and
+// definitionClientset makes, changes and deletes a CustomResourceDefinition as the clientset is made by default, which sends and
 // prefers protocol buffers.
-func definitions(ctx context.Context, config *rest.Config) {
+func definitionClientset(ctx context.Context, config *rest.Config) {
 	clients, err := apiextensions.NewForConfig(config)
 	check("clientset of definitions", err)
 	client := clients.ApiextensionsV1().CustomResourceDefinitions()

@@ -74,7 +74,6 @@ func main() {
 	recorder := events(ctx, client, stored)
 	newEvents(ctx, client, stored)
 	election(ctx, client, recorder)
-	definitions(ctx, config)
-	documents(config)
+	definitionClientset(ctx, config)
 	check("namespace deleted", client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}))
 }
