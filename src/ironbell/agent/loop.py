@@ -32,6 +32,8 @@ from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 
 _BACKOFF_START_S = 0.5
 _BACKOFF_FACTOR = 1.5
+# The server takes messages of up to 128 KiB, and keeps less than that of what a machine is made of.
+_MOST_TOLD = 120 << 10
 _FLUSH_S = 5.0
 _FLUSH_AGAIN_S = 2.0
 # After a reboot was asked for, the machine should be gone.
@@ -78,7 +80,10 @@ class Agent:
         backoff = Backoff(self.backoff_max_s)
         shown = ""
         while True:
-            request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=self.attributes())
+            found = self.attributes()
+            if found is not None and found.ByteSize() > _MOST_TOLD:
+                found = None
+            request = workflow_pb2.ActionRequest(agent_id=self.agent_id, agent_attributes=found)
             try:
                 action = await self.calls.get_action(request)
             except CallError as error:

@@ -21,7 +21,8 @@ from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.services.workflow.logfile import MACHINE_BYTES, MAX_EXECUTIONS, MAX_SEQUENCE
 
 CALLS = 300
-LARGE = "x" * (3 << 20)
+LARGE = "x" * (100 << 10)
+LONG_ID = "x" * 253
 
 
 @pytest.fixture
@@ -119,13 +120,13 @@ async def test_what_is_rejected_is_one_short_line_in_our_log(bench: Any, strange
                 workflow_id="default/none",
                 task_id="t",
                 action_id="a",
-                agent_id=LARGE,
+                agent_id=LONG_ID,
                 action_state=workflow_pb2.ActionStatusRequest.SUCCESS,
-                message=workflow_pb2.ActionMessage(message="m"),
+                message=workflow_pb2.ActionMessage(message=LARGE),
             )
         ),
-        "report about a machine": lambda: stranger.report_machine(log_pb2.MachineReport(agent_id=LARGE, text=LARGE)),
-        "log": lambda: stranger.append(appended(LARGE, workflow_id=LARGE)),
+        "report about a machine": lambda: stranger.report_machine(log_pb2.MachineReport(agent_id=LONG_ID, text=LARGE)),
+        "log": lambda: stranger.append(appended(LONG_ID, workflow_id=LARGE)),
     }
     with structlog.testing.capture_logs() as logged:
         for _ in range(4):

@@ -1,15 +1,18 @@
 """The attributes of an agent's machine as the JSON that annotations carry.
 
 Values that the agent did not send are left out, empty ones that it sent are kept; the single objects are always
-there, empty lists never. What our agent tells beyond upstream's has names of its own.
+there, empty lists never. What our agent tells beyond upstream's has names of its own. While a call waits they are held
+packed, and in all so many bytes.
 
 Source: tinkerbell/tinkerbell: pkg/data (attribute names).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import contextlib
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import msgspec
 from google.protobuf.message import Message
@@ -17,6 +20,10 @@ from google.protobuf.message import Message
 from ironbell.codec.proto import workflow_pb2
 
 MAX_SIZE = 65536
+MAX_ITEMS: Final = 2048
+"""Devices and what belongs to them; a large server has some hundred."""
+_MAX_PACKED: Final = 32 << 10
+_MAX_HELD: Final = 16 << 20
 
 _NEIGHBOURS = "lldpNeighbours"
 _RENAMED = {
@@ -41,6 +48,41 @@ _RENAMED = {
 }
 _LISTS = (("block", "blockDevices"), ("network", "networkInterfaces"), ("pci", "pciDevices"), ("gpu", "gpuDevices"))
 _SINGLES = ("cpu", "memory", "chassis", "bios", "baseboard", "product")
+
+
+class Held:
+    """What agents told with calls that wait."""
+
+    def __init__(self, most: int = _MAX_HELD) -> None:
+        self._left = most
+
+    @contextlib.contextmanager
+    def packed(self, packed: bytes | None) -> Iterator[bytes | None]:
+        """The same while there is room. An agent tells it again with its next call."""
+        if packed is None or len(packed) > self._left:
+            yield None
+            return
+        self._left -= len(packed)
+        try:
+            yield packed
+        finally:
+            self._left += len(packed)
+
+
+def pack(attributes: workflow_pb2.AgentAttributes) -> bytes | None:
+    """A small form; None for more than a machine is made of."""
+    lists = [getattr(attributes, field) for field, _ in _LISTS] + [attributes.cpu.processors]
+    items = sum(map(len, lists))
+    if items <= MAX_ITEMS:
+        items += sum(len(one.lldp_neighbours) + len(one.enabled_capabilities) for one in attributes.network)
+        items += sum(len(one.capabilities) for one in attributes.cpu.processors) // 64
+    packed = zlib.compress(attributes.SerializeToString(), level=1) if items <= MAX_ITEMS else b""
+    return packed if packed and len(packed) <= _MAX_PACKED else None
+
+
+def unpack(packed: bytes) -> workflow_pb2.AgentAttributes:
+    """The counterpart of `pack`."""
+    return workflow_pb2.AgentAttributes.FromString(zlib.decompress(packed))
 
 
 def encode(attributes: workflow_pb2.AgentAttributes) -> bytes:

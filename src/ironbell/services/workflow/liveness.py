@@ -162,6 +162,7 @@ class Liveness(HeartbeatServiceBase):
     ) -> None:
         """Note that an agent lives. One whose action has ended is answered all the same."""
         request = await receive.request(stream, heartbeat_pb2.BeatRequest)
+        receive.check_agent_id(request.agent_id)
         namespace, _, name = request.workflow_id.partition("/")
         workflow = self.writer.index.get(namespace, name)
         if workflow is not None:

@@ -42,7 +42,6 @@ _MAX_LINES = 2000
 _MAX_TEXT = 8192
 _MAX_AGE_MS = 86_400_000
 _EXECUTION = re.compile(r"[!-~]{1,64}")
-_AGENT_ID = re.compile(r"[!-~]{1,253}")
 _TAIL_LINE = 200
 _TAIL_CHARACTERS = 3000
 # All annotations of an object together may have 256 KiB.
@@ -82,7 +81,8 @@ class LogService(LogServiceBase):
     ) -> None:
         """Store a batch and say from where to go on."""
         with self._rejected("log rejected", stream):
-            request = await receive.request(stream, log_pb2.AppendRequest)
+            request = await receive.request(stream, log_pb2.AppendRequest, longest=receive.MAX_LOG)
+            receive.check_agent_id(request.agent_id)
             workflow, action = self._subject(request)
             self._admit(workflow, request.agent_id, stream)
             try:
@@ -185,8 +185,7 @@ class LogService(LogServiceBase):
             request = await receive.request(stream, log_pb2.MachineReport)
             text = request.text[-_MAX_REPORT:]
             values |= {"agent": request.agent_id, "text": text}
-            if not _AGENT_ID.fullmatch(request.agent_id):
-                raise GRPCError(Status.INVALID_ARGUMENT, "the agent id is not 1 to 253 printable characters")
+            receive.check_agent_id(request.agent_id)
             workflow = self._concerned(request.agent_id)
             if workflow is not None:
                 self._admit(workflow, request.agent_id, stream)

@@ -9,38 +9,33 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import structlog
-from grpclib.config import Configuration
-from grpclib.protocol import H2Protocol
 from grpclib.reflection.service import ServerReflection
-from grpclib.server import Server
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.rejections import Rejections
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow import metrics
 from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.connections import ConnectionLimits, Connections, default_limits
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.liveness import SILENCE_S, Liveness
 from ironbell.services.workflow.logreader import LogReader
 from ironbell.services.workflow.logservice import LogService
 from ironbell.services.workflow.logstore import Limits, LogStore
+from ironbell.services.workflow.protocol import GuardedServer
 from ironbell.services.workflow.service import HOLD_S, WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
 
 DEFAULT_PORT = 42113
 _BACKLOG = 4096
 _STOP_S = 2.0
-_WINDOW = 1 << 20
 
 log = structlog.get_logger()
 
@@ -67,6 +62,8 @@ class Options:
     """How long an agent that announced signs of life may send none while it carries out an action."""
     identity: Identity = Identity.COMPAT
     """Strict needs `directory`."""
+    connections: ConnectionLimits | None = None
+    """Of the gRPC port; None: by the files that this process may have open."""
 
 
 class WorkflowServer:
@@ -101,14 +98,14 @@ class WorkflowServer:
         self._services = ServerReflection.extend([service, logs, self._liveness])
         self.reader = LogReader(self._store, index, options.replica, options.address_of)
         """Reads logs back; `logreader.log_routes(server.reader)` serves them over HTTP."""
-        self._server: _GuardedServer | None = None
+        self.connections = Connections(options.connections or default_limits(), clock, rejections)
+        self._server: GuardedServer | None = None
         self.port = options.port
         """The port that is bound, once started."""
 
     async def start(self, sock: socket.socket | None = None) -> None:
         """Bind and accept. With `sock`, a bound socket of the caller's is used instead of host and port."""
-        config = Configuration(http2_connection_window_size=4 * _WINDOW, http2_stream_window_size=_WINDOW)
-        server = _GuardedServer(self._services, config=config)
+        server = GuardedServer(self._services, self.connections)
         if sock is None:
             sock = _bound(self._options.host, self._options.port)
         self.port = sock.getsockname()[1]
@@ -123,6 +120,7 @@ class WorkflowServer:
                 group.create_task(self._store.run(), name="log store")
                 group.create_task(self._annotator.run(), name="annotator")
                 group.create_task(self._liveness.run(), name="signs of life")
+                group.create_task(self.connections.run(), name="connections")
         finally:
             await self._stop()
 
@@ -154,38 +152,3 @@ def _bound(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-class _GuardedProtocol(H2Protocol):
-    """HTTP/2 from strangers: what is none closes its connection, is counted, and nothing else happens."""
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            events = self.connection.feed(data)
-            self.connection.flush()
-            for event in events:
-                self.processor.process(event)
-            self.connection.flush()
-        except Exception:  # noqa: BLE001 - whatever a stranger's bytes raise ends with their connection
-            metrics.MALFORMED.labels("http2").inc()
-            self.processor.close("not HTTP/2")
-
-
-class _GuardedServer(Server):
-    """grpclib's server leaves connections open when it is closed; this one knows and ends them."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._protocols: weakref.WeakSet[H2Protocol] = weakref.WeakSet()
-
-    def _protocol_factory(self) -> H2Protocol:
-        made = super()._protocol_factory()
-        guarded = _GuardedProtocol(made.handler, made.config, made.h2_config)
-        self._protocols.add(guarded)
-        return guarded
-
-    def close_connections(self) -> None:
-        """End every connection; calls that wait are cancelled."""
-        for protocol in list(self._protocols):
-            if hasattr(protocol, "processor"):
-                protocol.processor.close("server stops")

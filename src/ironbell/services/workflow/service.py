@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import structlog
 from grpclib.const import Status
@@ -27,14 +27,14 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
-from ironbell.contract import boot_token
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
-from ironbell.services.workflow import attributes, guard, images, metrics, names, receive, response, selection
+from ironbell.services.workflow import attributes, guard, metrics, names, receive, response, selection
 from ironbell.services.workflow import report as reports
+from ironbell.services.workflow.asking import Agent, asking, boot_token_of
 from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.gate import Gate
-from ironbell.services.workflow.liveness import Liveness, interval_of, recorded
+from ironbell.services.workflow.liveness import Liveness, recorded
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -42,7 +42,6 @@ from ironbell.services.workflow.writer import WorkflowWriter
 if TYPE_CHECKING:
     import grpclib.server
 
-BOOT_ID_METADATA = "ironbell-boot-id"
 HOLD_S = 60.0
 
 # Left of a client's own limit for the answer to travel.
@@ -62,21 +61,6 @@ Keeper = Callable[[Workflow, str, bool], Awaitable[dict[str, str | None]]]
 async def keep_nothing(_workflow: Workflow, _action_id: str, _ends: bool) -> dict[str, str | None]:
     """For a service without logs."""
     return {}
-
-
-@dataclass(frozen=True)
-class Agent:
-    """Who asks for an action."""
-
-    request: workflow_pb2.ActionRequest
-    boot_id: str
-    token: str
-    builtin: frozenset[str] = frozenset()
-    """Its built-in actions; empty for agents that run any image or do not say."""
-    heartbeat_s: float = 0.0
-    """Seconds between its signs of life while an action runs; 0 for agents that send none."""
-    peer: str = ""
-    """The address that the call comes from."""
 
 
 class WorkflowService(WorkflowServiceBase):
@@ -110,30 +94,24 @@ class WorkflowService(WorkflowServiceBase):
         self._finish_s = finish_s
         self._directory = directory
         self._gate = Gate(identity, directory, clock)
+        self._held = attributes.Held()
 
     async def GetAction(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[workflow_pb2.ActionRequest, workflow_pb2.ActionResponse]
     ) -> None:
         """Answer with the next action, once there is one."""
         with _answered("GetAction"):
-            request = await receive.request(stream, workflow_pb2.ActionRequest)
-            if not request.agent_id:
-                raise GRPCError(Status.INVALID_ARGUMENT, "invalid Agent ID")
-            agent = Agent(
-                request,
-                boot_id_of(stream),
-                boot_token_of(stream),
-                builtin_of(stream),
-                interval_of(stream.metadata),
-                receive.peer_of(stream),
-            )
+            agent = await asking(stream, self._rejections)
             hold_s = self._hold_s
             if stream.deadline is not None:
                 hold_s = min(hold_s, max(0.0, stream.deadline.time_remaining() - _MARGIN_S))
-            await stream.send_message(await self._next(agent, hold_s=hold_s))
+            with self._held.packed(agent.packed) as packed:
+                agent = replace(agent, packed=packed)
+                answer = await self._next(agent, hold_s=hold_s)
+            await stream.send_message(answer)
 
     async def _next(self, agent: Agent, *, hold_s: float) -> workflow_pb2.ActionResponse:
-        agent_id = agent.request.agent_id
+        agent_id = agent.agent_id
         until = self._clock.monotonic() + hold_s
         while True:
             admitted, why = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.token)
@@ -161,19 +139,17 @@ class WorkflowService(WorkflowServiceBase):
 
     def _choose(self, workflows: Sequence[Workflow], agent: Agent) -> Choice:
         now = rfc3339(self._clock.now())
-        return selection.choose(
-            workflows, agent.request.agent_id, boot_id=agent.boot_id, builtin=agent.builtin, now=now
-        )
+        return selection.choose(workflows, agent.agent_id, boot_id=agent.boot_id, builtin=agent.builtin, now=now)
 
     def _objection(self, choice: Serve, agent: Agent) -> str | None:
         if self._directory is None:
             return None
         is_ours = bool(agent.boot_id)
-        return guard.objection(choice.workflow, agent.request.agent_id, self._directory, honours_keeping=is_ours)
+        return guard.objection(choice.workflow, agent.agent_id, self._directory, honours_keeping=is_ours)
 
     async def _settle(self, workflow: Workflow, agent: Agent) -> Choice:
         """Choose over the stored object and store what follows from it."""
-        agent_id = agent.request.agent_id
+        agent_id = agent.agent_id
 
         def decision(stored: Workflow | None) -> Choice:
             return self._choose([stored] if stored else [], agent)
@@ -194,33 +170,33 @@ class WorkflowService(WorkflowServiceBase):
             choice = await self._writer.decide(*workflow.key, decision=decision, change=change)
         if isinstance(choice, Interrupted):
             metrics.REBOOTS.inc()
-            log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent.request.agent_id)
+            log.warning("machine rebooted in the middle", workflow="/".join(workflow.key), agent=agent.agent_id)
         if isinstance(choice, Unrunnable):
             log.warning("workflow failed before its first action", workflow="/".join(workflow.key), why=choice.message)
         return choice
 
     async def _served(self, agent: Agent, choice: Serve) -> workflow_pb2.ActionResponse:
-        workflow, request, knows_us = choice.workflow, agent.request, bool(agent.boot_id)
-        namespace, name = workflow.metadata.namespace, guard.machine_of(workflow, request.agent_id, self._directory)
+        workflow, knows_us = choice.workflow, bool(agent.boot_id)
+        namespace, name = workflow.metadata.namespace, guard.machine_of(workflow, agent.agent_id, self._directory)
         hardware: Hardware | None = None
         if name and (knows_us or choice.is_first or self._gate.is_strict):
             with _api_errors("error getting hardware"):
                 hardware = await self._writer.hardware(namespace, name)
         # what is stored decides: another replica may have revoked the token a moment ago
-        if (why := self._gate.objection(workflow, request.agent_id, agent.token, stored=hardware)) is not None:
+        if (why := self._gate.objection(workflow, agent.agent_id, agent.token, stored=hardware)) is not None:
             raise GRPCError(Status.PERMISSION_DENIED, why)
-        if hardware is not None and request.HasField("agent_attributes"):
-            await self._keep_attributes(hardware, request.agent_attributes)
+        if hardware is not None and agent.packed is not None:
+            await self._keep_attributes(hardware, attributes.unpack(agent.packed))
         log.info(
             "action handed out",
             workflow="/".join(workflow.key),
-            agent=request.agent_id,
+            agent=agent.agent_id,
             task=choice.task.name,
             action=choice.action.name,
         )
         expected = response.expectations(hardware) if knows_us and hardware is not None else {}
         if knows_us:
-            expected |= response.keeping(workflow, request.agent_id, hardware)
+            expected |= response.keeping(workflow, agent.agent_id, hardware)
         return response.assemble(workflow, choice.task, choice.action, expected=expected, token=agent.token)
 
     async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:
@@ -242,6 +218,8 @@ class WorkflowService(WorkflowServiceBase):
         """Take a report; what it changes is stored before the answer."""
         with _answered("ReportActionStatus"):
             request = await receive.request(stream, workflow_pb2.ActionStatusRequest)
+            if request.agent_id:
+                receive.check_agent_id(request.agent_id)
             report = reports.Report(
                 workflow_id=request.workflow_id,
                 task_id=request.task_id,
@@ -335,23 +313,6 @@ class WorkflowService(WorkflowServiceBase):
         with metrics.WAITING.track_inprogress(), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self._index.changed(agent_id)
-
-
-def boot_id_of(stream: grpclib.server.Stream[Any, Any]) -> str:
-    """The boot that the agent runs in; empty for agents that do not say."""
-    return receive.said(stream, BOOT_ID_METADATA)
-
-
-def boot_token_of(stream: grpclib.server.Stream[Any, Any]) -> str:
-    """The token that the agent shows; empty for agents that have none."""
-    return receive.said(stream, boot_token.CALL_METADATA)
-
-
-def builtin_of(stream: grpclib.server.Stream[Any, Any]) -> frozenset[str]:
-    """The agent's built-in actions; empty for agents that do not say."""
-    return frozenset(
-        name for name in receive.said(stream, images.ACTIONS_METADATA, longest=images.LONGEST).split(",") if name
-    )
 
 
 def _state_name(number: int) -> str:
