@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from ironbell.lab.state import LabState, MachineState
+from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
 Document = dict[str, Any]
 
@@ -44,7 +45,11 @@ def _bmc(machine: MachineState, namespace: str, *, insecure_tls: bool) -> Docume
     return {
         "apiVersion": "bmc.tinkerbell.org/v1alpha1",
         "kind": "Machine",
-        "metadata": _meta(machine.name, namespace),
+        "metadata": {
+            **_meta(machine.name, namespace),
+            # a lab that is started anew may have its BMCs at other ports
+            "annotations": {CONFIRMED: address_text(machine.bmc_host, machine.bmc_port)},
+        },
         "spec": {
             "connection": {
                 "host": machine.bmc_host,

@@ -3,7 +3,7 @@
 BMCs allow a handful of sessions and answer one question at a time; who opens a session per question locks everybody
 out. So a session is kept while it is used, closed after some quiet, and opened anew when the connection or a Secret
 has changed, or after any trouble. A login that is refused on a session that was kept only means that it expired: it is
-tried once more with a new one.
+tried once more with a new one. No password is sent to an address that the target's pin does not have.
 
 Life: made with the API that Secrets are read from and the function that opens sessions; `close` ends it all.
 
@@ -184,6 +184,9 @@ class BmcAccess:
 
     async def _open(self, bmc: _Bmc, target: Target) -> None:
         connection = target.connection
+        problem = target.pin.problem(connection) if target.pin is not None else ""
+        if problem:
+            raise BmcTroubleError(Trouble.ADDRESS, problem)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 credentials = await read_credentials(self._api, connection, target.namespace)

@@ -10,6 +10,7 @@ from typing import Final
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock
+from ironbell.contract.crossing import USE
 from ironbell.controllers.rufio.bmc_access import AT_ONCE, BmcAccess
 from ironbell.controllers.rufio.inventory import InventoryReconciler
 from ironbell.controllers.rufio.job import JobReconciler
@@ -22,12 +23,16 @@ _BMC = ["bmc.tinkerbell.org"]
 
 WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
     MachineReconciler.name: [
-        {"apiGroups": _BMC, "resources": ["machines/status"], "verbs": ["patch"]},
+        {"apiGroups": _BMC, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
+        # the address that a Secret is used with
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": [USE]},
     ],
     JobReconciler.name: [
         {"apiGroups": _BMC, "resources": ["jobs/status", "machines"], "verbs": ["patch"]},
         {"apiGroups": _BMC, "resources": ["jobs/finalizers"], "verbs": ["update"]},
         {"apiGroups": _BMC, "resources": ["tasks"], "verbs": ["create", "delete"]},
+        # a Task names the Secret of its Machine, which may be in another namespace than the Job
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": [USE]},
     ],
     InventoryReconciler.name: [
         {"apiGroups": ["tinkerbell.org"], "resources": ["hardware/status"], "verbs": ["patch"]},

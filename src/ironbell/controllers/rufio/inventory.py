@@ -35,6 +35,7 @@ from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fact, Key, N
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.bmc_address import pin_of, to_record
 
 INVENTORY_INTERVAL_S: Final = 86400.0
 _REQUESTED: Final = "since "
@@ -85,7 +86,7 @@ class InventoryReconciler:
         machine = cache.get(MACHINE, key[0], hardware.spec.bmc_ref.name)
         if machine is None or is_deleting(machine):
             return None
-        target = target_of(machine.spec.connection, key[0], cache)
+        target = target_of(machine.spec.connection, key[0], cache, pin_of(machine))
         inventory = cache.fact(InventoryOf(target, machine.metadata.uid), INVENTORY_INTERVAL_S)
         others = (cache.get(HARDWARE, *other) for other in _of_machine(machine, cache) if other != key)
         return InventoryObserved(hardware, machine, target, inventory, tuple(one for one in others if one is not None))
@@ -101,6 +102,8 @@ class InventoryReconciler:
             return wait("Asking", f"the BMC {machine.metadata.name} was not contacted yet")
         if answers.status != "True":
             return wait("NotContactable", f"the BMC {machine.metadata.name} does not answer")
+        if to_record(machine):
+            return wait("AddressNotRecorded", f"the address of the BMC {machine.metadata.name} is not recorded yet")
         refresh = ANNOTATION_REFRESH_INVENTORY in machine.metadata.annotations
         known = hardware.status.attributes.out_of_band if hardware.status.attributes is not None else None
         age_s = _age_s(known, now)

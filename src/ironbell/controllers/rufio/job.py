@@ -25,11 +25,12 @@ from ironbell.api.bmc.task import TASK, Task, TaskConditionType, TaskSpec
 from ironbell.api.meta import ObjectMeta, OwnerReference
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED, LABEL_TASK_OWNER
 from ironbell.controllers.rufio import jobstatus, taskstatus
-from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN
+from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN, Trouble
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, patch
 from ironbell.kube.decision import wait as waits
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+from ironbell.provisioner import bmc_address
 
 JOBS_BY_MACHINE: Final = Index(
     JOB,
@@ -125,6 +126,8 @@ class JobReconciler:
         if machine is None:
             message = f"machine {'/'.join(machine_key(job))} does not exist; create it"
             return jobstatus.held_up(job, "MachineNotFound", message)
+        if problem := bmc_address.problem(machine):
+            return _without_password(job, problem)
         if machine.metadata.annotations.get(ANNOTATION_CLAIM) != claim_of(job):
             return _claim(observed, machine, now)
         if job.status.start_time is None:
@@ -137,8 +140,17 @@ def _claim(observed: JobObserved, machine: Machine, now: datetime) -> Decision:
     if other:
         message = f"job {other} uses machine {machine.metadata.name}; this one follows it"
         return jobstatus.held_up(observed.job, "MachineBusy", message)
-    claim = {"metadata": {"annotations": {ANNOTATION_CLAIM: claim_of(observed.job)}}}
+    annotations = {ANNOTATION_CLAIM: claim_of(observed.job)}
+    if address := bmc_address.to_record(machine):
+        annotations[bmc_address.ADDRESS] = address
+    claim = {"metadata": {"annotations": annotations}}
     return do(patch(MACHINE, machine, claim, locked=True), jobstatus.began(observed.job, now))
+
+
+def _without_password(job: Job, problem: str) -> Decision:
+    if job.status.start_time is None:
+        return jobstatus.held_up(job, Trouble.ADDRESS, problem)
+    return waits(Trouble.ADDRESS, problem, jobstatus.progress(job, problem))
 
 
 def _next(observed: JobObserved, machine: Machine, now: datetime) -> Decision:

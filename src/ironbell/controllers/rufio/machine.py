@@ -4,6 +4,8 @@ The power state is a fact, asked every half hour, sooner while the BMC does not 
 Secret or the power itself (by a Task) was changed. A wrong password is tried once per half hour and with every change
 of the Secret: more would lock the account. A Task whose login is accepted ends that wait.
 
+Before a password is sent for the first time, the address that it goes to is recorded (`provisioner.bmc_address`).
+
 Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
 """
 
@@ -29,10 +31,11 @@ from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE, Trouble
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
 from ironbell.controllers.rufio.trouble import trouble_of
-from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, wait
+from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.bmc_address import ADDRESS, pin_of, to_record
 
 POWER_INTERVAL_S: Final = 1800.0
 UNREACHABLE_INTERVAL_S: Final = 60.0
@@ -105,7 +108,7 @@ class MachineReconciler:
         machine = cache.get(MACHINE, *key)
         if machine is None or is_deleting(machine):
             return None
-        target = target_of(machine.spec.connection, machine.metadata.namespace, cache)
+        target = target_of(machine.spec.connection, machine.metadata.namespace, cache, pin_of(machine))
         tasks = cache.indexed(TASKS_BY_MACHINE, "/".join(key))
         changed_at = _latest([created(machine), *(last_effect(task) for task in tasks)])
         accepted_at = _latest(last_accepted(task) for task in tasks)
@@ -116,6 +119,9 @@ class MachineReconciler:
         machine, power = observed.machine, observed.power
         if ANNOTATION_DISABLED in machine.metadata.annotations:
             return wait("Disabled", f"annotation {ANNOTATION_DISABLED} is set")
+        address = to_record(machine)
+        if address:
+            return do(patch(MACHINE, machine, {"metadata": {"annotations": {ADDRESS: address}}}, locked=True))
         question = PowerOf(observed.target)
         ask = Need(question, self._interval_s, observed.changed_at, USE_TIMEOUT_S)
         if power is None or (power.error is None and power.value is None) or _is_from_before(power, machine):
@@ -145,7 +151,7 @@ class MachineReconciler:
             status_change(MACHINE, machine, machine.status, status),
             _told(machine, False, trouble, error.message[:MESSAGE_LIMIT]),
         )
-        if trouble is Trouble.CREDENTIALS:
+        if trouble in (Trouble.CREDENTIALS, Trouble.ADDRESS):
             return wait(trouble, error.message, *actions)
         left_s = self._interval_s - (now - failed_at).total_seconds()
         has_entered = observed.accepted_at is not None and observed.accepted_at > failed_at

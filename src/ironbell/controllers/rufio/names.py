@@ -32,6 +32,8 @@ class Trouble(StrEnum):
     """The BMC's certificate is not signed by an authority that we know."""
     CREDENTIALS = "BMCCredentialsMissing"
     """The Secret, or a key in it, does not exist."""
+    ADDRESS = "BMCAddressNotConfirmed"
+    """The BMC's address has changed, and nobody who may read the Secret has confirmed the new one."""
     REFUSED = "BMCRefused"
     """The BMC understood and will not do it, or nobody knows how to make it do it."""
     OUTCOME_UNKNOWN = "BMCOutcomeUnknown"

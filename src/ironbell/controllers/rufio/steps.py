@@ -46,7 +46,7 @@ LOGINS: Final = 3
 LOGIN_DELAY_S: Final = 10.0
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
-_HOPELESS = (Trouble.REFUSED, Trouble.CERTIFICATE)
+_HOPELESS = (Trouble.REFUSED, Trouble.CERTIFICATE, Trouble.ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.controllers.rufio.secret import references
 from ironbell.kube.decision import Question
 from ironbell.kube.reconciler import Cache
+from ironbell.provisioner.bmc_address import Pin
 
 _decoder = msgspec.json.Decoder(Connection)
 
@@ -33,6 +34,8 @@ class Target:
     """The connection as JSON: hashable. It may hold static headers, which are nobody's business."""
     secrets: tuple[str, ...] = ()
     """resourceVersions of the Secrets, empty for one that does not exist."""
+    pin: Pin | None = None
+    """Where the password may be sent; None if that is not recorded."""
 
     @property
     def connection(self) -> Connection:
@@ -59,11 +62,11 @@ class InventoryOf(Question[Inventory]):
     """Of the bmc Machine. Who asks accepts no answer from before its own object existed."""
 
 
-def target_of(connection: Connection, namespace: str, cache: Cache) -> Target:
-    """The target of a connection, as the caches know its Secrets."""
+def target_of(connection: Connection, namespace: str, cache: Cache, pin: Pin | None = None) -> Target:
+    """The target of a connection, as the caches know its Secrets; `pin` is where its password may be sent."""
     secrets = [cache.get(SECRET_METADATA, *key) for key in references(connection, namespace)]
     versions = tuple(secret.metadata.resource_version if secret is not None else "" for secret in secrets)
-    return Target(namespace, msgspec.json.encode(connection).decode(), versions)
+    return Target(namespace, msgspec.json.encode(connection).decode(), versions, pin)
 
 
 def secret_keys(connection: Connection | None, namespace: str) -> Sequence[str]:

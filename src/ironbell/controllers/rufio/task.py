@@ -14,17 +14,20 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from ironbell.api.bmc.task import TASK
+from ironbell.api.bmc.machine import MACHINE, Machine
+from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.rufio import attempt, steps, taskstatus
+from ironbell.controllers.rufio.names import ANNOTATION_MACHINE
 from ironbell.controllers.rufio.operation import UnusableActionError, describe, operation_of
 from ironbell.controllers.rufio.steps import TaskObserved
 from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.provisioner.bmc_address import Pin, pin_of
 
 BY_SECRET: Final = Index(
     TASK,
@@ -37,12 +40,23 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
     return [task.key for task in cache.indexed(BY_SECRET, "/".join(secret.key))]
 
 
+def _pin(task: Task, cache: Cache) -> Pin | None:
+    """Where the password of the Task's Machine may be sent."""
+    namespace, _, name = task.metadata.annotations.get(ANNOTATION_MACHINE, "").partition("/")
+    machine = cache.get(MACHINE, namespace, name) if name else None
+    return pin_of(machine) if machine is not None else None
+
+
+def _address_matters(old: Machine | None, new: Machine | None) -> bool:
+    return old is None or new is None or pin_of(old) != pin_of(new)
+
+
 class TaskReconciler:
     """Brings one operation to its end."""
 
     name = "rufio-task"
     kind: AnyKind = TASK
-    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret),)
+    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), read_by(MACHINE, relevant=_address_matters))
     indexes: Sequence[Index[Any]] = (BY_SECRET,)
 
     def observe(self, cache: Cache, key: Key) -> TaskObserved | None:
@@ -52,7 +66,7 @@ class TaskReconciler:
         connection = task.spec.connection
         if connection is None or taskstatus.is_finished(task):
             return TaskObserved(task)
-        target = target_of(connection, task.metadata.namespace, cache)
+        target = target_of(connection, task.metadata.namespace, cache, _pin(task, cache))
         # how fresh the power state has to be differs from step to step; an error counts for as long as the Task runs
         power = cache.fact(PowerOf(target), taskstatus.LIMIT_S)
         return TaskObserved(task, target, attempt.known(attempt.read(task), target.secrets), power)

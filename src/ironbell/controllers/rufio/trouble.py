@@ -13,6 +13,7 @@ _REMEDIES = {
         " spec.connection.authSecretRef"
     ),
     Trouble.CREDENTIALS: "",
+    Trouble.ADDRESS: "",
     Trouble.REFUSED: "",
     Trouble.OUTCOME_UNKNOWN: "",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.lab.fleet.catalogue import NETMASK, Server
+from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
 Document = dict[str, Any]
 
@@ -25,7 +26,12 @@ def bmc_machine(server: Server, namespace: str, port: int) -> Document:
     return {
         "apiVersion": "bmc.tinkerbell.org/v1alpha1",
         "kind": "Machine",
-        "metadata": {"name": server.name, "namespace": namespace},
+        # a fleet that is started anew may have its BMCs at another port
+        "metadata": {
+            "name": server.name,
+            "namespace": namespace,
+            "annotations": {CONFIRMED: address_text(server.bmc_address, port)},
+        },
         "spec": {
             "connection": {
                 "host": server.bmc_address,

@@ -118,6 +118,7 @@ OF_BMC: Final[dict[str, Advice]] = {
         "the certificate is trusted", "Put its authority under ca.crt into Secret {secret}, or set insecureTLS"
     ),
     Trouble.CREDENTIALS: Advice("the Secret has both keys", "Create Secret {secret} with username and password"),
+    Trouble.ADDRESS: Advice("the address is confirmed, or set back", "Confirm the address, or set it back"),
     Trouble.REFUSED: Advice("the BMC accepts the request", "Check the BMC's settings, licence and firmware"),
     Trouble.OUTCOME_UNKNOWN: Advice(
         "somebody has looked at the server", "Check the server's power, then create the Job again"

@@ -72,7 +72,10 @@ def operate(world: World, arguments: Operate) -> Sequence[Action]:
 
 
 def power_of(world: World, question: PowerOf) -> PowerState:
-    bmc: FakeBmc = world.outside[question.target.connection.host]
+    target = question.target
+    if target.pin is not None and (problem := target.pin.problem(target.connection)):
+        raise BmcTroubleError(Trouble.ADDRESS, problem)
+    bmc: FakeBmc = world.outside[target.connection.host]
     bmc.call()
     return bmc.power
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import Target
 from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.testing import MemoryApi
+from ironbell.provisioner.bmc_address import Pin
 
 ON = SetPower(PowerAction.ON)
 
@@ -258,3 +260,11 @@ async def test_the_authority_is_read_from_the_secret_and_nothing_shows_what_is_s
 def test_informers_never_see_the_contents_of_secrets() -> None:
     body = b'{"metadata": {"name": "s1"}, "data": {"password": "aHVudGVyMg=="}}'
     assert "aHVudGVyMg" not in repr(SECRET_METADATA.decode(body))
+
+
+async def test_no_password_is_sent_to_an_address_that_is_not_recorded(site: Site, access: BmcAccess) -> None:
+    await access.power_state(replace(target(), pin=Pin(("default", "s1"), ("10.0.0.1",))))
+    with pytest.raises(BmcTroubleError, match="the password is not sent there") as found:
+        await access.power_state(replace(target("10.0.0.66"), pin=Pin(("default", "s1"), ("10.0.0.1",))))
+    assert found.value.trouble is Trouble.ADDRESS
+    assert len(site.sessions) == 1

@@ -67,6 +67,23 @@ def test_the_deepest_object_that_blocks_is_named_and_the_chain_leads_there() -> 
     assert found.plain()["chain"][-1]["group"] == "bmc.tinkerbell.org"
 
 
+def test_an_address_that_is_not_confirmed_is_named_with_the_command_that_confirms_it() -> None:
+    bmc = obj(
+        BMC,
+        "Machine",
+        "s1",
+        condition("Contactable", "False", "", "BMCAddressNotConfirmed: what the controller reported"),
+        connection={"host": "192.0.2.66", "insecureTLS": True, "authSecretRef": {"name": "s1-bmc"}},
+        metadata={"annotations": {"ironbell.dev/bmc-address": "192.0.2.7"}},
+    )
+    assert first_line(answer(bmc), NOW) == (
+        "BMC Machine site/s1: cannot be used: the password of Machine site/s1 is used with the BMC at 192.0.2.7, and "
+        "the Machine now names 192.0.2.66: the password is not sent there (for 2 min). This ends when the address is "
+        "confirmed, or set back. If that is its BMC, somebody who may read the Secret confirms it: `kubectl annotate "
+        "machines.bmc.tinkerbell.org s1 -n site --overwrite ironbell.dev/bmc-address-confirmed=192.0.2.66`."
+    )
+
+
 def silent_server() -> tuple[Object, Object]:
     silent = condition("Contactable", "False", "", "BMCUnreachable: no answer from 192.0.2.9")
     return hardware(bmcRef={"name": "s1"}), obj(BMC, "Machine", "s1", silent)

@@ -1,0 +1,140 @@
+"""The address that a BMC's password may be sent to. Pure.
+
+Whoever may change a bmc Machine could have its password sent to a machine of their own. So the address that a password
+was first used with is recorded on the Machine, and the password goes nowhere else until somebody who may read the
+Secret confirms another address. Both are annotations: `clusterctl move`, pivots and backups carry these, and upstream's
+status has no field for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ironbell.api.bmc.connection import Connection
+from ironbell.api.bmc.machine import MACHINE, Machine
+from ironbell.contract.crossing import USE, Access, may_read_secret, part, secret_references
+from ironbell.contract.ineffective import REDFISH_PORT
+from ironbell.kube.decision import Key
+
+ADDRESS: Final = "ironbell.dev/bmc-address"
+"""Annotation on a bmc Machine: the address that its password is used with. The controllers set it."""
+CONFIRMED: Final = "ironbell.dev/bmc-address-confirmed"
+"""Annotation on a bmc Machine: the address that somebody who may read its Secret has confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Where the password of a Machine may be sent."""
+
+    machine: Key
+    addresses: tuple[str, ...]
+
+    def problem(self, connection: Connection) -> str:
+        """Why the password must not be sent to this connection's address, and what to do; empty if it may."""
+        address = address_of(connection)
+        if address in self.addresses:
+            return ""
+        return f"{_cause(self.machine, self.addresses[0], address)}; {confirmation(self.machine, address)}"
+
+
+def has_secret(connection: Connection) -> bool:
+    """Whether anything secret is sent to the BMC."""
+    rpc = connection.provider_options.rpc if connection.provider_options is not None else None
+    signs = rpc is not None and rpc.hmac is not None and any(rpc.hmac.secrets.values())
+    return signs or (connection.auth_secret_ref is not None and bool(connection.auth_secret_ref.name))
+
+
+def address_of(connection: Connection) -> str:
+    """Host and port that a password is sent to, the usual port left out."""
+    options = connection.provider_options
+    redfish = options.redfish if options is not None else None
+    return address_text(connection.host, redfish.port if redfish is not None else None)
+
+
+def address_text(host: str, port: int | None) -> str:
+    """Host and port as they are recorded: the usual port is left out."""
+    bare = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
+    if port in (None, 0, REDFISH_PORT):
+        return bare
+    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+
+
+def pin_of(machine: Machine) -> Pin | None:
+    """Where the password of a Machine may be sent; None while no address is recorded, or where there is no password."""
+    recorded = machine.metadata.annotations.get(ADDRESS, "")
+    if not recorded or not has_secret(machine.spec.connection):
+        return None
+    confirmed = machine.metadata.annotations.get(CONFIRMED, "")
+    return Pin(machine.key, tuple(normal(one) for one in (recorded, confirmed) if one))
+
+
+def to_record(machine: Machine) -> str:
+    """The address to record on a Machine: its present one if none is recorded, or if it was confirmed; else empty."""
+    if not has_secret(machine.spec.connection):
+        return ""
+    present = address_of(machine.spec.connection)
+    pin = pin_of(machine)
+    if pin is None:
+        return present
+    return present if present in pin.addresses and present != pin.addresses[0] else ""
+
+
+def problem(machine: Machine) -> str:
+    """Why the password of a Machine is not sent to its BMC, and what to do; empty if it is."""
+    pin = pin_of(machine)
+    return pin.problem(machine.spec.connection) if pin is not None else ""
+
+
+def cause_and_remedy(machine: Machine) -> tuple[str, str]:
+    """The same in two sentences without full stops, for `why`."""
+    pin, address = pin_of(machine), address_of(machine.spec.connection)
+    if pin is None or address in pin.addresses:
+        return "", ""
+    remedy = confirmation(machine.key, address)
+    return _cause(machine.key, pin.addresses[0], address), f"{remedy[:1].upper()}{remedy[1:]}"
+
+
+def confirmation(machine: Key, address: str) -> str:
+    """The command that confirms an address."""
+    command = f"kubectl annotate {MACHINE.plural}.{MACHINE.group} {machine[1]} -n {machine[0]} --overwrite"
+    return f"if that is its BMC, somebody who may read the Secret confirms it: `{command} {CONFIRMED}={address}`"
+
+
+def rights_to_write(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterable[tuple[str, list[list[Access]]]]:
+    """For each annotation about addresses that a write of a Machine changes: the rights that the writer must have, of
+    each inner list one."""
+    before, after = _annotations(old or {}), _annotations(new)
+    place = str(part(new, "metadata").get("namespace") or ""), str(part(new, "metadata").get("name") or "")
+    named = [
+        may_read_secret(namespace or place[0], name)
+        for obj in (new, old or {})
+        for _, namespace, name in secret_references(part(part(obj, "spec"), "connection"))
+        if name
+    ]
+    # without a Secret it would be those that the Machine may name later
+    secrets = list(dict.fromkeys(named)) or [may_read_secret(place[0], "")]
+    if before.get(ADDRESS) != after.get(ADDRESS):
+        yield ADDRESS, [[replace(one, verb=USE), one] for one in secrets]
+    if before.get(CONFIRMED) != after.get(CONFIRMED) and after.get(CONFIRMED):
+        yield CONFIRMED, [[one] for one in secrets]
+
+
+def normal(text: str) -> str:
+    """An address as `address_of` writes it."""
+    host, colon, port = text.strip().rpartition(":")
+    if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
+        return address_text(host, int(port))
+    return address_text(text.strip(), None)
+
+
+def _cause(machine: Key, recorded: str, address: str) -> str:
+    return (
+        f"the password of Machine {'/'.join(machine)} is used with the BMC at {recorded}, and the Machine now names"
+        f" {address}: the password is not sent there"
+    )
+
+
+def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return part(part(obj, "metadata"), "annotations")
