@@ -79,6 +79,11 @@ class Service:
         return self.documents[SYSTEM]
 
     @property
+    def passwords(self) -> list[str]:
+        """Those that were sent to open sessions."""
+        return [body["Password"] for method, path, body in self.requests if method == "POST" and path == SESSIONS]
+
+    @property
     def resets(self) -> list[str]:
         return [body["ResetType"] for method, path, body in self.requests if method == "POST" and path == RESET]
 
@@ -189,14 +194,22 @@ async def _serving(handler: Any, context: ssl.SSLContext) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-@pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    """A running service."""
-    folder = LabFolder(tmp_path)
+@asynccontextmanager
+async def redfish_service(place: Path) -> AsyncIterator[Service]:
+    """A running service; its certificates are kept in a folder."""
+    place.mkdir(exist_ok=True)
+    folder = LabFolder(place)
     await asyncio.to_thread(make_certificates, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder.certificate, folder.key)
     service = Service(authority=folder.authority.read_text())
     async with _serving(service.handle, context) as port:
         service.port = port
+        yield service
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    """A running service."""
+    async with redfish_service(tmp_path) as service:
         yield service

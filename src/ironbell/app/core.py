@@ -33,6 +33,7 @@ from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.hold_admission import protect_held_servers
 from ironbell.app.privileges import named_account
+from ironbell.app.reference_admission import check_references
 from ironbell.app.restored import hold_what_was_restored
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
@@ -90,6 +91,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             )
         )
         limit_wire(server.admission)
+        check_references(server.admission, server.authorizer)
         warn_of_tinkerbell(server.admission)
         protect_held_servers(server.admission)
         cluster_kinds.join(server)

@@ -54,6 +54,8 @@ READER_ROLE = Role(
         Rule(READ, ("customresourcedefinitions",), ("apiextensions.k8s.io",)),
         # that they have changed; contents of Secrets are read when they are used, under the name of who uses them
         Rule(READ, ("secrets", "configmaps"), ("",)),
+        # who may claim the servers in them
+        Rule(READ, ("namespaces",), ("",)),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
 )

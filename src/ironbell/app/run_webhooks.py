@@ -11,6 +11,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW_RULE_SET
 from ironbell.app.cluster_webhooks import Handler, cluster_handlers
 from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
 from ironbell.app.install.webhooks import DELETION_PATH, PATHS
+from ironbell.app.reference_webhook import REFERENCES_PATH, reference_handler
 from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_controllers import Controllers, own_namespace
 from ironbell.app.run_options import RunOptions
@@ -41,8 +42,9 @@ def webhooks_beside(running: Mapping[str, Controllers], options: RunOptions, api
     handlers: Mapping[str, Handler] = {}
     if TINK_CONTROLLER in components:
         reviews = _reviews(running[TINK_CONTROLLER.name])
+        handlers = {REFERENCES_PATH: reference_handler(api)}
     if CLUSTER_API in components:
-        handlers = _handlers(running[CLUSTER_API.name], api)
+        handlers = {**handlers, **_handlers(running[CLUSTER_API.name], api)}
     tls = WebhookTls(
         api,
         own_namespace(),

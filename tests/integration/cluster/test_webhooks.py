@@ -21,7 +21,7 @@ GROUP = "/apis/tinkerbell.org/v1alpha1/namespaces/default"
 MAC = "02:00:00:00:77:01"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def webhooks(on_cluster: OnCluster) -> Iterator[Process]:
     """A replica that serves them; the API server is told to ask it at its address instead of through a Service."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -79,3 +79,34 @@ def test_mistakes_are_warned_of_when_they_are_applied(on_cluster: OnCluster, web
     pem = base64.b64decode(secret["data"]["tls.crt"])
     said = subprocess.run(["openssl", "x509", "-noout", "-checkend", str(60 * 86400)], input=pem, check=False)
     assert said.returncode == 0
+
+
+def test_references_into_other_namespaces_need_rights_there(on_cluster: OnCluster, webhooks: Process) -> None:
+    api, user = on_cluster.api, f"ann-{uuid4().hex[:6]}"
+    ann, rbac = api.with_headers(Impersonate_User=user), "/apis/rbac.authorization.k8s.io/v1"
+    api.made("/api/v1/namespaces", {"metadata": {"name": f"of-{user}"}})
+    rule = {"apiGroups": ["bmc.tinkerbell.org"], "resources": ["*"], "verbs": ["create", "patch"]}
+    api.made(f"{rbac}/namespaces/default/roles", {"metadata": {"name": user}, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]
+    binding = {"metadata": {"name": user}, "roleRef": role, "subjects": subjects}
+    api.made(f"{rbac}/namespaces/default/rolebindings", binding)
+
+    def write(writer: Any, namespace: str, **annotations: str) -> Answer:
+        secret = {"name": "idrac", "namespace": namespace}
+        body = {
+            "apiVersion": "bmc.tinkerbell.org/v1alpha1",
+            "kind": "Machine",
+            "metadata": {"name": f"x-{uuid4().hex[:8]}", "annotations": annotations},
+            "spec": {"connection": {"host": "192.0.2.7", "insecureTLS": True, "authSecretRef": secret}},
+        }
+        return writer.post("/apis/bmc.tinkerbell.org/v1alpha1/namespaces/default/machines", body, dryRun="All")
+
+    eventually(lambda: write(ann, "default").status == 201)
+    assert write(api, f"of-{user}").status == 201
+    assert write(api, f"of-{user}", **{"ironbell.dev/bmc-address": "192.0.2.7"}).status == 201
+    refused = write(ann, f"of-{user}")
+    assert (refused.status, refused.json["reason"]) == (403, "Forbidden")
+    assert f'names Secret "of-{user}/idrac", and user "{user}" may not get secrets idrac' in refused.json["message"]
+    refused = write(ann, "default", **{"ironbell.dev/bmc-address-confirmed": "192.0.2.7"})
+    assert "says where the password of this BMC goes" in refused.json["message"]

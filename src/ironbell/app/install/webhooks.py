@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
+from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
 from ironbell.app.webhook_places import CONFIGURATION, secret_of
 
 PORT = 9443
@@ -80,6 +81,7 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
     ]
     hardware = next(entry for entry in entries if entry["name"].startswith("hardware."))
     entries.append(_of_deletion(hardware))
+    entries += reference_entries(service)
     api = "admissionregistration.k8s.io/v1"
     yield made(api, "ValidatingWebhookConfiguration", CONFIGURATION, component=unit.word, webhooks=entries)
 
@@ -119,5 +121,6 @@ def configuration_rules(unit: Unit) -> list[Object]:
             "resources": ["validatingwebhookconfigurations"],
             "resourceNames": [CONFIGURATION],
             "verbs": ["get", "update"],
-        }
+        },
+        *access_review_rules(),
     ]

@@ -11,6 +11,7 @@ from typing import Final
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock
+from ironbell.contract.crossing import USE
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
@@ -99,6 +100,8 @@ WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
         {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
     ],
     TopologyReconciler.name: [
+        # templates of others' clusters name Templates: whoever wrote them was checked
+        {"apiGroups": ["tinkerbell.org"], "resources": ["templates"], "verbs": [USE]},
         {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
         {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
         {

@@ -1,0 +1,113 @@
+"""The entries of the webhook configuration that check references into other namespaces.
+
+Unlike the warnings beside them they must not be skipped: while nobody answers, what they would check is refused. So the
+API server asks only about writes that set such a reference, and about those of a BMC's address; all others go on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.app.install.options import Object
+from ironbell.app.reference_webhook import REFERENCES_PATH, REVIEWS
+from ironbell.provisioner.bmc_address import ADDRESS, CONFIRMED
+
+_TIMEOUT_S: Final = 5
+_SPEC: Final = (
+    "has(object.spec) && (request.operation == 'CREATE' || !has(oldObject.spec) || object.spec != oldObject.spec)"
+)
+_CONNECTION: Final = "object.spec.connection"
+_OPTIONS: Final = f"{_CONNECTION}.providerOptions"
+_OF_CONNECTION: Final = (
+    f"has(object.spec) && has({_CONNECTION}) && ((has({_CONNECTION}.authSecretRef) && {{reference}}) || "
+    f"(has({_OPTIONS}) && has({_OPTIONS}.rpc) && has({_OPTIONS}.rpc.hmac)))"
+)
+
+
+def _elsewhere(reference: str) -> str:
+    return f"has({reference}.namespace) && !({reference}.namespace in ['', request.namespace])"
+
+
+def _reference(*path: str) -> str:
+    """Whether the reference at a path below the spec leads elsewhere."""
+    fields = ["object.spec", *path]
+    given = [f"has({'.'.join(fields[:count])})" for count in range(1, len(fields) + 1)]
+    return " && ".join([*given, _elsewhere(".".join(fields))])
+
+
+def _annotation(obj: str, name: str) -> str:
+    found = f"{obj}.metadata.annotations"
+    return f"(has({found}) && '{name}' in {found} ? {found}['{name}'] : '')"
+
+
+def _annotated() -> str:
+    created = " || ".join(f"{_annotation('object', name)} != ''" for name in (ADDRESS, CONFIRMED))
+    changed = " || ".join(
+        f"{_annotation('object', name)} != {_annotation('oldObject', name)}" for name in (ADDRESS, CONFIRMED)
+    )
+    return f"request.operation == 'CREATE' ? ({created}) : ({changed})"
+
+
+_CONNECTS: Final = _OF_CONNECTION.format(reference=f"({_elsewhere(f'{_CONNECTION}.authSecretRef')})")
+_CONDITIONS: Final = (
+    ("machine-secrets", MACHINE.group, MACHINE.version, MACHINE.plural, (_SPEC, _CONNECTS)),
+    ("machine-addresses", MACHINE.group, MACHINE.version, MACHINE.plural, (_annotated(),)),
+    ("task-secrets", TASK.group, TASK.version, TASK.plural, (_SPEC, _CONNECTS)),
+    ("job-machines", JOB.group, JOB.version, JOB.plural, (_SPEC, _reference("machineRef"))),
+    (
+        "cluster-templates",
+        "infrastructure.cluster.x-k8s.io",
+        "v1beta1",
+        "tinkerbellclusters",
+        (_SPEC, _reference("templateOverrideRef")),
+    ),
+    (
+        "cluster-template-templates",
+        "infrastructure.cluster.x-k8s.io",
+        "v1beta1",
+        "tinkerbellclustertemplates",
+        (_SPEC, _reference("template", "spec", "templateOverrideRef")),
+    ),
+    (
+        "cluster-classes",
+        "cluster.x-k8s.io",
+        "v1beta2",
+        "clusters",
+        (_SPEC, _reference("topology", "classRef")),
+    ),
+)
+
+
+def reference_entries(service: Object) -> list[Object]:
+    """The entries; `service` is that of the Deployment that answers."""
+    return [
+        {
+            "name": f"{name}.references.ironbell.dev",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {**service, "path": REFERENCES_PATH}},
+            "rules": [
+                {
+                    "apiGroups": [group],
+                    "apiVersions": [version],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": [plural],
+                    "scope": "Namespaced",
+                }
+            ],
+            "matchPolicy": "Equivalent",
+            "matchConditions": [
+                {"name": f"condition-{number}", "expression": expression}
+                for number, expression in enumerate(conditions, 1)
+            ],
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": _TIMEOUT_S,
+        }
+        for name, group, version, plural, conditions in _CONDITIONS
+    ]
+
+
+def access_review_rules() -> list[Object]:
+    """What it takes to ask what the writers of references may do."""
+    return [{"apiGroups": [REVIEWS.group], "resources": [REVIEWS.plural], "verbs": ["create"]}]
