@@ -113,9 +113,9 @@ class CaptSite:
     async def all(self, kind: Kind[Any]) -> list[Any]:
         return (await self.client.list(kind)).items
 
-    async def add_cluster(self, name: str = "prod") -> None:
+    async def add_cluster(self, name: str = "prod", namespace: str = NAMESPACE) -> None:
         """A Cluster whose infrastructure is ready."""
-        place = {"namespace": NAMESPACE, "name": name}
+        place = {"namespace": namespace, "name": name}
         reference = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": TINKERBELL_CLUSTER.kind, "name": name}
         endpoint = {"host": "192.0.2.10", "port": 6443}
         spec = {"infrastructureRef": reference, "controlPlaneEndpoint": endpoint}
@@ -126,13 +126,13 @@ class CaptSite:
     async def add_server(self, name: str, **changes: Any) -> None:
         made = to_builtin(server(name, **changes))
         metadata = {field: made["metadata"][field] for field in ("labels", "annotations") if field in made["metadata"]}
-        metadata |= {"namespace": NAMESPACE, "name": name}
+        metadata |= {"namespace": made["metadata"]["namespace"], "name": name}
         await self.client.create(HARDWARE, {"metadata": metadata, "spec": made["spec"]})
 
-    async def add_machine(self, name: str, cluster: str = "prod", **spec: Any) -> None:
+    async def add_machine(self, name: str, cluster: str = "prod", namespace: str = NAMESPACE, **spec: Any) -> None:
         """A Machine with its TinkerbellMachine and bootstrap data, as Cluster API makes them."""
         data = {"value": b64encode(b"#cloud-config\n").decode()}
-        place = {"namespace": NAMESPACE, "name": name, "labels": {"cluster.x-k8s.io/cluster-name": cluster}}
+        place = {"namespace": namespace, "name": name, "labels": {"cluster.x-k8s.io/cluster-name": cluster}}
         await self.client.create(SECRET, {"metadata": place, "data": data})
         reference = {"apiGroup": TINKERBELL_MACHINE.group, "kind": TINKERBELL_MACHINE.kind, "name": name}
         wanted = {

@@ -73,6 +73,7 @@ class Service:
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     opened: int = 0
+    transports: set[asyncio.Transport] = field(default_factory=set)
 
     @property
     def system(self) -> dict[str, Any]:
@@ -121,6 +122,8 @@ class Service:
         self.faults.append(act)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        if request.transport is not None:
+            self.transports.add(request.transport)
         text = await request.read()
         body = msgspec.json.decode(text) if text else None
         self.requests.append((request.method, request.path, body))
@@ -206,6 +209,10 @@ async def redfish_service(place: Path) -> AsyncIterator[Service]:
     async with _serving(service.handle, context) as port:
         service.port = port
         yield service
+    # clients that keep their connections would leave them half closed
+    for transport in service.transports:
+        transport.abort()
+    await asyncio.sleep(0)
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from ironbell.api.bmc import JOB
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
+from ironbell.api.core import NAMESPACE
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.labels import SelectorError
@@ -20,6 +21,7 @@ from ironbell.controllers.capt.names import WANTED_IN
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.capt.selection import NO_BMCS, Bmcs, Verdict, verdicts, wish
 from ironbell.kube.http import HttpApi
+from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules
 
 Object = dict[str, Any]
 SHOWN: Final = 20
@@ -43,15 +45,32 @@ async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
             BMC_MACHINE.decode(i) for i in (await api.list(BMC_MACHINE.collection, "", ListOptions(Selector()))).items
         ]
         servers = [HARDWARE.decode(item) for item in page.items]
-        for candidate in candidates(machine, servers, {bmc.key: bmc for bmc in bmcs}):
+        rules = await _claim_rules(api)
+        for candidate in candidates(machine, servers, {bmc.key: bmc for bmc in bmcs}, rules):
             yield candidate
 
 
-def candidates(machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS) -> list[Object]:
+async def _claim_rules(api: HttpApi) -> ClaimRules:
+    """Who may claim servers of other namespaces; unset for those who may not read Namespaces."""
+    with contextlib.suppress(Forbidden):
+        page = await api.list(NAMESPACE.collection, "", ListOptions(Selector()))
+        return claim_rules(NAMESPACE.decode(item) for item in page.items)
+    return UNSET
+
+
+def candidates(
+    machine: TinkerbellMachine, servers: Sequence[Any], bmcs: Bmcs = NO_BMCS, claims: ClaimRules = UNSET
+) -> list[Object]:
     """Every server as something to show, with its verdict as the state; the best first."""
     label, _, domain = machine.metadata.annotations.get(WANTED_IN, "").partition("=")
     try:
-        wished = wish(machine.spec, failure_domain_label=label, failure_domain=domain)
+        wished = wish(
+            machine.spec,
+            failure_domain_label=label,
+            failure_domain=domain,
+            namespace=machine.metadata.namespace,
+            claims=claims,
+        )
     except SelectorError:
         return []
     found = verdicts(wished, servers, bmcs)

@@ -12,11 +12,19 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import take
 from ironbell.controllers.capt import reserving
-from ironbell.controllers.capt.names import HARDWARE_READY, NO_HARDWARE, WANTED_IN, WANTED_SINCE, State
+from ironbell.controllers.capt.names import (
+    CLAIM_ALLOWED,
+    HARDWARE_READY,
+    NO_HARDWARE,
+    WANTED_IN,
+    WANTED_SINCE,
+    State,
+)
 from ironbell.controllers.capt.observed import Observed, template_of
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.selection import Verdict, Wish, elsewhere, pick, shortage, verdict, verdicts, wish
 from ironbell.kube.decision import Action, Decision, do, emit
+from ironbell.provisioner.claims_from import remedy, unrestricted
 from ironbell.provisioner.deferral import identity, is_reserved_for, reservation_of
 
 LOOK_AGAIN_S: Final = 300.0
@@ -29,7 +37,14 @@ def claim(progress: Progress, observed: Observed) -> Decision:
     label, _, domain = obj.metadata.annotations.get(WANTED_IN, "").partition("=")
     progress.state = State.WAITING
     try:
-        wished = wish(obj.spec, failure_domain_label=label, failure_domain=domain, cluster=identity(observed.cluster))
+        wished = wish(
+            obj.spec,
+            failure_domain_label=label,
+            failure_domain=domain,
+            cluster=identity(observed.cluster),
+            namespace=obj.metadata.namespace,
+            claims=observed.claims,
+        )
     except SelectorError as error:
         message = f"spec.hardwareAffinity: {error}"
         progress.note(HARDWARE_READY, False, "InvalidAffinity", message)
@@ -46,7 +61,34 @@ def claim(progress: Progress, observed: Observed) -> Decision:
     since = obj.metadata.annotations.get(WANTED_SINCE, "")
     message = _claimed(verdict(wished, hardware, observed.silent_bmcs))
     told = emit(TINKERBELL_MACHINE, obj, reason="HardwareClaimed", message=message)
-    return do(take(hardware, observed.claimant, since=since), told)
+    return do(take(hardware, observed.claimant, since=since), told, _unrestricted(observed, hardware))
+
+
+def note_claim(progress: Progress, observed: Observed, hardware: Hardware) -> None:
+    """Set the condition about a claim on a server of another namespace."""
+    own, owner = observed.obj.metadata.namespace, hardware.metadata.namespace
+    if own == owner:
+        return
+    if not observed.claims.are_set:
+        progress.note(CLAIM_ALLOWED, True, "NotRestricted", unrestricted(owner, own))
+    elif problem := observed.claims.problem(owner, own):
+        progress.note(
+            CLAIM_ALLOWED,
+            False,
+            "NotNamed",
+            f"{problem}; the machine keeps its server. To allow it, {remedy(owner, own)}.",
+        )
+    else:
+        progress.note(CLAIM_ALLOWED, True, "Allowed")
+
+
+def _unrestricted(observed: Observed, hardware: Hardware) -> Action | None:
+    """The warning about a claim that nobody has allowed."""
+    own, owner = observed.obj.metadata.namespace, hardware.metadata.namespace
+    if own == owner or observed.claims.are_set:
+        return None
+    message = unrestricted(owner, own)
+    return emit(TINKERBELL_MACHINE, observed.obj, reason="ClaimNotRestricted", message=message, warning=True)
 
 
 def _choose(wished: Wish, observed: Observed) -> Hardware | None:

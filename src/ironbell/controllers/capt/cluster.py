@@ -21,6 +21,7 @@ from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, T
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.core import NAMESPACE
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.contract.owners import owner_reference, refers_to
@@ -30,9 +31,11 @@ from ironbell.controllers.capt.conditions import READY, told, with_all
 from ironbell.controllers.capt.domains import (
     BY_FAILURE_DOMAIN_LABEL,
     BY_LABEL_NAME,
+    WITH_DOMAINS,
     clusters_of,
     clusters_of_bmc,
     clusters_that_miss,
+    clusters_with_domains,
     domains,
     has_moved,
     is_taken_or_freed,
@@ -43,6 +46,7 @@ from ironbell.controllers.capt.observed import SILENT
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, by_label, read_by
+from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
 
 BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
 
@@ -85,12 +89,13 @@ class TinkerbellClusterReconciler:
         Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
         Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
         Watch(BMC_MACHINE, clusters_of_bmc, changed_its_answer, delay_s=1.0),
+        Watch(NAMESPACE, clusters_with_domains, rules_changed),
         read_by(TINKERBELL_MACHINE_TEMPLATE),
         DEFINITIONS,
     )
     indexes: Sequence[Index[Any]] = (
         *(BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND),
-        *(BY_BMC, SILENT),
+        *(BY_BMC, SILENT, WITH_DOMAINS, ANNOTATED),
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

@@ -92,9 +92,10 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
     {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
     {"apiGroups": _BMC, "resources": ["jobs", "machines"], "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
+    {"apiGroups": _CORE, "resources": ["namespaces", "secrets"], "verbs": _READ},
 ]
-"""PolicyRules for what all of them watch: of Secrets, that one is there; of control planes, which servers they want."""
+"""PolicyRules for what all of them watch: of Secrets, that one is there; of control planes, which servers they want; of
+Namespaces, who may claim their servers."""
 
 BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
     {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},

@@ -17,6 +17,7 @@ from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, TinkerbellCluster
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.core import Namespace
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware, HardwareState
 from ironbell.base.labels import SelectorError
 from ironbell.contract.external import State, look_up
@@ -29,6 +30,7 @@ from ironbell.controllers.capt.selection import Wish, unusable, verdict, wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.claims_from import cached_rules
 from ironbell.provisioner.deferral import identity
 
 MAX_DOMAINS = 100
@@ -39,6 +41,11 @@ BY_FAILURE_DOMAIN_LABEL: Index[TinkerbellCluster] = Index(
     TINKERBELL_CLUSTER,
     "capt-failure-domain-label",
     lambda obj: [obj.spec.failure_domain_label] if obj.spec.failure_domain_label else [],
+)
+WITH_DOMAINS: Index[TinkerbellCluster] = Index(
+    TINKERBELL_CLUSTER,
+    "capt-with-domains",
+    lambda obj: ["any"] if obj.spec.failure_domain_label else [],
 )
 BY_LABEL_NAME: Index[Hardware] = Index(HARDWARE, "capt-label-name", lambda hardware: list(hardware.metadata.labels))
 
@@ -53,7 +60,8 @@ def domains(cache: Cache, obj: TinkerbellCluster, cluster: Cluster | None) -> tu
     if wanted is None:
         return None
     found: dict[str, bool] = {}
-    bmcs, wanted = silent_bmcs(cache), dataclasses.replace(wanted, cluster=identity(cluster))
+    bmcs, rules = silent_bmcs(cache), cached_rules(cache)
+    wanted = dataclasses.replace(wanted, cluster=identity(cluster), namespace=obj.metadata.namespace, claims=rules)
     for server in cache.indexed(BY_LABEL_NAME, label):
         name = server.metadata.labels[label]
         if name:
@@ -83,6 +91,11 @@ def clusters_of(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     for label in hardware.metadata.labels:
         for obj in cache.indexed(BY_FAILURE_DOMAIN_LABEL, label):
             yield obj.key
+
+
+def clusters_with_domains(_namespace: Namespace, cache: Cache) -> Iterable[Key]:
+    """All Clusters that have domains: which servers they may claim has changed."""
+    return [obj.key for obj in cache.indexed(WITH_DOMAINS, "any")]
 
 
 def clusters_of_bmc(bmc: Machine, cache: Cache) -> Iterable[Key]:

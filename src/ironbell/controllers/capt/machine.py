@@ -23,6 +23,7 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
+from ironbell.api.core import NAMESPACE, Namespace
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
@@ -37,7 +38,7 @@ from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import Restored, restored, why_held
 from ironbell.controllers.capt import booting, confirming, reserving
-from ironbell.controllers.capt.claiming import claim
+from ironbell.controllers.capt.claiming import claim, note_claim
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, answers_again, machines_of, tell_health, turned
@@ -49,18 +50,15 @@ from ironbell.controllers.capt.observed import (
     BY_OWNER,
     FAILED_FOR,
     FREE,
-    IN_LINE,
     SILENT,
     TAKEN,
-    WAITING,
     Observed,
-    behind,
-    first_in_line,
     gather,
     is_any_free,
 )
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.provider_id import hardware_key, provider_id
+from ironbell.controllers.capt.queue import IN_LINE, WAITING, behind, first_in_line
 from ironbell.controllers.capt.reserving import MACHINES_OF, RESERVED, RESERVED_FOR
 from ironbell.controllers.capt.selection import SHOWN, became_claimable, is_claimable, unusable
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
@@ -68,6 +66,7 @@ from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
 from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0
@@ -118,13 +117,18 @@ def _of_owner(hardware: Hardware) -> tuple[Any, ...]:
 
 def _waiting_for(hardware: Hardware, cache: Cache) -> Iterable[Key]:
     """Those who stand first in line."""
-    return first_in_line(cache) if is_claimable(hardware) else []
+    return first_in_line(cache, hardware.metadata.namespace) if is_claimable(hardware) else []
 
 
 def _waiting_for_bmc(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
     """The head of each queue, if the server behind this BMC is free."""
     free = any(is_claimable(hardware) for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)))
-    return first_in_line(cache) if free else []
+    return first_in_line(cache, bmc.metadata.namespace) if free else []
+
+
+def _waiting_for_namespace(_namespace: Namespace, cache: Cache) -> Iterable[Key]:
+    """The head of each queue, as other servers may be claimed now."""
+    return first_in_line(cache)
 
 
 def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
@@ -203,6 +207,7 @@ class TinkerbellMachineReconciler:
         read_by(TEMPLATE),
         Watch(JOB, _of_made),
         Watch(BMC_MACHINE, _waiting_for_bmc, answers_again),
+        Watch(NAMESPACE, _waiting_for_namespace, rules_changed),
         Watch(BMC_MACHINE, machines_of, turned, delay_s=PROGRESS_S, tells=True),
         read_by(SECRET_METADATA),
         Watch(TINKERBELL_MACHINE, next_in, leaves),
@@ -221,6 +226,7 @@ class TinkerbellMachineReconciler:
         BY_BMC,
         SILENT,
         FAILED_FOR,
+        ANNOTATED,
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
@@ -283,6 +289,7 @@ class TinkerbellMachineReconciler:
         label = infrastructure.spec.failure_domain_label
         progress.has(hardware, hardware.metadata.labels.get(label, "") if label else "")
         progress.note(HARDWARE_READY, True, "HardwareReady", f"Hardware {'/'.join(hardware.key)}")
+        note_claim(progress, observed, hardware)
         named = _named(obj, machine, hardware, infrastructure)
         if named is not None:
             return progress.goes_on(named)

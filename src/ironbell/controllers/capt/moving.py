@@ -87,7 +87,13 @@ def _other(observed: Observed) -> Hardware | None:
         return None
     label, _, domain = observed.wanted_in.partition("=")
     try:
-        wished = wish(observed.obj.spec, failure_domain_label=label, failure_domain=domain)
+        wished = wish(
+            observed.obj.spec,
+            failure_domain_label=label,
+            failure_domain=domain,
+            namespace=observed.obj.metadata.namespace,
+            claims=observed.claims,
+        )
     except SelectorError:
         return None
     found = pick(wished, observed.servers, 0, observed.silent_bmcs)

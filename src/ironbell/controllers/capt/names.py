@@ -111,6 +111,7 @@ class State(StrEnum):
 HARDWARE_READY: Final = "HardwareReady"
 INSTALLED: Final = "Installed"
 RELEASED: Final = "Released"
+CLAIM_ALLOWED: Final = "ClaimAllowed"
 """Types of a TinkerbellMachine's conditions, beside Ready and Paused."""
 NO_HARDWARE: Final = "NoHardware"
 """Reason of HardwareReady while no server fits."""

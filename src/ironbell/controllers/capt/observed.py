@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-import msgspec
 
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.job import JOB, Job
@@ -27,7 +24,6 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of
 from ironbell.contract.node_images import NodeImages
 from ironbell.contract.owners import controller_of
-from ironbell.contract.paused import PAUSED
 from ironbell.contract.restored import restored
 from ironbell.controllers.capt import confirming, installed_node, node_identity
 from ironbell.controllers.capt.health import bmc_of
@@ -39,42 +35,22 @@ from ironbell.controllers.capt.names import (
     MOVE_AFTER,
     NO_HARDWARE,
     WANTED_IN,
-    WANTED_SINCE,
     WIPE_TEMPLATE,
 )
 from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.provider_id import hardware_key
+from ironbell.controllers.capt.queue import place_of
 from ironbell.controllers.capt.reserving import MACHINES_OF, reserved_servers
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
-from ironbell.kube import finalizers
-from ironbell.kube.conditions import find_condition, is_true
+from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.claims_from import UNSET, ClaimRules, cached_rules
 from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
 from ironbell.provisioner.node_images import LOOK_S, NodeImageIndex
 from ironbell.workload.questions import NodeView
 
-
-def asks_for(obj: TinkerbellMachine) -> str:
-    """The same for all machines that ask for the same servers."""
-    spec = obj.spec
-    where = obj.metadata.annotations.get(WANTED_IN, "")
-    wanted = (spec.hardware_affinity, spec.hardware_requirements, where)
-    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:16]
-
-
-def _in_line(obj: TinkerbellMachine) -> list[str]:
-    waits = WANTED_SINCE in obj.metadata.annotations and not obj.spec.hardware_name
-    claims_nothing = finalizers.is_deleting(obj) or is_true(obj.status.conditions, PAUSED)
-    return [asks_for(obj)] if waits and not claims_nothing else []
-
-
-IN_LINE: Index[TinkerbellMachine] = Index(TINKERBELL_MACHINE, "capt-in-line", _in_line)
-"""Machines that wait for Hardware, by what they ask for."""
-WAITING: Index[TinkerbellMachine] = Index(
-    TINKERBELL_MACHINE, "capt-waiting", lambda obj: ["waiting"] if _in_line(obj) else []
-)
 BY_OWNER: Index[Hardware] = Index(
     HARDWARE,
     "capt-owner",
@@ -125,6 +101,8 @@ class Observed:
     also those that are reserved for others."""
     own_place: int = 0
     """How many of its Cluster wait before it for the same."""
+    claims: ClaimRules = UNSET
+    """Who may claim servers of other namespaces."""
     silent_bmcs: Mapping[Key, BmcMachine] = field(default_factory=dict)
     """BMCs that do not answer, as long as it looks for a server."""
     wanted_in: str = ""
@@ -200,13 +178,14 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         too_many=_too_many(cache, obj),
         servers=tuple(free_servers(cache)) if looks else (),
         reserved=reserved_servers(cache, cluster, of_all=_is_short(obj)) if waits else (),
-        own_place=_place(cache, obj, of_cluster=True) if waits else 0,
+        own_place=place_of(cache, obj, of_cluster=True) if waits else 0,
+        claims=cached_rules(cache),
         silent_bmcs=silent_bmcs(cache) if looks else {},
         wanted_in=obj.metadata.annotations.get(WANTED_IN, ""),
         failed_servers=_failed_servers(cache, machine, hardware) if moves else (),
         taken=len(cache.indexed(TAKEN, "taken")) if waits and _is_short(obj) else 0,
         siblings=_siblings(cache, obj) if waits and _is_short(obj) else (),
-        place=_place(cache, obj) if waits else 0,
+        place=place_of(cache, obj) if waits else 0,
         wave=wave_of(cache, obj) if hardware is not None else NOTHING,
         override=_override(cache, hardware, infrastructure),
         template=cache.get(TEMPLATE, place, obj.metadata.name),
@@ -344,20 +323,6 @@ def _owner(cache: Cache, obj: TinkerbellMachine) -> Machine | None:
     return cache.get(MACHINE, obj.metadata.namespace, owner.name) if owner is not None else None
 
 
-def _place(cache: Cache, obj: TinkerbellMachine, *, of_cluster: bool = False) -> int:
-    mine = _order(obj)
-    ahead = (other for other in cache.indexed(IN_LINE, asks_for(obj)) if _order(other) < mine)
-    return sum(1 for other in ahead if not of_cluster or _cluster_of(other) == _cluster_of(obj))
-
-
-def _cluster_of(obj: TinkerbellMachine) -> Key:
-    return obj.metadata.namespace, obj.metadata.labels.get(LABEL_CLUSTER_NAME, "")
-
-
-def _order(obj: TinkerbellMachine) -> tuple[str, Key]:
-    return obj.metadata.annotations.get(WANTED_SINCE, "~"), obj.key
-
-
 def _override(cache: Cache, hardware: Hardware | None, infrastructure: TinkerbellCluster | None) -> Template | None:
     """The Template that is meant, if it is there."""
     reference = override_key(hardware, infrastructure)
@@ -375,22 +340,6 @@ def override_key(hardware: Hardware | None, infrastructure: TinkerbellCluster | 
         return None
     reference = infrastructure.spec.template_override_ref
     return reference.namespace or hardware.metadata.namespace, reference.name
-
-
-def first_in_line(cache: Cache) -> Iterable[Key]:
-    """Who is to look again because a server became free: the first of each line, not all who wait."""
-    firsts: dict[str, TinkerbellMachine] = {}
-    for obj in cache.indexed(WAITING, "waiting"):
-        asked = asks_for(obj)
-        if asked not in firsts or _order(obj) < _order(firsts[asked]):
-            firsts[asked] = obj
-    return [obj.key for obj in firsts.values()]
-
-
-def behind(cache: Cache, gone: TinkerbellMachine) -> Sequence[Key]:
-    """Who is first now that this machine has left the line."""
-    first = min(cache.indexed(IN_LINE, asks_for(gone)), key=_order, default=None)
-    return [first.key] if first is not None and first.key != gone.key else []
 
 
 def is_any_free(cache: Cache) -> bool:

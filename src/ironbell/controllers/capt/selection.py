@@ -29,6 +29,7 @@ from ironbell.contract.selectors import compiled
 from ironbell.controllers.capt.requirements import lacks
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
 from ironbell.provisioner.health import Severity, concerns
 from ironbell.provisioner.health import severity as gravest
@@ -53,6 +54,10 @@ class Wish:
     """The value that the label must have; empty if any may be."""
     cluster: str = ""
     """The Cluster whose reserved servers the machine may claim (`contract.wipe_due.cluster_identity`)."""
+    namespace: str = ""
+    """Where the machine is."""
+    claims: ClaimRules = UNSET
+    """Who may claim servers of other namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,13 @@ class Verdict:
 
 
 def wish(
-    spec: TinkerbellMachineSpec, *, failure_domain_label: str = "", failure_domain: str = "", cluster: str = ""
+    spec: TinkerbellMachineSpec,
+    *,
+    failure_domain_label: str = "",
+    failure_domain: str = "",
+    cluster: str = "",
+    namespace: str = "",
+    claims: ClaimRules = UNSET,
 ) -> Wish:
     """The wish of a machine.
 
@@ -95,6 +106,8 @@ def wish(
         failure_domain_label,
         failure_domain if failure_domain_label else "",
         cluster,
+        namespace,
+        claims,
     )
 
 
@@ -110,6 +123,8 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_r
     raised = concerns(hardware, bmcs)
     blocked = [concern.message for concern in raised if concern.severity is Severity.BLOCKED]
     problems = [*_not_free(hardware, wished.cluster, ignores_reservation), *unusable(hardware), *blocked]
+    if forbidden := wished.claims.problem(hardware.metadata.namespace, wished.namespace):
+        problems.append(forbidden)
     if wished.required and not any(selector.matches(labels) for selector in wished.required):
         problems.append("its labels match no required term of spec.hardwareAffinity")
     if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:

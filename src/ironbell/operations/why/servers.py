@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.machine import MachineConditionType, PowerState
 from ironbell.api.capt.names import LABEL_OWNER_NAME
 from ironbell.api.tinkerbell import HARDWARE
@@ -23,6 +24,8 @@ from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.provisioner.bmc_address import cause_and_remedy
+from ironbell.provisioner.claims_from import CLAIMS_FROM
 from ironbell.provisioner.deferral import reservation_of
 from ironbell.provisioner.deletion import waits_for_hold
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
@@ -57,6 +60,10 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         what, _, remedy = what.partition(". ")
     elif reason == "WaitingForHardware" and " does not answer" in what:
         remedy = "Correct what keeps the BMC from answering, add Hardware, or release a server"
+    elif reason == "WaitingForHardware" and CLAIMS_FROM in what:
+        own = obj["metadata"].get("namespace", "")
+        named = f'Add "{own}" to annotation {CLAIMS_FROM} of the Namespace of the servers'
+        remedy = f"{named}, add Hardware, or release a server"
     if weight is Weight.WAITING and server and server not in what:
         what = f"{what.rstrip('.')} (on server {server})"
     return Finding(what, reason, since(ready), advice.ends_when, remedy.rstrip("."), weight)
@@ -138,6 +145,8 @@ def bmc_machine(obj: Object, world: World, now: datetime) -> Finding | None:
     secret = connection.get("authSecretRef") or {}
     advice = OF_BMC.get(trouble, OF_BMC[Trouble.UNREACHABLE])
     remedy = advice.remedy.format(secret=f"{secret.get('namespace', '')}/{secret.get('name', '')}")
+    if trouble == Trouble.ADDRESS:
+        message, remedy = cause_and_remedy(BMC_MACHINE.convert(obj))
     what = f"cannot be used: {message or 'the BMC does not answer'}"
     return Finding(what, trouble or "NotContactable", since(found), advice.ends_when, remedy, Weight.NEEDS_HELP)
 

@@ -1,0 +1,92 @@
+"""Who may claim the servers of a namespace. Pure.
+
+Servers are found by label, in whatever namespace their Hardware is. The Namespace of the Hardware says which other
+namespaces may claim them; every front door asks here before it claims. As long as no Namespace says anything, any
+namespace may, as upstream has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ironbell.api.core import NAMESPACE, Namespace
+from ironbell.kube.reconciler import Cache, Index
+
+CLAIMS_FROM: Final = "ironbell.dev/claims-from"
+"""Annotation on a Namespace: other namespaces that may claim the servers in it, separated by commas; `*` is all."""
+EVERYBODY: Final = "*"
+
+ANNOTATED: Final[Index[Namespace]] = Index(
+    NAMESPACE,
+    "claims-from",
+    lambda namespace: ["set"] if CLAIMS_FROM in namespace.metadata.annotations else [],
+)
+"""Namespaces that say who may claim their servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """What all Namespaces say."""
+
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Namespaces that say something, with those that they name."""
+
+    @property
+    def are_set(self) -> bool:
+        """Whether any Namespace says anything; otherwise every claim is allowed."""
+        return bool(self.allowed)
+
+    def allow(self, owner: str, claimant: str) -> bool:
+        """Whether servers in the namespace `owner` may be claimed from the namespace `claimant`."""
+        if owner == claimant or not self.are_set:
+            return True
+        named = self.allowed.get(owner, frozenset())
+        return claimant in named or EVERYBODY in named
+
+    def problem(self, owner: str, claimant: str) -> str:
+        """Why a server in `owner` cannot be claimed from `claimant`; empty if it can."""
+        if self.allow(owner, claimant):
+            return ""
+        return f'Namespace "{owner}" allows no claims from namespace "{claimant}" ({CLAIMS_FROM})'
+
+
+UNSET: Final = ClaimRules()
+
+
+def claim_rules(namespaces: Iterable[Namespace]) -> ClaimRules:
+    """The rules that Namespaces give."""
+    found = {}
+    for namespace in namespaces:
+        text = namespace.metadata.annotations.get(CLAIMS_FROM)
+        if text is not None:
+            found[namespace.metadata.name] = frozenset(name for part in text.split(",") if (name := part.strip()))
+    return ClaimRules(found)
+
+
+def cached_rules(cache: Cache) -> ClaimRules:
+    """The rules as a cache knows them; it needs the index `ANNOTATED`."""
+    return claim_rules(cache.indexed(ANNOTATED, "set"))
+
+
+def rules_changed(old: Namespace | None, new: Namespace | None) -> bool:
+    """Whether a Namespace says something else than before."""
+    return _text(old) != _text(new)
+
+
+def remedy(owner: str, claimant: str) -> str:
+    """How the claims of a namespace are allowed."""
+    return f'add "{claimant}" to annotation {CLAIMS_FROM} of Namespace "{owner}"'
+
+
+def unrestricted(owner: str, claimant: str) -> str:
+    """The message of a claim that nobody has allowed and nobody forbids."""
+    return (
+        f'Namespace "{claimant}" claimed a server of namespace "{owner}", and no Namespace says who may claim its'
+        f" servers. To allow this and nothing else: kubectl annotate namespace {owner} {CLAIMS_FROM}={claimant}"
+    )
+
+
+def _text(namespace: Namespace | None) -> str | None:
+    return namespace.metadata.annotations.get(CLAIMS_FROM) if namespace is not None else None
