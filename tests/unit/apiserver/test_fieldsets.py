@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from ironbell.apiserver.managedfields.fieldset import (
     Path,
     contains,
     difference,
+    in_order,
     intersection,
     is_fields,
     paths,
@@ -37,6 +39,23 @@ def single(path: Path) -> Fields:
 
 def tree(members: set[Path]) -> Fields:
     return reduce(union, (single(member) for member in sorted(members)), {})
+
+
+MALFORMED = ["k:a", "k:[1]", "v:", "v:{", "i:x", "i:", "x:a"]
+
+
+@pytest.mark.parametrize("element", MALFORMED)
+def test_elements_that_are_none(element: str) -> None:
+    assert not is_fields({element: {}})
+    assert list(in_order({element: {}, "f:b": {}, "f:a": {}})) == ["f:a", "f:b", element]
+
+
+def test_elements_are_written_in_one_order() -> None:
+    ordered = [
+        ".", "f:a", "f:b", 'k:{"a":2,"b":"x"}', 'k:{"a":10}', 'k:{"b":1}', "v:2", "v:10.5", 'v:"a"', "v:true", "v:null",
+        "i:2", "i:10",
+    ]  # fmt: skip
+    assert list(in_order({element: {} for element in reversed(ordered)})) == ordered
 
 
 @given(PATHS, PATHS)

@@ -22,6 +22,7 @@ Fields = dict[str, Any]
 Path = tuple[str, ...]
 
 SELF = "."
+_MOST_DIGITS = 20
 
 
 def is_member(node: Mapping[str, Any]) -> bool:
@@ -153,16 +154,32 @@ def _sorts_plainly(fields: Fields) -> bool:
 
 
 def _rank(element: str) -> tuple[Any, ...]:
+    """Where an element stands; one that is none, which a client may have written, comes last."""
     kind, text = element[:2], element[2:]
-    match kind:
-        case "k:":
-            keys = sorted(msgspec.json.decode(text).items())
-            return (2, [(name, _value_rank(value)) for name, value in keys])
-        case "v:":
-            return (3, _value_rank(msgspec.json.decode(text)))
-        case "i:":
-            return (4, int(text))
-    return (0 if element == SELF else 1, text)
+    if element == SELF or kind == "f:":
+        return (0 if element == SELF else 1, text)
+    if not _is_element(element):
+        return (5, element)
+    if kind == "i:":
+        return (4, int(text))
+    value = msgspec.json.decode(text)
+    if kind == "v:":
+        return (3, _value_rank(value))
+    return (2, [(name, _value_rank(value[name])) for name in sorted(value)])
+
+
+def _is_element(element: str) -> bool:
+    """Whether a text is an element of a path."""
+    kind, text = element[:2], element[2:]
+    if kind == "f:":
+        return True
+    if kind == "i:":
+        return text.isascii() and text.removeprefix("-").isdecimal() and len(text) < _MOST_DIGITS
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return kind == "v:" or (kind == "k:" and isinstance(value, dict))
 
 
 def _value_rank(value: Any) -> tuple[int, Any]:
@@ -179,8 +196,7 @@ def is_fields(value: Any, *, root: bool = True) -> bool:
     if not isinstance(value, dict):
         return False
     return all(
-        (element == SELF and not root and sub == {})
-        or (element[:2] in {"f:", "k:", "v:", "i:"} and is_fields(sub, root=False))
+        (element == SELF and not root and sub == {}) or (_is_element(element) and is_fields(sub, root=False))
         for element, sub in value.items()
     )
 
