@@ -290,3 +290,10 @@ def test_resource_sets() -> None:
     other = apply(binding, {"spec": {"clusterName": "other"}})
     assert clusterresourceset.validate_binding(binding, None) == []
     assert [problem.path for problem in clusterresourceset.validate_binding(other, binding)] == ["spec.clusterName"]
+
+
+@pytest.mark.parametrize("rules", [machineset, machinedeployment])
+@pytest.mark.parametrize("selector", [1, "a", ["b"], True])
+def test_selectors_of_another_type_are_left_to_the_schema(rules: Any, selector: Any) -> None:
+    filled = rules.default({"metadata": {"name": "m"}, "spec": {"clusterName": "c", "selector": selector}}, None)
+    assert filled["spec"]["selector"] == selector

@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machinedeployment.g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ironbell.api.cluster import MACHINE_DEPLOYMENT
@@ -34,8 +34,9 @@ def default(new: Fields, old: Fields | None) -> Fields:
             if at(new, *_ROLLING, name) is None:
                 new = put(new, value, *_ROLLING, name)
     selector = at(new, "spec", "selector") or {}
-    labels = {LABEL_CLUSTER_NAME: cluster} if cluster else {}
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+    is_selector = isinstance(selector, Mapping)  # anything else is left to the schema, which rejects it
+    labels = {LABEL_CLUSTER_NAME: cluster} if cluster and is_selector else {}
+    if is_selector and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         labels[LABEL_DEPLOYMENT_NAME] = at(new, "metadata", "name")
     for name, value in labels.items():
         new = put(new, value, "spec", "selector", "matchLabels", name)

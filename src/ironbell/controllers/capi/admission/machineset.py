@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/webhooks/admission/machineset.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ironbell.api.cluster import MACHINE_SET
@@ -24,7 +24,8 @@ def default(new: Fields, old: Fields | None) -> Fields:
     new = checks.with_cluster_label(new)
     new = with_replicas(new, old)
     selector = at(new, "spec", "selector") or {}
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+    # anything but a selector is left to the schema, which rejects it
+    if isinstance(selector, Mapping) and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         own = label_value(str(at(new, "metadata", "name") or ""))
         new = put(new, own, "spec", "selector", "matchLabels", LABEL_SET_NAME)
         new = put(new, own, "spec", "template", "metadata", "labels", LABEL_SET_NAME)
