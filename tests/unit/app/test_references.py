@@ -204,3 +204,12 @@ def test_only_writes_that_cross_namespaces_depend_on_the_webhook() -> None:
         *("machines", "tasks", "jobs", "tinkerbellclusters", "tinkerbellclustertemplates", "clusters")
     }
     assert all(one["failurePolicy"] == "Fail" and one["matchConditions"] for one in entries)
+
+
+def test_controllers_record_the_addresses_of_bmcs_while_the_webhook_is_away() -> None:
+    (made,) = webhooks(InstallOptions(image="i", namespace="metal"))
+    (entry,) = [one for one in made["webhooks"] if one["name"] == "machine-addresses.references.ironbell.dev"]
+    expressions = [condition["expression"] for condition in entry["matchConditions"]]
+    assert "!(request.userInfo.username in ['system:serviceaccount:metal:ironbell-rufio'])" in expressions
+    others = [one for one in made["webhooks"] if one["name"].endswith(".references.ironbell.dev") and one is not entry]
+    assert not any("userInfo" in condition["expression"] for one in others for condition in one["matchConditions"])

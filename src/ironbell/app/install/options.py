@@ -56,6 +56,10 @@ class InstallOptions:
     def units(self) -> tuple[Unit, ...]:
         return tuple(Unit(word, self.arguments.get(word, ())) for word in dict.fromkeys(self.words))
 
+    def user_of(self, unit: Unit) -> str:
+        """Who a Deployment is to the API."""
+        return f"system:serviceaccount:{self.namespace}:{unit.name}"
+
 
 def labels(component: str = "") -> dict[str, str]:
     """Labels of an object of ours."""

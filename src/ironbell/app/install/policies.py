@@ -41,7 +41,7 @@ def policies(options: InstallOptions) -> Iterator[Object]:
     units = [unit for unit in options.units if _serves(unit)]
     if not units:
         return
-    users = {unit.word: f"system:serviceaccount:{options.namespace}:{unit.name}" for unit in units}
+    users = {unit.word: options.user_of(unit) for unit in units}
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": list(_resource_rules())},

@@ -1,11 +1,14 @@
 """The entries of the webhook configuration that check references into other namespaces.
 
 Unlike the warnings beside them they must not be skipped: while nobody answers, what they would check is refused. So the
-API server asks only about writes that set such a reference, and about those of a BMC's address; all others go on.
+API server asks only about writes that set such a reference, and about those of a BMC's address; all others go on. The
+accounts that record the addresses of BMCs are not asked about these: they read every BMC's Secret anyway, and servers
+must be switched on also while the component that answers is away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from ironbell.api.bmc import JOB, MACHINE, TASK
@@ -50,9 +53,10 @@ def _annotated() -> str:
 
 
 _CONNECTS: Final = _OF_CONNECTION.format(reference=f"({_elsewhere(f'{_CONNECTION}.authSecretRef')})")
+_ADDRESSES: Final = "machine-addresses"
 _CONDITIONS: Final = (
     ("machine-secrets", MACHINE.group, MACHINE.version, MACHINE.plural, (_SPEC, _CONNECTS)),
-    ("machine-addresses", MACHINE.group, MACHINE.version, MACHINE.plural, (_annotated(),)),
+    (_ADDRESSES, MACHINE.group, MACHINE.version, MACHINE.plural, (_annotated(),)),
     ("task-secrets", TASK.group, TASK.version, TASK.plural, (_SPEC, _CONNECTS)),
     ("job-machines", JOB.group, JOB.version, JOB.plural, (_SPEC, _reference("machineRef"))),
     (
@@ -79,8 +83,9 @@ _CONDITIONS: Final = (
 )
 
 
-def reference_entries(service: Object) -> list[Object]:
-    """The entries; `service` is that of the Deployment that answers."""
+def reference_entries(service: Object, recorders: Collection[str]) -> list[Object]:
+    """The entries; `service` is that of the Deployment that answers, `recorders` are who records addresses of BMCs."""
+    by_others = f"!(request.userInfo.username in [{', '.join(repr(user) for user in sorted(recorders))}])"
     return [
         {
             "name": f"{name}.references.ironbell.dev",
@@ -98,7 +103,7 @@ def reference_entries(service: Object) -> list[Object]:
             "matchPolicy": "Equivalent",
             "matchConditions": [
                 {"name": f"condition-{number}", "expression": expression}
-                for number, expression in enumerate(conditions, 1)
+                for number, expression in enumerate((*conditions, by_others) if name == _ADDRESSES else conditions, 1)
             ],
             "failurePolicy": "Fail",
             "sideEffects": "None",

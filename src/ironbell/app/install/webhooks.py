@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
+from ironbell.app.components import CLUSTER_API, RUFIO, TINK_CONTROLLER
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
 from ironbell.app.webhook_places import CONFIGURATION, secret_of
@@ -81,7 +81,8 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
     ]
     hardware = next(entry for entry in entries if entry["name"].startswith("hardware."))
     entries.append(_of_deletion(hardware))
-    entries += reference_entries(service)
+    recorders = [options.user_of(unit) for unit in options.units if RUFIO in unit.components]
+    entries += reference_entries(service, recorders)
     api = "admissionregistration.k8s.io/v1"
     yield made(api, "ValidatingWebhookConfiguration", CONFIGURATION, component=unit.word, webhooks=entries)
 
