@@ -81,7 +81,7 @@ def answer(root: Object, *others: Object) -> Why:
         for query in queries(each):
             world.lists[query] = tuple(found for found in everything if _matches(query, found))
     for each in everything:
-        for scope in ("", "control-plane"):
+        for scope in ("", "control-plane", "asked"):
             for ref in dependencies(each, scope, world):
                 if not world.knows(ref):
                     world.put(ref, None)

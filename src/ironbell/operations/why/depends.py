@@ -23,6 +23,7 @@ from ironbell.api.cluster.names import (
 from ironbell.api.clusteripam import IP_ADDRESS_CLAIM
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import weight_of
+from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.machine_causes import POWERED_ON
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.tink.names import Reason
@@ -40,6 +41,10 @@ CONTROL_PLANE: Final = "control-plane"
 WITHOUT_BMC: Final = "without-bmc"
 """Scope of a server that has been started: what its BMC does blocks nothing. Workflows and Jobs that need the BMC lead
 to it themselves."""
+ASKED: Final = "asked"
+"""Scope of a server that was asked about: whoever has it, and installs or wipes it, is followed as well."""
+IF_THERE: Final = "if-there"
+"""Scope of an object that blocks nothing if it does not exist."""
 CHANGES: Final = ("RollingOut", "ScalingUp", "ScalingDown")
 _COUNTED: Final = ("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas")
 _CAPI: Final = "cluster.x-k8s.io"
@@ -64,6 +69,12 @@ def queries(obj: Object) -> list[Query]:
     if kind == (HARDWARE.group, HARDWARE.kind):
         return [Query(core.EVENT.group, core.EVENT.kind, namespace, fields=f"involvedObject.name={name}")]
     return addresses.queries(obj) if _is_infrastructure_machine(obj) else []
+
+
+def asked_about(root: Ref) -> Ref:
+    """The object in question, from which more is followed than from others."""
+    is_server = (root.group, root.kind) == (HARDWARE.group, HARDWARE.kind)
+    return replace(root, scope=ASKED) if is_server and not root.scope else root
 
 
 def dependencies(obj: Object, scope: str, world: World) -> list[Ref]:
@@ -253,6 +264,9 @@ def _of_hardware(obj: Object, scope: str, world: World) -> list[Ref]:
     found = [claim] if claim is not None else []
     if scope == WITHOUT_BMC:
         return found
+    owner, kind = claim_of(HARDWARE.convert(obj)) if scope == ASKED else None, TINKERBELL_MACHINE
+    if owner is not None and owner.kind in {"", kind.kind}:
+        found.append(Ref(kind.group, kind.kind, owner.namespace, owner.name, IF_THERE))
     return [*found, Ref(MACHINE.group, MACHINE.kind, obj["metadata"]["namespace"], name)] if name else found
 
 

@@ -9,7 +9,7 @@ from ironbell.contract.causes import Weight
 
 Object = dict[str, Any]
 _BMC = "bmc.tinkerbell.org"
-"""Its Machine is another kind than that of a cluster."""
+"""Its Machine is another kind than that of a cluster, and its Job than that of a batch."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,7 +23,7 @@ class Ref:
     scope: str = ""
 
     def __str__(self) -> str:
-        kind = "BMC Machine" if self.group == _BMC else self.kind
+        kind = f"BMC {self.kind}" if self.group == _BMC else self.kind
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 

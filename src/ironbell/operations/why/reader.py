@@ -11,7 +11,7 @@ from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
 from ironbell.api.kind import Collection
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
-from ironbell.operations.why.depends import dependencies, queries
+from ironbell.operations.why.depends import asked_about, dependencies, queries
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.world import World, ref_of
 
@@ -23,7 +23,7 @@ async def read_world(api: HttpApi, root: Object, discovered: Discovered | None =
     """The object and what may block it. Missing objects are recorded as such, and so is what may not be read."""
     reader = _Reader(api, discovered or Discovered(api))
     reader.world.put(ref_of(root), root)
-    await reader.follow(ref_of(root))
+    await reader.follow(asked_about(ref_of(root)))
     return reader.world
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.causes import heaviest
-from ironbell.operations.why.depends import dependencies
+from ironbell.operations.why.depends import IF_THERE, asked_about, dependencies
 from ironbell.operations.why.findings import finding, missing
 from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
 from ironbell.operations.why.servers import facts
@@ -30,7 +30,7 @@ def why(world: World, root: Ref, now: datetime) -> Why:
     """Why the object waits or failed; `is_good` if it does neither."""
     obj = world.get(root)
     known = facts(obj) if obj is not None and _is_hardware(obj) else ()
-    path = _heaviest(world, root, now, frozenset())
+    path = _heaviest(world, asked_about(root), now, frozenset())
     if path is None:
         what = "nothing that was read blocks it" if world.left_out else _well(obj, known)
         return Why((_link(world, root, now),), what, is_good=True, facts=known, left_out=tuple(world.left_out))
@@ -52,7 +52,7 @@ def why(world: World, root: Ref, now: datetime) -> Why:
 def _heaviest(world: World, ref: Ref, now: datetime, above: frozenset[Ref]) -> _Path | None:
     obj = world.get(ref)
     if obj is None:
-        found = missing(ref, world) if world.knows(ref) else None
+        found = missing(ref, world) if world.knows(ref) and ref.scope != IF_THERE else None
         return None if found is None else _Path((plain(ref),), found)
     own = finding(obj, world, now)
     seen = above | {plain(ref)}

@@ -10,6 +10,7 @@ from ironbell.api.bmc.machine import MachineConditionType, PowerState
 from ironbell.api.capt.names import LABEL_OWNER_NAME
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
+from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract import bootstrap_failure
 from ironbell.contract.boot_progress import BootStage
 from ironbell.contract.causes import Weight, weight_of
@@ -156,11 +157,19 @@ def facts(obj: Object) -> tuple[str, ...]:
     owner, due = owner_of(obj), _due(obj)
     if due is not None:
         who = "before anybody else may claim it" if not due.ended else "before anybody may claim it"
-        return (f"Reserved for {due} since {due.since}.", f"A complete wipe of its disks is due {who}.")
+        return (f"Reserved for {due} since {_in_seconds(due.since)}.", f"A complete wipe of its disks is due {who}.")
     if not owner:
         return ("Nothing has claimed it.",)
-    time = annotation(obj, CLAIMED_SINCE)
+    time = _in_seconds(annotation(obj, CLAIMED_SINCE))
     return (f"In use by {owner}" + (f", claimed for it since {time}." if time else "."),)
+
+
+def _in_seconds(time: str) -> str:
+    """A stored time without its fraction, which nobody needs to read; what is no time stays."""
+    try:
+        return rfc3339(parse_rfc3339(time)) if time else ""
+    except ValueError:
+        return time
 
 
 def is_held(obj: Object) -> bool:

@@ -242,6 +242,44 @@ def test_a_server_names_its_owner() -> None:
     assert answer(hardware()).facts == ("Nothing has claimed it.",)
 
 
+def test_a_claim_is_as_old_as_a_person_would_put_it() -> None:
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
+    claimed = {"ironbell.dev/claimed-since": "2026-01-01T11:58:00.832703Z"}
+    found = answer(hardware(annotations=claimed, metadata={"labels": labels}))
+    assert first_line(found, NOW) == (
+        "Hardware site/s1: in use by TinkerbellMachine site/m, claimed for it since 2026-01-01T11:58:00Z; "
+        "nothing blocks it."
+    )
+
+
+def test_a_server_that_its_owner_installs_or_wipes_leads_to_what_that_waits_for() -> None:
+    labels = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
+    server = hardware(metadata={"labels": labels})
+    gone = obj(
+        CAPT,
+        "TinkerbellMachine",
+        "m",
+        condition("Ready", "False", "Wiping"),
+        hardwareName="s1",
+        metadata={"deletionTimestamp": SINCE, "finalizers": ["infrastructure.cluster.x-k8s.io/tinkerbellmachine"]},
+    )
+    silent = {**condition("Succeeded", "Unknown", "AgentNotSeen", "agent a has not asked"), "time": SINCE}
+    wipe = obj(TINKERBELL, "Workflow", "m-wipe", silent, hardwareRef="s1", status={"state": "PENDING"})
+    found = answer(server, gone, wipe)
+    assert names(found) == ["Hardware/s1", "TinkerbellMachine/m", "Workflow/m-wipe"]
+    assert (found.what, found.facts) == ("agent a has not asked", ("In use by TinkerbellMachine site/m.",))
+    assert names(answer(wipe, gone, server)) == ["Workflow/m-wipe"], "only from the server itself"
+    assert answer(server, host("m", "Installing", "", "s1")).blocking.title == "TinkerbellMachine site/m"
+    assert answer(server).is_good, "an owner that does not exist is nothing that blocks the server"
+
+
+@pytest.mark.parametrize("kind", ["Job", "Task"])
+def test_a_job_of_a_bmc_is_not_called_a_machine(kind: str) -> None:
+    bmc = obj(BMC, "Machine", "s1", condition("Contactable", "True"))
+    found = answer(obj(BMC, kind, "off", machineRef={"name": "s1", "namespace": "site"}), bmc)
+    assert first_line(found, NOW).startswith(f"BMC {kind} site/off: is under way")
+
+
 def test_a_message_that_is_a_sentence_ends_once() -> None:
     found = answer(host("m", "Booting", "Installed. Waiting for its Node.", "s1"), hardware())
     assert found.what == "Installed. Waiting for its Node (on server s1)"
