@@ -108,6 +108,10 @@ class Objects:
         self.read, self.discovered = 0, 0
         self._objects, self._forbidden, self._absent = objects, forbidden, absent
 
+    def replace(self, *objects: Object) -> None:
+        """Have these objects from now on."""
+        self._objects = objects
+
     async def raw(self, _method: str, path: str) -> bytes:
         self.discovered += 1
         _, group, *version = path.removeprefix("/").split("/")

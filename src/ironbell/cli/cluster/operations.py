@@ -20,6 +20,7 @@ from ironbell.base.wording import counted
 from ironbell.cli.cluster.changes import Change
 from ironbell.cli.cluster.snapshot import NoClusterError, Snapshot, object_name, read, referenced
 from ironbell.cli.cluster.status import (
+    counts,
     hopeless,
     of_other_version,
     progress,
@@ -163,8 +164,8 @@ async def cause(api: HttpApi, snapshot: Snapshot, discovered: Discovered | None 
 class Blocking:
     """Names the object that blocks a Cluster for as long as a command waits for it.
 
-    To find it takes up to 80 reads. It is found again when an object of the cluster has changed, but not in every look,
-    and otherwise before the next line that is printed anyway.
+    To find it takes up to 80 reads. It is found again when a number that is printed beside it has changed, when an
+    object of the cluster has, but not in every look, and otherwise before the next line that is printed anyway.
     """
 
     def __init__(self, api: HttpApi) -> None:
@@ -173,6 +174,7 @@ class Blocking:
         self._api = api
         self._last: Why | None = None
         self._line, self._versions, self._found_at = "", frozenset[str](), -math.inf
+        self._counts = ("", 0)
 
     async def line(self, snapshot: Snapshot) -> str:
         """The object that blocks the Cluster, why, and what a person can do; empty if none is found.
@@ -180,13 +182,14 @@ class Blocking:
         Without its age: the line is printed again whenever it changes.
         """
         now, versions = asyncio.get_running_loop().time(), _versions(snapshot)
-        age_s = now - self._found_at
-        if age_s >= HEARTBEAT_S or (versions != self._versions and age_s >= FIND_S):
+        age_s, numbers = now - self._found_at, (counts(snapshot), len(snapshot.machines))
+        has_changed = numbers != self._counts or (versions != self._versions and age_s >= FIND_S)
+        if has_changed or age_s >= HEARTBEAT_S:
             answer = await cause(self._api, snapshot, self.discovered)
             self._last = None if answer.is_good else answer
             bare = dataclasses.replace(answer, since="")
             self._line = "" if answer.is_good else first_line(bare, SystemClock().now())
-            self._versions, self._found_at = versions, now
+            self._versions, self._counts, self._found_at = versions, numbers, now
         return self._line
 
     @contextmanager

@@ -141,14 +141,19 @@ def of_other_version(snapshot: Snapshot, *owners: Object | None) -> list[Object]
 
 def progress(snapshot: Snapshot, cause: str = "") -> str:
     """One line: how many Machines are ready, and the cause; without one, what is waited for first."""
-    counts = []
-    if snapshot.control_plane is not None:
-        counts.append(f"control plane {_share([snapshot.control_plane])}")
-    if workers := [*snapshot.deployments, *snapshot.pools]:
-        counts.append(f"workers {_share(workers)}")
     why = [reason_to_wait(obj) or _under_way(obj) for obj in (snapshot.infrastructure, *unsettled(snapshot)) if obj]
     first = cause or next((line for line in why if line), "")
-    return "; ".join(part for part in (", ".join(counts), one_line(first)) if part)
+    return "; ".join(part for part in (counts(snapshot), one_line(first)) if part)
+
+
+def counts(snapshot: Snapshot) -> str:
+    """How many Machines are ready."""
+    found = []
+    if snapshot.control_plane is not None:
+        found.append(f"control plane {_share([snapshot.control_plane])}")
+    if workers := [*snapshot.deployments, *snapshot.pools]:
+        found.append(f"workers {_share(workers)}")
+    return ", ".join(found)
 
 
 def _under_way(obj: Object) -> str:

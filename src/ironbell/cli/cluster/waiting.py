@@ -18,8 +18,9 @@ POLL_S = 1.0
 QUIET_S = 4.0
 """Longest pause between two looks, so that the end is noticed soon."""
 _GROWTH = 1.5
-HEARTBEAT_S = 10.0
-"""How often at least a line is printed, so that nobody takes a long wait for a hung command."""
+HEARTBEAT_S = 9.0
+"""How often at least a line is printed, so that nobody takes a long wait for a hung command: with the look before it, a
+line comes within ten seconds."""
 
 
 class StillWaitingError(IronbellError):

@@ -27,4 +27,30 @@ def test_a_wait_reads_little_while_nothing_changes(capsys: pytest.CaptureFixture
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
     assert api.read + api.discovered < 240, "requests in a minute; 1380 with a look at everything each second"
-    assert len(capsys.readouterr().err.splitlines()) == 6, "a line every ten seconds"
+    assert len(capsys.readouterr().err.splitlines()) == 7, "a line within every ten seconds"
+
+
+def test_a_line_with_new_counts_names_what_blocks_now(capsys: pytest.CaptureFixture[str]) -> None:
+    workers = {**OF_ONE, "cluster.x-k8s.io/deployment-name": "md"}
+    deployment = obj(CAPI, "MachineDeployment", "md", condition("Available", "False"), metadata={"labels": OF_ONE})
+    plane = [machine("a", PLANE, "Installing"), host("a", "Installing", "the control plane is installed")]
+    worker = [machine("b", workers, "WaitingForHardware"), host("b", "WaitingForHardware", "all are claimed")]
+    before = [CLUSTER, KCP, deployment, *plane]
+    ready = {**KCP, "status": {**KCP["status"], "readyReplicas": 1}}
+    api = Objects(*before)
+
+    async def main() -> None:
+        async def change() -> None:
+            await asyncio.sleep(1.5)
+            api.replace(CLUSTER, ready, deployment, *worker)
+
+        changing = asyncio.ensure_future(change())
+        with pytest.raises(StillWaitingError):
+            await wait_settled(api, "site", "one", what="it", timeout_s=5)  # type: ignore[arg-type]
+        await changing
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("control plane 0/1 ready, workers 0/1 ready; TinkerbellMachine site/a: ")
+    assert second.startswith("control plane 1/1 ready, workers 0/1 ready; TinkerbellMachine site/b: ")
