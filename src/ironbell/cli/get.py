@@ -15,7 +15,7 @@ from ironbell.base.printable import one_line
 from ironbell.cli.api_options import api_options
 from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.output import json_text
-from ironbell.cli.session import connected, kind_named, namespace_options, run
+from ironbell.cli.session import connected, kind_named, namespace_options, others_meant, qualified, run
 from ironbell.cli.watching import TABLE, Rows, follow
 
 Answer = dict[str, Any]
@@ -54,8 +54,8 @@ def get(kind: str, names: tuple[str, ...], selector: str, output: str, *, watch:
             for one, answers in zip(kinds, found, strict=True)
         ]
         click.echo("\n".join(tables), nl=False)
-        if hint:
-            click.echo(hint, err=True)
+        for line in filter(None, [hint, *map(others_meant, words.split(","))]):
+            click.echo(line, err=True)
     else:
         click.echo(objects_text(list(zip(kinds, found, strict=True)), output=output), nl=False)
 
@@ -129,7 +129,7 @@ def objects_text(found: list[tuple[Kind[Any], list[Answer]]], *, output: str) ->
         for item in answer.get("items", [answer])
     ]
     if output == "name":
-        return "".join(f"{_qualified(kind)}/{item['metadata']['name']}\n" for kind, item in items)
+        return "".join(f"{qualified(kind)}/{item['metadata']['name']}\n" for kind, item in items)
     named = [answer for _, answers in found for answer in answers if "items" not in answer]
     whole: Any = {"apiVersion": "v1", "kind": "List", "items": [item for _, item in items]}
     if len(items) == len(named) == 1:
@@ -145,10 +145,6 @@ def _readable(item: Answer) -> Answer:
     """An object without the record of who owns its fields, which is longer than all else and not for people."""
     meta = {name: value for name, value in item.get("metadata", {}).items() if name != "managedFields"}
     return {**item, "metadata": meta}
-
-
-def _qualified(kind: Kind[Any]) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def table_text(tables: list[dict[str, Any]], *, wide: bool, with_namespace: bool) -> str:

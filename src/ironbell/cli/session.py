@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -129,8 +131,28 @@ def kinds_named(word: str) -> list[Kind[Any]]:
             found.append(kind)
     if found:
         return found
-    known = ", ".join(kind.plural for kind in kinds)
-    raise UnknownKindError(f"{word!r} is no kind known here; known are: {known}")
+    words = [one for kind in kinds for one in (kind.plural, kind.singular, kind.kind.lower())]
+    if group and name in words:
+        meant = " or ".join(map(qualified, kinds_named(name)))
+        raise UnknownKindError(f'there is no kind "{word.lower()}" here. Did you mean {meant}?')
+    if near := difflib.get_close_matches(name, words, n=1, cutoff=0.75):
+        raise UnknownKindError(f'there is no kind "{word.lower()}" here. Did you mean "{near[0]}"?')
+    times = Counter(kind.plural for kind in kinds)
+    known = ", ".join(kind.plural if times[kind.plural] == 1 else qualified(kind) for kind in kinds)
+    raise UnknownKindError(f'there is no kind "{word.lower()}" here. Kinds are: {known}.')
+
+
+def qualified(kind: Kind[Any]) -> str:
+    """Plural and group, as they are written on a command line."""
+    return f"{kind.plural}.{kind.group}".rstrip(".")
+
+
+def others_meant(word: str) -> str:
+    """A sentence on which of the kinds that a word may mean is shown, and which are not; empty where it means one."""
+    shown, *others = kinds_named(word)
+    if not others:
+        return ""
+    return f"These are {qualified(shown)}. There are also {', '.join(map(qualified, others))}."
 
 
 def object_named(word: str) -> tuple[Kind[Any], str]:

@@ -26,7 +26,7 @@ from ironbell.cli.explain import Explanation, Object, explain
 from ironbell.cli.namespaces import elsewhere
 from ironbell.cli.output import print_json
 from ironbell.cli.servers import of_machine
-from ironbell.cli.session import connected, named, run
+from ironbell.cli.session import connected, named, qualified, run
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.why.model import Why
@@ -105,12 +105,12 @@ async def _answers(
         if not roots:
             if not bare:
                 await _require_installed(api, kinds)
-            known = "the kinds that can wait" if bare else " or ".join(_qualified(kind) for kind in kinds)
+            known = "the kinds that can wait" if bare else " or ".join(qualified(kind) for kind in kinds)
             hints = [] if bare else [await elsewhere(api, kind.collection, namespace, name) for kind in kinds]
             hints += [f"Not read, as you may not: {', '.join(forbidden)}."] if forbidden else []
             hint = " ".join(dict.fromkeys(filter(None, hints))) or "-n names another namespace."
             raise NothingThereError(f'there is no "{name}" among {known} in namespace "{namespace}". {hint}')
-        also = tuple(_qualified(kind) for kind, _ in roots[1:]) if bare else ()
+        also = tuple(qualified(kind) for kind, _ in roots[1:]) if bare else ()
         events = await _events(api, namespace) if output != "text" else []
         found = []
         for kind, root in roots[:1] if bare else roots:
@@ -126,10 +126,6 @@ async def _answers(
         return found
 
 
-def _qualified(kind: Kind[Any]) -> str:
-    return f"{kind.plural}.{kind.group}".rstrip(".")
-
-
 async def _there(
     api: HttpApi, kind: Kind[Any], namespace: str, name: str, forbidden: list[str]
 ) -> AsyncIterator[Object]:
@@ -139,7 +135,7 @@ async def _there(
     except NotFound:
         return
     except Forbidden:
-        forbidden.append(_qualified(kind))
+        forbidden.append(qualified(kind))
         return
     yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
 
