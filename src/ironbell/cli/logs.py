@@ -26,6 +26,8 @@ from ironbell.operations.why.rootcause import why
 from ironbell.operations.why.text import first_line
 from ironbell.operations.why.world import ref_of
 
+_LISTED = "`ironbell get workflows -A`"
+
 
 @click.command()
 @click.argument("target", nargs=-1, required=True, metavar="[workflow] NAME")
@@ -63,7 +65,7 @@ def logs(
     """
     kinds, name, bare = named(target)
     if not bare and WORKFLOW not in kinds:
-        raise UnknownKindError(f"only workflows have logs, not {kinds[0].plural}")
+        raise UnknownKindError(f"only workflows have logs, not {kinds[0].plural}. {_LISTED} lists them.")
     query = {"follow": "true"} if follow else {}
     query |= {"action": action} if action else {}
     query |= {"format": "json"} if output == "json" else {}
@@ -109,8 +111,7 @@ async def _logs(
         except NotFound as error:
             kept = await _kept(api, namespace, name, query)
             if not kept:
-                hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
-                raise IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip()) from error
+                raise await _nothing(api, namespace, name, error) from error
             click.echo(
                 "This API serves no logs. The Workflow keeps the end of each action's output, without times:", err=True
             )
@@ -118,6 +119,17 @@ async def _logs(
         except ApiError as error:
             message = f"no logs of workflow {namespace}/{name}: {error}"
             raise ApiError(message, code=error.code, reason=error.reason) from error
+
+
+async def _nothing(api: HttpApi, namespace: str, name: str, error: NotFound) -> IronbellError:
+    """That there is no such Workflow, and where there is one; or what the API said of its logs."""
+    hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
+    try:
+        await api.get(WORKFLOW.collection, namespace, name)
+    except NotFound:
+        hint = hint or f"{_LISTED} lists all."
+        return NotFound(f'there is no workflow "{name}" in namespace "{namespace}". {hint}')
+    return IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip())
 
 
 async def _no_logs(api: HttpApi, namespace: str, name: str) -> str:

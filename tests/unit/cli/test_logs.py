@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from ironbell.api.client import NotFound
+from ironbell.api.client import NotFound, Page
+from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.cli.logs import kept_lines, logs
@@ -43,7 +44,7 @@ def test_one_action_is_found_by_its_name_or_id() -> None:
 class FakeApi:
     """An API with one Workflow and the log of it."""
 
-    def __init__(self, workflow: dict[str, Any], log: list[bytes] | None) -> None:
+    def __init__(self, workflow: dict[str, Any] | None, log: list[bytes] | None) -> None:
         self.workflow, self.log = workflow, log
         self.query: dict[str, str] = {}
 
@@ -54,8 +55,13 @@ class FakeApi:
         for chunk in self.log:
             yield chunk
 
-    async def get(self, *_: object) -> bytes:
+    async def get(self, where: Collection, *_: object) -> bytes:
+        if self.workflow is None and where == WORKFLOW.collection:
+            raise NotFound("404")
         return msgspec.json.encode(self.workflow)
+
+    async def list(self, *_: object) -> Page:
+        return Page([], "1")
 
 
 def printed(
@@ -111,3 +117,25 @@ def test_an_api_without_logs_has_what_the_workflow_keeps(monkeypatch: pytest.Mon
     _, said, problem = printed(monkeypatch, None, metadata=meta, status=status)
     assert said == "wipe | one\\x1b[2J\n"
     assert "without times" in problem
+
+
+@pytest.mark.parametrize(
+    ("exists", "words", "message"),
+    [
+        (False, ["wf"], 'there is no workflow "wf" in namespace "default". `ironbell get workflows -A` lists all.'),
+        (True, ["wf", "-o", "json"], "no logs of workflow default/wf: 404."),
+        (True, ["hardware", "s1"], "only workflows have logs, not hardware. `ironbell get workflows -A` lists them."),
+    ],
+)
+def test_where_there_is_no_log_the_message_names_the_cause(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], message: str, *, exists: bool
+) -> None:
+    api = FakeApi({"metadata": {"name": "wf", "namespace": "default"}, "status": {}} if exists else None, None)
+
+    @asynccontextmanager
+    async def connected(*_: object) -> AsyncIterator[FakeApi]:
+        yield api
+
+    monkeypatch.setattr("ironbell.cli.logs.connected", connected)
+    done = CliRunner().invoke(logs, words)
+    assert str(done.exception) == message
