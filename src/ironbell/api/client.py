@@ -143,6 +143,10 @@ class Unavailable(ApiError):  # noqa: N818
     code, reason = 503, "ServiceUnavailable"
 
 
+class Unreachable(Unavailable):
+    """No answer came from the server's address."""
+
+
 _BY_REASON: dict[str, type[ApiError]] = {
     error.reason: error
     for error in (

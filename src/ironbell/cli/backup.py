@@ -126,6 +126,7 @@ def restore(
         done = restore_backup(options, clock=SystemClock(), stage=stage)
     if output == "json":
         facts = {"dataDir": str(data_dir), "objects": done.manifest.objects, "revision": done.revision}
+        facts["serversHeld"] = not trust_records
         click.echo(msgspec.json.encode({**facts, "kept": str(done.kept) if done.kept else None}).decode())
         return
     restored = counted(done.manifest.objects, "object")

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from ironbell.api.client import Unreachable
 from ironbell.base.errors import IronbellError
 from ironbell.cli.output import print_json
 
@@ -26,6 +27,7 @@ _BY_CODE = {
     403: "Use a kubeconfig or --context of somebody who may do that, or have the right granted.",
 }
 """What can be done about a refusal by the API server, by its HTTP status."""
+_UNREACHABLE = "Check that it runs, and that the kubeconfig is the one of this API."
 _REMEDIES = {
     errno.ENOENT: "Check the path.",
     errno.ENOTDIR: "Check the path.",
@@ -76,7 +78,7 @@ def _described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED, "interrupted"
     if isinstance(error, IronbellError):
-        remedy = _BY_CODE.get(getattr(error, "code", 0), "")
+        remedy = _UNREACHABLE if isinstance(error, Unreachable) else _BY_CODE.get(getattr(error, "code", 0), "")
         return FAILED, f"{str(error).rstrip('.')}. {remedy}" if remedy else str(error)
     if isinstance(error, OSError) and error.errno is not None:
         named = f"{error.filename}: " if error.filename else ""

@@ -27,6 +27,7 @@ from ironbell.api.client import (
     Propagation,
     Selector,
     Unavailable,
+    Unreachable,
     WatchEvent,
     WriteOptions,
     api_error,
@@ -218,7 +219,7 @@ class HttpApi:
         except aiohttp.WSServerHandshakeError as error:
             raise api_error(code=error.status, reason="", message=f"{path}: {error.message}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
 
     async def _call(
         self,
@@ -263,7 +264,7 @@ class HttpApi:
                 response.release()
                 await response.wait_for_close()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise Unavailable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
+            raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
 
     async def _sent(
         self, method: str, url: URL, headers: Sequence[tuple[str, str]], **more: Any

@@ -129,7 +129,8 @@ async def test_records_that_are_trusted_hold_nothing(site: EmbeddedCluster, tmp_
     data, file = site.folder / "data", tmp_path / "b.tar"
     ironbell("backup", file, "--data-dir", data)
     site.stop()
-    ironbell("restore", file, "--data-dir", data, "--force", "--trust-records")
+    done = json.loads(ironbell("restore", file, "--data-dir", data, "--force", "--trust-records", "-o", "json"))
+    assert done["serversHeld"] is False
     site.start()
     async with HttpApi(from_kubeconfig(site.kubeconfig)) as api:
         assert HELD not in (await Client(api).get(HARDWARE, "default", "free")).metadata.annotations

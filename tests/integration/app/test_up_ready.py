@@ -41,7 +41,7 @@ def taken() -> Iterator[int]:
     [
         ("--http-port", "HTTP", ADDRESS, "choose another port with --http-port"),
         ("--grpc-port", "gRPC", ADDRESS, "choose another port with --grpc-port"),
-        ("--api-port", "the Kubernetes API", ADDRESS, "choose another port"),
+        ("--api-port", "the Kubernetes API", ADDRESS, "choose another port with --api-port"),
     ],
 )
 def test_a_taken_port_is_an_error_that_names_who_has_it(

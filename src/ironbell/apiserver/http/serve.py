@@ -84,6 +84,9 @@ class _Pki(msgspec.Struct, frozen=True):
     static_tokens: StaticTokens | None
 
 
+_OTHER_PORT = "choose another port with --api-port"
+
+
 @asynccontextmanager
 async def serve(
     server: ApiServer,
@@ -166,7 +169,7 @@ async def _listen(listener: Listener, pki: _Pki, address: tuple[str, int] | None
         return host, await listener.listen(host, port, _tls(pki))
     except OSError as error:
         task = f"serve the Kubernetes API on port {port} of {host}"
-        problem = bind_problem(error, task=task, protocol="tcp", port=port, remedy="choose another port")
+        problem = bind_problem(error, task=task, protocol="tcp", port=port, remedy=_OTHER_PORT)
         raise ListenError(problem) from error
 
 

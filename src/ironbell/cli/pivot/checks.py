@@ -7,7 +7,7 @@ checkProvisioningCompleted).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_MOVE
@@ -28,6 +28,11 @@ class RefusedError(IronbellError):
 
     reason, retry = "PivotRefused", Retry.NEVER
 
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.details: Mapping[str, Any] = {"problems": list(problems or [message])}
+        """What `-o json` adds to the error: all of them."""
+
 
 def refuse(problems: Iterable[str]) -> None:
     """
@@ -40,9 +45,9 @@ def refuse(problems: Iterable[str]) -> None:
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     lines = [*found[:_SHOWN], *more]
     if len(lines) == 1:
-        raise RefusedError(lines[0])
+        raise RefusedError(lines[0], found)
     heading = f"{counted(len(found), 'problem')} must be solved before anything is moved:"
-    raise RefusedError("\n  ".join([heading, *lines]))
+    raise RefusedError("\n  ".join([heading, *lines]), found)
 
 
 def unfinished(plan: Plan, *, adopts: bool = False) -> Iterator[str]:

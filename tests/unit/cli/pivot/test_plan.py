@@ -239,5 +239,6 @@ def test_work_on_hardware_that_moves_is_waited_for() -> None:
 
 
 def test_of_many_problems_the_first_are_named() -> None:
-    with pytest.raises(RefusedError, match="\n  and 5 more"):
+    with pytest.raises(RefusedError, match="\n  and 5 more") as refused:
         checks.refuse(f"problem {number}" for number in range(25))
+    assert refused.value.details == {"problems": [f"problem {number}" for number in range(25)]}, "with -o json all"
