@@ -20,7 +20,10 @@ REDFISH_PORT: Final = 443
 _IGNORED_PORT: Final = 623
 """Default of `connection.port`, which no driver reads."""
 _REDFISH_NAME: Final = "gofish"
-_HANDLERS: Final = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?(on-timeout|on-failure)[\"']?[ \t]*:", re.MULTILINE)
+_COMMENTS: Final = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_HANDLERS: Final = re.compile(
+    r"(?:^[ \t]*(?:-[ \t]+)?|[{,][ \t]*)[\"']?(on-timeout|on-failure)[\"']?[ \t]*:", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def of_hardware(hardware: Hardware) -> list[Ineffective]:
 
 def of_template(text: str) -> list[Ineffective]:
     """Fields of a Template's text, as far as that can be seen before it is rendered."""
-    names = sorted({match[1] for match in _HANDLERS.finditer(text)})
+    names = sorted({match[1] for match in _HANDLERS.finditer(_COMMENTS.sub("", text))})
     return [action_handler(f"spec.data: {name} of an action") for name in names]
 
 

@@ -69,9 +69,12 @@ def test_fields_of_hardware(spec: dict[str, Any], field: str) -> None:
 
 
 def test_handlers_of_a_template_and_rules() -> None:
-    text = "tasks:\n- actions:\n  - name: a\n    on-timeout: [x]\n    # on-failure: no\n"
+    text = "tasks:\n- actions:\n  - name: a\n    on-timeout: [x]\n    # on-failure: no\n    # {on-failure: [y]}\n"
     (found,) = warnings_of("tinkerbell.org", "templates", {"metadata": {"name": "x"}, "spec": {"data": text}})
     assert found.startswith("spec.data: on-timeout of an action has no effect: ")
+    text = 'tasks:\n- actions:\n  - {name: a, on-failure: [x], "on-timeout": [y]}\n'
+    flow = warnings_of("tinkerbell.org", "templates", {"metadata": {"name": "x"}, "spec": {"data": text}})
+    assert [one.partition(" of an action")[0] for one in flow] == ["spec.data: on-failure", "spec.data: on-timeout"]
     (found,) = warnings_of("tinkerbell.org", "workflowrulesets", {"metadata": {"name": "x"}, "spec": {}})
     assert found == "this WorkflowRuleSet has no effect: it is stored, and nothing acts on it."
 
