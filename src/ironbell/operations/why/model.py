@@ -76,6 +76,20 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """Who has a server."""
+
+    kind: str
+    namespace: str
+    name: str
+    time: str = ""
+    """Since when; empty if unknown."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """The answer for one object. `chain` begins with that object and ends with the one that blocks it."""
 
@@ -91,6 +105,8 @@ class Why:
     """What is worth knowing beside the cause, such as who owns a server."""
     left_out: tuple[str, ...] = ()
     """What was not read; the cause may lie there."""
+    owner: Owner | None = None
+    """Who has the object in question, if that is a server and somebody has it."""
 
     @property
     def object(self) -> Link:
@@ -115,6 +131,7 @@ class Why:
             "endsWhen": self.ends_when,
             "remedy": self.remedy,
             "chain": [asdict(link) for link in self.chain],
+            "owner": None if self.owner is None else asdict(self.owner),
             "facts": list(self.facts),
             "leftOut": list(self.left_out),
         }

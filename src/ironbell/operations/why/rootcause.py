@@ -14,7 +14,7 @@ from ironbell.contract.causes import heaviest
 from ironbell.operations.why.depends import IF_THERE, asked_about, dependencies
 from ironbell.operations.why.findings import finding, missing
 from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
-from ironbell.operations.why.servers import facts
+from ironbell.operations.why.servers import facts, owner_of
 from ironbell.operations.why.world import World, group_of, is_deleting, plain, ref_of
 
 
@@ -29,11 +29,12 @@ class _Path:
 def why(world: World, root: Ref, now: datetime) -> Why:
     """Why the object waits or failed; `is_good` if it does neither."""
     obj = world.get(root)
-    known = facts(obj) if obj is not None and _is_hardware(obj) else ()
+    known, owner = (facts(obj), owner_of(obj)) if obj is not None and _is_hardware(obj) else ((), None)
     path = _heaviest(world, asked_about(root), now, frozenset())
     if path is None:
         what = "nothing that was read blocks it" if world.left_out else _well(obj, known)
-        return Why((_link(world, root, now),), what, is_good=True, facts=known, left_out=tuple(world.left_out))
+        itself, left_out = _link(world, root, now), tuple(world.left_out)
+        return Why((itself,), what, is_good=True, facts=known, left_out=left_out, owner=owner)
     chain = tuple(_link(world, ref, now) for ref in path.refs)
     found = path.found
     return Why(
@@ -46,6 +47,7 @@ def why(world: World, root: Ref, now: datetime) -> Why:
         needs_help=found.weight.name == "NEEDS_HELP",
         facts=known,
         left_out=tuple(world.left_out),
+        owner=owner,
     )
 
 

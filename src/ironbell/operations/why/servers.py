@@ -7,7 +7,7 @@ from typing import Final
 
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.bmc.machine import MachineConditionType, PowerState
-from ironbell.api.capt.names import LABEL_OWNER_NAME
+from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import HardwareState
 from ironbell.base.clock import parse_rfc3339, rfc3339
@@ -23,8 +23,8 @@ from ironbell.controllers.rufio.trouble import remedy_of
 from ironbell.operations.why import addresses
 from ironbell.operations.why.advice import OF_BMC, OF_TINKERBELL_MACHINE, Advice
 from ironbell.operations.why.depends import hardware_events, hardware_of
-from ironbell.operations.why.model import Finding, Object
-from ironbell.operations.why.world import World, annotation, condition, is_deleting, labels, since
+from ironbell.operations.why.model import Finding, Object, Owner
+from ironbell.operations.why.world import World, annotation, condition, is_deleting, since
 from ironbell.provisioner.bmc_address import cause_and_remedy
 from ironbell.provisioner.claims_from import CLAIMS_FROM
 from ironbell.provisioner.deferral import reservation_of
@@ -160,8 +160,7 @@ def facts(obj: Object) -> tuple[str, ...]:
         return (f"Reserved for {due} since {_in_seconds(due.since)}.", f"A complete wipe of its disks is due {who}.")
     if not owner:
         return ("Nothing has claimed it.",)
-    time = _in_seconds(annotation(obj, CLAIMED_SINCE))
-    return (f"In use by {owner}" + (f", claimed for it since {time}." if time else "."),)
+    return (f"In use by {owner}" + (f", claimed for it since {owner.time}." if owner.time else "."),)
 
 
 def _in_seconds(time: str) -> str:
@@ -177,11 +176,13 @@ def is_held(obj: Object) -> bool:
     return HELD in (obj["metadata"].get("annotations") or {})
 
 
-def owner_of(obj: Object) -> str:
-    """Kind, namespace and name of what has claimed a Hardware; empty if nothing has."""
-    if LABEL_OWNER_NAME not in labels(obj):
-        return ""
-    return str(claim_of(HARDWARE.convert(obj)) or "")
+def owner_of(obj: Object) -> Owner | None:
+    """Who has a Hardware; None if nobody has."""
+    claim = claim_of(HARDWARE.convert(obj))
+    if claim is None:
+        return None
+    kind = claim.kind or TINKERBELL_MACHINE.kind
+    return Owner(kind, claim.namespace, claim.name, _in_seconds(annotation(obj, CLAIMED_SINCE)))
 
 
 def split_trouble(message: str) -> tuple[str, str]:

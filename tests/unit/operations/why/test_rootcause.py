@@ -246,6 +246,9 @@ def test_a_claim_is_as_old_as_a_person_would_put_it() -> None:
     labels = {"v1alpha1.tinkerbell.org/ownerName": "m", "v1alpha1.tinkerbell.org/ownerNamespace": "site"}
     claimed = {"ironbell.dev/claimed-since": "2026-01-01T11:58:00.832703Z"}
     found = answer(hardware(annotations=claimed, metadata={"labels": labels}))
+    owner = {"kind": "TinkerbellMachine", "namespace": "site", "name": "m", "time": "2026-01-01T11:58:00Z"}
+    assert found.plain()["owner"] == owner
+    assert answer(hardware()).plain()["owner"] is None
     assert first_line(found, NOW) == (
         "Hardware site/s1: in use by TinkerbellMachine site/m, claimed for it since 2026-01-01T11:58:00Z; "
         "nothing blocks it."
