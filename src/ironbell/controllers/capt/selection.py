@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -247,14 +248,24 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
     if fitting:
         earlier = "1 machine that came earlier waits" if place == 1 else f"{place} machines that came earlier wait"
         return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same"
-    reasons: dict[str, int] = {"claimed by others": taken} if taken else {}
-    silent = [one.problems[0] for one in ranked if _kind_of(one.problems[0]) == SILENT_BMC]
+    counts: Counter[str] = Counter({_CLAIMED: taken} if taken else {})
+    problems: dict[str, list[str]] = {}
     for one in ranked:
         kind = _kind_of(one.problems[0])
-        kind = _which_bmc(silent[0]) if kind == SILENT_BMC and len(silent) == 1 else kind
-        reasons[kind] = reasons.get(kind, 0) + 1
-    told = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:3]
-    return f"none of {whole} Hardware fits: " + "; ".join(f"{count}: {reason}" for reason, count in told)
+        counts[kind] += 1
+        problems.setdefault(kind, []).append(one.problems[0])
+    found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    told = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in found[:_TOLD]]
+    if rest := sum(count for _, count in found[_TOLD:]):
+        told.append(f"{rest}: {'another reason' if rest == 1 else 'other reasons'}")
+    return f"none of {whole} Hardware fits: " + "; ".join(told)
+
+
+def _worded(kind: str, problems: Sequence[str]) -> str:
+    """A kind of reason, with what is particular about it if that is the same for all."""
+    if kind == SILENT_BMC and len(problems) == 1:
+        return _which_bmc(problems[0])
+    return problems[0] if kind == _HELD and len(set(problems)) == 1 else kind
 
 
 def _which_bmc(problem: str) -> str:
@@ -263,6 +274,10 @@ def _which_bmc(problem: str) -> str:
     return f"{SILENT_BMC} ({name}: {cause})"
 
 
+_TOLD: Final = 3
+"""How many reasons are named."""
+_CLAIMED: Final = "claimed by others"
+_HELD: Final = f"it is held ({HELD})"
 SILENT_BMC: Final = "its BMC does not answer"
 _IN_ERROR: Final = "its status.state is Error"
 _RESERVED: Final = "it is reserved for "
@@ -272,7 +287,9 @@ _WIPED_FIRST: Final = "its disks are being wiped completely"
 def _kind_of(problem: str) -> str:
     """A reason without what differs from server to server."""
     if problem.startswith("it belongs to "):
-        return "claimed by others"
+        return _CLAIMED
+    if problem.startswith(_HELD.removesuffix(")")):
+        return _HELD
     if problem.startswith(_RESERVED):
         return "reserved for other Clusters"
     if problem.startswith(_IN_ERROR):

@@ -259,6 +259,25 @@ def test_a_shortage_is_told_by_its_commonest_reasons() -> None:
     assert shortage(verdicts(wish(wanted()), [server("a")]), 1).startswith("1 of 1 Hardware fits, and 1 machine ")
 
 
+def test_servers_that_are_held_for_reasons_of_their_own_are_counted_together() -> None:
+    def held(*reasons: str) -> str:
+        servers = [server(f"h{number}", annotations={HELD: why}) for number, why in enumerate(reasons)]
+        return shortage(verdicts(wish(wanted()), servers), 0)
+
+    hold = "it is held (ironbell.dev/hold"
+    assert held("not wiped after a", "not wiped after b") == f"none of 2 Hardware fits: 2: {hold})"
+    assert held("smoke", "smoke") == f"none of 2 Hardware fits: 2: {hold}: smoke)"
+
+
+def test_reasons_that_are_not_named_are_counted() -> None:
+    servers = [server(name, labels=OWNER) for name in "ab"]
+    servers += [server("c", status={"state": "Error"}), server("d", annotations={HELD: "x"}), server("e"), server("f")]
+    told = shortage(verdicts(wish(wanted(hardwareRequirements={"cpuCores": 1})), servers), 0)
+    assert told.count(";") == 3
+    assert told.endswith("; 1: another reason")
+    assert shortage(verdicts(wish(wanted(hardwareRequirements={"cpuCores": 1})), servers[:4]), 0).count(";") == 2
+
+
 def test_the_claim_is_one_locked_write_and_takes_off_what_a_former_owner_left() -> None:
     hardware = server("a", annotations={"v1alpha1.tinkerbell.org/provisioned": "true"}, finalizers=["keep"])
     write = take(hardware, Claimant("TinkerbellMachine", "default", "m", "uid-m"), since="2026-01-01T00:00:00Z")
