@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Final
 
@@ -33,6 +34,8 @@ from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_
 from ironbell.provisioner.node_images import IMAGE_REASONS
 
 _BOOTSTRAP: Final = ("BootstrapSucceeded", "BootstrapExecSucceeded")
+_HELD_FIRST: Final = re.compile(r"fits: \d+: it is held")
+"""In a shortage of servers, holds are the commonest reason."""
 _UNKNOWN: Final = Advice("it is Ready")
 
 
@@ -61,6 +64,8 @@ def tinkerbell_machine(obj: Object, world: World, now: datetime) -> Finding | No
         what, _, remedy = what.partition(". ")
     elif reason == "WaitingForHardware" and " does not answer" in what:
         remedy = "Correct what keeps the BMC from answering, add Hardware, or release a server"
+    elif reason == "WaitingForHardware" and _HELD_FIRST.search(what):
+        remedy = f"Remove annotation {HELD} from a server that may be used, add Hardware, or release a server"
     elif reason == "WaitingForHardware" and CLAIMS_FROM in what:
         own = obj["metadata"].get("namespace", "")
         named = f'Add "{own}" to annotation {CLAIMS_FROM} of the Namespace of the servers'

@@ -335,6 +335,16 @@ def test_a_bmc_that_keeps_the_last_server_from_being_claimed_is_in_the_remedy() 
     assert found.remedy == "Correct what keeps the BMC from answering, add Hardware, or release a server"
 
 
+def test_holds_that_keep_servers_from_being_claimed_are_in_the_remedy() -> None:
+    message = "no hardware available: none of 2 Hardware fits: 2: it is held (ironbell.dev/hold)"
+    found = answer(host("m", "WaitingForHardware", message))
+    assert found.remedy == (
+        "Remove annotation ironbell.dev/hold from a server that may be used, add Hardware, or release a server"
+    )
+    less = message.replace("fits: 2:", "fits: 5: memory is less than 64Ti; 2:")
+    assert answer(host("m", "WaitingForHardware", less)).remedy.startswith("Add Hardware")
+
+
 def test_an_endpoint_that_belongs_to_another_cluster_is_the_cause() -> None:
     message = "Endpoint 192.0.2.1:6443 belongs to Cluster site/two. Set another endpoint, or delete the other Cluster."
     shared = obj(CAPI, "Cluster", "one", condition("InfrastructureReady", "False", "EndpointInUse", message))
