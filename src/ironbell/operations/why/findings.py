@@ -67,7 +67,7 @@ def missing(ref: Ref, world: World) -> Finding | None:
 def one_line(message: str) -> str:
     """A condition's message, which may be a list in lines, as one line."""
     parts = [line.strip().removeprefix("* ") for line in message.splitlines() if line.strip()]
-    return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; ")
+    return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; :")
 
 
 def _deletion(obj: Object) -> Finding | None:

@@ -288,6 +288,15 @@ def test_a_message_that_is_a_sentence_ends_once() -> None:
     assert found.what == "Installed. Waiting for its Node (on server s1)"
 
 
+def test_a_heading_without_a_list_ends_in_no_colon() -> None:
+    drain = condition("Deleting", "True", "DrainingNode", "Drain not completed yet (started at 2026-01-01T11:58:00Z):")
+    metadata = {"deletionTimestamp": SINCE, "finalizers": ["machine.cluster.x-k8s.io"]}
+    found = answer(obj(CAPI, "Machine", "a", drain, metadata=metadata))
+    assert first_line(found, NOW).startswith(
+        "Machine site/a: is being deleted: Drain not completed yet (started at 2026-01-01T11:58:00Z) (for 2 min). This"
+    )
+
+
 def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
     found = answer(CLUSTER)
     assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
