@@ -70,6 +70,15 @@ def one_line(message: str) -> str:
     return "".join(f"{part} " if part.endswith(":") else f"{part}; " for part in parts).rstrip("; :")
 
 
+_ENDS_DELETION: Final = {
+    "DrainingNode": "its pods have left the Node",
+    "WaitingForVolumeDetach": "the Node's volumes are detached",
+    "WaitingForPreDrainHook": "the hook's annotation is removed",
+    "WaitingForPreTerminateHook": "the hook's annotation is removed",
+}
+"""What ends the waits of a Machine's deletion that are for nothing that it owns."""
+
+
 def _deletion(obj: Object) -> Finding | None:
     if not is_deleting(obj):
         return None
@@ -82,7 +91,8 @@ def _deletion(obj: Object) -> Finding | None:
         return Finding(what, "ForeignFinalizer", since_, "it is removed", remedy, Weight.NEEDS_HELP)
     said = one_line(found.get("message", "")) if found.get("status") == "True" else ""
     what = f"is being deleted: {said}" if said else f"is being deleted and waits for {names}"
-    return Finding(what, found.get("reason", "") or "Deleting", since_, "what it owns is deleted")
+    reason = found.get("reason", "") or "Deleting"
+    return Finding(what, reason, since_, _ENDS_DELETION.get(reason, "what it owns is deleted"))
 
 
 def _is_ours(finalizer: str) -> bool:

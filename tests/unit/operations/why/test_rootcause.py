@@ -297,6 +297,22 @@ def test_a_heading_without_a_list_ends_in_no_colon() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("reason", "ends"),
+    [
+        ("DrainingNode", "its pods have left the Node"),
+        ("WaitingForVolumeDetach", "the Node's volumes are detached"),
+        ("WaitingForPreDrainHook", "the hook's annotation is removed"),
+        ("WaitingForPreTerminateHook", "the hook's annotation is removed"),
+        ("WaitingForInfrastructureDeletion", "what it owns is deleted"),
+    ],
+)
+def test_the_deletion_of_a_machine_names_what_ends_its_wait(reason: str, ends: str) -> None:
+    metadata = {"deletionTimestamp": SINCE, "finalizers": ["machine.cluster.x-k8s.io"]}
+    found = answer(obj(CAPI, "Machine", "a", condition("Deleting", "True", reason, "waits"), metadata=metadata))
+    assert found.ends_when == ends
+
+
 def test_an_object_that_is_referred_to_and_does_not_exist_is_named() -> None:
     found = answer(CLUSTER)
     assert (found.blocking.title, found.what) == ("KubeadmControlPlane site/cp", "does not exist")
