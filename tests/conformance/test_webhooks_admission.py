@@ -93,8 +93,8 @@ def refused(api: KubeApi, config_maps: str, **more: Any) -> Answer:
 
 
 def questions(webhooks: WebhookServer, path: str) -> list[dict[str, Any]]:
-    """What a webhook was asked about the test's own writes. Controllers write into its namespace, too: the real server's
-    puts `kube-root-ca.crt` there, at any moment after the namespace was made."""
+    """What a webhook was asked about the test's own writes. Controllers write into its namespace, too: the real
+    server's puts `kube-root-ca.crt` there, at any moment after the namespace was made."""
     return [one for one in webhooks.asked.get(path, []) if "system:masters" in one["request"]["userInfo"]["groups"]]
 
 
