@@ -1,18 +1,21 @@
 """The direct transport: the API as one identity sees it, without HTTP.
 
 Each call is authorised, then carried out by the verbs. What is not allowed raises `Forbidden` before anything else
-is looked at.
+is looked at. A write is refused for what others wrote once that is stored: until then it could still be lost, and
+readers do not see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
+from typing import TypeVar
 
 from ironbell.api.client import (
     EVERYTHING,
     NO_OPTIONS,
     AlreadyExists,
+    ApiError,
     ListOptions,
     MethodNotAllowed,
     NotFound,
@@ -36,6 +39,7 @@ from ironbell.apiserver.verbs import create, delete, lists, patch, read, scale, 
 
 _NO_PRECONDITIONS = Preconditions()
 _ALL = ListOptions()
+_T = TypeVar("_T")
 
 
 class DirectApi:
@@ -64,7 +68,7 @@ class DirectApi:
 
     async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
         request = self._request("create", where, namespace, options=options)
-        return await create.create(self._context, request, body)
+        return await self._decided(create.create(self._context, request, body))
 
     async def replace(
         self,
@@ -89,9 +93,12 @@ class DirectApi:
         options: WriteOptions = NO_OPTIONS,
     ) -> Stored:
         request = self._request("update", where, namespace, name=name, subresource=subresource, options=options)
-        if subresource == "scale":
+        return await self._decided(self._put(request, body))
+
+    async def _put(self, request: Request, body: bytes) -> Stored:
+        if request.subresource == "scale":
             return Stored(await scale.replace_scale(self._context, request, body), created=False)
-        if request.info.created_by_update and not subresource and self._is_missing(request):
+        if request.info.created_by_update and not request.subresource and self._is_missing(request):
             self._authorize("create", request)
             with suppress(AlreadyExists):  # somebody else was first: theirs is replaced
                 return Stored(await create.create_missing(self._context, request, body), created=True)
@@ -112,7 +119,10 @@ class DirectApi:
         options: WriteOptions = NO_OPTIONS,
     ) -> bytes:
         request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
-        if subresource == "scale":
+        return await self._decided(self._patch(request, body, patch_type))
+
+    async def _patch(self, request: Request, body: bytes, patch_type: PatchType) -> bytes:
+        if request.subresource == "scale":
             return await scale.patch_scale(self._context, request, body, patch_type)
         if patch_type is PatchType.APPLY:
             return (await self._apply(request, body)).body
@@ -129,11 +139,11 @@ class DirectApi:
         options: WriteOptions = NO_OPTIONS,
     ) -> Stored:
         request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
-        if subresource == "scale":
-            return Stored(await scale.patch_scale(self._context, request, body, PatchType.APPLY), created=False)
-        return await self._apply(request, body)
+        return await self._decided(self._apply(request, body))
 
     async def _apply(self, request: Request, body: bytes) -> Stored:
+        if request.subresource == "scale":
+            return Stored(await scale.patch_scale(self._context, request, body, PatchType.APPLY), created=False)
         is_new = self._is_missing(request)
         if is_new:
             self._authorize("create", request)
@@ -150,7 +160,8 @@ class DirectApi:
         options: WriteOptions = NO_OPTIONS,
     ) -> bytes:
         request = self._request("delete", where, namespace, name=name, options=options)
-        return await delete.delete(self._context, request, preconditions=preconditions, propagation=propagation)
+        deleting = delete.delete(self._context, request, preconditions=preconditions, propagation=propagation)
+        return await self._decided(deleting)
 
     async def delete_collection(
         self,
@@ -163,9 +174,10 @@ class DirectApi:
         options: WriteOptions = NO_OPTIONS,
     ) -> Page:
         request = self._request("deletecollection", where, namespace, options=options)
-        return await delete.delete_collection(
+        deleting = delete.delete_collection(
             self._context, request, options=what, preconditions=preconditions, propagation=propagation
         )
+        return await self._decided(deleting)
 
     async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:
         info = self._context.resources.find(where)
@@ -218,6 +230,18 @@ class DirectApi:
         if verb not in info.verbs and not subresource:
             raise MethodNotAllowed(f'{verb} is not supported on resources of kind "{info.resource}"')
         return request
+
+    async def _decided(self, write: Awaitable[_T]) -> _T:
+        """The answer to a write; a refusal was decided on the newest state, and waits until that is stored.
+
+        Raises:
+            Unavailable: it could not be stored, so that there may have been no reason to refuse.
+        """
+        try:
+            return await write
+        except ApiError:
+            await self._context.store.settle()
+            raise
 
     def _authorize(self, verb: str, request: Request) -> None:
         info = request.info

@@ -3,7 +3,8 @@
 Writers work on the event loop: they look at the latest state (`latest`, which includes writes under way), decide,
 and call `put` or `remove` without awaiting in between. That assigns the revision and queues the row; the future they
 get is done when the row is durable, and only then do readers, watches and indexes see the change. If a commit fails,
-all writes under way fail, because later ones were decided on top of earlier ones.
+all writes under way fail, because later ones were decided on top of earlier ones. Whoever decides on the latest state
+not to write waits for `settle` before saying so: what was looked at may fail, and readers do not see it yet.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Store:
         self._histories: dict[str, History] = {}
         self._latest: dict[tuple[str, Key], Change] = {}
         self._under_way: deque[tuple[Change, Written]] = deque()
+        self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._order: deque[History] = deque()
         self._history_bytes = 0
         self._listeners: list[Listener] = []
@@ -168,6 +170,17 @@ class Store:
         self._log.append(Row(entry.version, entry.resource, *entry.key, before, change.deleted, body))
         return written
 
+    async def settle(self, version: int | None = None) -> None:
+        """Wait until what `latest` gives at this moment, or gave as a version, is durable and visible.
+
+        Raises:
+            Unavailable: it could not be stored.
+        """
+        if self._under_way and (version is None or version > self.revision):
+            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._settling.append((self._assigned, settled))
+            await settled
+
     def contents(self) -> tuple[Row, ...]:
         """All visible objects in order of revision: for another store in memory that is to begin with them."""
         rows = [
@@ -201,6 +214,10 @@ class Store:
             touched[id(history)] = history
             if not written.done():
                 written.set_result(change.entry)
+        while self._settling and self._settling[0][0] <= self.revision:
+            _, settled = self._settling.popleft()
+            if not settled.done():
+                settled.set_result(None)
         for history in touched.values():
             history.wake()
         self._trim()
@@ -236,11 +253,14 @@ class Store:
             self._is_refusing = True
             REFUSING.set(1)
             structlog.get_logger().error("writes are refused", count=len(self._under_way), cause=failure.message)
-        under_way, self._under_way = self._under_way, deque()
+        waiting: list[asyncio.Future[Any]] = [written for _, written in self._under_way]
+        waiting += [settled for _, settled in self._settling]
+        self._under_way.clear()
+        self._settling.clear()
         self._latest.clear()
-        for _, written in under_way:
-            if not written.done():
-                written.set_exception(Unavailable(failure.message))
+        for future in waiting:
+            if not future.done():
+                future.set_exception(Unavailable(failure.message))
 
     # Forgetting
 

@@ -79,6 +79,7 @@ async def create_value(
     if there is not None:
         raise status.already_exists(request.info, request.name, deleting=there.deleting)
     if request.options.dry_run:
+        await context.store.settle()
         return msgspec.json.encode(value)
     entry = await context.store.put(request.info.store_key, request.key, stored)
     return await body_of(request.info, entry)

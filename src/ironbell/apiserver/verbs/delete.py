@@ -104,7 +104,9 @@ async def _carry_out(
     mark_deleted(context, value, propagation=propagation)
     done = status.success(info, name=request.name, uid=current.uid)
     if is_finished(value):
-        if not request.options.dry_run:
+        if request.options.dry_run:
+            await context.store.settle(current.version)
+        else:
             stored = await storable(info, value)
             if context.store.latest(info.store_key, request.key) is not current:
                 return None
@@ -112,6 +114,7 @@ async def _carry_out(
         return msgspec.json.encode(before_value if info.answers_deleted else done)
     after = msgspec.json.encode(value)
     if after == before or request.options.dry_run:
+        await context.store.settle(current.version)
         return after
     stored = await storable(info, value)
     if context.store.latest(info.store_key, request.key) is not current:
@@ -161,10 +164,16 @@ async def delete_collection(
         wanted = replace(preconditions, uid=preconditions.uid or entry.uid)
         try:
             await delete(context, one, preconditions=wanted, propagation=propagation)
-        except NotFound:
-            return None
-        except Conflict as error:
-            return error if preconditions != NO_PRECONDITIONS else None
+        except (NotFound, Conflict) as error:
+            is_refused = isinstance(error, Conflict) and preconditions != NO_PRECONDITIONS
+            return error if is_refused else await left_to_others()
+        except ApiError as error:
+            return error
+        return None
+
+    async def left_to_others() -> ApiError | None:
+        try:
+            await context.store.settle()
         except ApiError as error:
             return error
         return None

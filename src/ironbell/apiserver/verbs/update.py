@@ -187,8 +187,10 @@ async def _store(
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     ends = is_finished(new)
     if new == old and not ends:
+        await context.store.settle(current.version)
         return await body_of(info, current)
     if request.options.dry_run:
+        await context.store.settle(current.version)
         return msgspec.json.encode(new)
     stored = await storable(info, new)
     if context.store.latest(info.store_key, request.key) is not current:
