@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import resource
+import shutil
 import struct
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import aiohttp
+import apsw
 import msgspec
 import pytest
 from prometheus_client import REGISTRY
@@ -27,22 +29,13 @@ from ironbell.apiserver.store.log import StorageError
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from support.cluster import Cluster
+from support.disks import ext4_disk, fill, mounted
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
 
 WHERE = CONFIG_MAP.collection
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
-
-
-@contextmanager
-def mounted(place: Path, *arguments: str) -> Iterator[Path]:
-    place.mkdir()
-    subprocess.run(["mount", *arguments, str(place)], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
 
 
 @pytest.fixture
@@ -53,11 +46,7 @@ def tmpfs(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def ext4(tmp_path: Path) -> Iterator[Path]:
-    image = tmp_path / "image"
-    with image.open("wb") as file:
-        file.truncate(48 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
-    with mounted(tmp_path / "disk", "-o", "loop", str(image)) as place:
+    with ext4_disk(tmp_path, mib=48) as place:
         yield place
 
 
@@ -111,19 +100,6 @@ async def check_refusal(server: ApiServer, made: set[str]) -> None:
 
 def is_refusing() -> float | None:
     return REGISTRY.get_sample_value("apiserver_storage_refusing_writes")
-
-
-def fill(disk: Path) -> Path:
-    """A file that takes all the room there is."""
-    filler = disk / "filler"
-    descriptor = os.open(filler, os.O_CREAT | os.O_WRONLY)
-    with contextlib.suppress(OSError):
-        for size in (1 << 20, 4096):
-            with contextlib.suppress(OSError):
-                while True:
-                    os.write(descriptor, b"\1" * size)
-    os.close(descriptor)
-    return filler
 
 
 @pytest.mark.parametrize("disk", ["tmpfs", "ext4"])
@@ -192,6 +168,59 @@ async def test_a_start_on_a_full_disk_loses_nothing(tmpfs: Path) -> None:
     filler.unlink()
     async with opened(tmpfs) as server:
         assert "first" in await names(server)
+
+
+async def test_what_was_refused_is_not_there_after_a_kill(tmp_path: Path) -> None:
+    """The index of the log grows at a certain length, which a long backup lets it reach: there must be room for that
+    before a write is in the log."""
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=96m,mode=700", "tmpfs") as disk:
+        async with opened(disk) as server:
+            with reader(disk):
+                for size, frames in ((1_000_000, INDEXED_FRAMES - 150), (10, INDEXED_FRAMES)):
+                    while log_frames(disk) < frames:
+                        await create(server, f"filling-{size}-{log_frames(disk)}", size)
+                filler = fill(disk)
+                refused: set[str] = set()
+                while log_frames(disk) < INDEXED_FRAMES + 2:
+                    name = f"n{filler.stat().st_size}"
+                    try:
+                        await create(server, name, 10)
+                    except Unavailable:
+                        refused.add(name)
+                        if log_frames(disk) > INDEXED_FRAMES:
+                            await check_absent(refused, disk, tmp_path / name)
+                    os.truncate(filler, filler.stat().st_size - 4096)
+        assert refused
+
+
+INDEXED_FRAMES, FRAME_BYTES = 4062, 24 + 8192
+"""How many the first part of the index is for (sqlite.org/walformat.html), and the size of one."""
+
+
+def log_frames(disk: Path) -> int:
+    return (disk / "api.db-wal").stat().st_size // FRAME_BYTES
+
+
+@contextmanager
+def reader(disk: Path) -> Iterator[None]:
+    """One that keeps the log from beginning anew, as a backup does."""
+    connection = apsw.Connection(str(disk / "api.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.execute("BEGIN")
+    connection.execute("SELECT count(*) FROM revisions").fetchall()
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+async def check_absent(refused: set[str], disk: Path, folder: Path) -> None:
+    """Look into what a process that is killed now leaves behind."""
+    folder.mkdir()
+    for name in ("api.db", "api.db-wal", "storage.key"):
+        shutil.copy(disk / name, folder / name)
+    async with opened(folder) as server:
+        assert not refused & await names(server)
+    shutil.rmtree(folder)
 
 
 async def test_a_limit_of_the_file_size(tmpfs: Path) -> None:

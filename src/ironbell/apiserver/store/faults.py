@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def cannot_read(path: Path, error: Exception) -> StorageError:
 
 def _cause(path: Path, error: Exception) -> str:
     folder = path.parent
-    if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and is_full(folder)):
+    is_refused = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if isinstance(error, apsw.FullError) or is_refused or (isinstance(error, apsw.IOError) and is_full(folder)):
         return f"the disk is full; make room in {folder}. Nothing was lost, and writes go on by themselves then"
     if isinstance(error, apsw.ReadOnlyError):
         return f"{folder} is read-only; the kernel's log says why if that was not intended"

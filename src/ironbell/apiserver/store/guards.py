@@ -27,12 +27,35 @@ _MADE = b"there is a database beside this file\n"
 _WAL_HEAD, _FRAME_HEAD = 32, 24
 
 
+INDEX_BYTES = 1 << 20
+"""Room for the index of a log of 1 GiB."""
+
+
 def wal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
 def lock_of(path: Path) -> Path:
     return path.with_name(path.name + "-lock")
+
+
+def reserve_index(path: Path) -> int:
+    """Take the room that the index of the log (`-shm`) may ever need; gives a handle to be kept open as long as SQLite
+    has the file: closing it would take SQLite's locks away.
+
+    SQLite lets the index grow after a commit is in the log. Were there no room then, a write would be refused as not
+    stored, and be there after the next start.
+
+    Raises:
+        OSError: there is no room.
+    """
+    handle = os.open(path.with_name(path.name + "-shm"), os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.posix_fallocate(handle, 0, INDEX_BYTES)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
 
 
 def size_of(path: Path) -> int:

@@ -24,7 +24,7 @@ from typing import Any
 import apsw
 
 from ironbell.apiserver.store import faults, schema
-from ironbell.apiserver.store.guards import hold
+from ironbell.apiserver.store.guards import hold, reserve_index
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import Done, Loaded, Mark, Row, StorageError
 
@@ -78,7 +78,8 @@ class SqliteLog:
             self._writer, self._envelope = schema.open_database(self._path, self._lock, self._keys)
             self._reader = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
             loaded = self._load()
-        except (apsw.Error, UnicodeDecodeError, StorageError) as error:
+            self._index = reserve_index(self._path)
+        except (apsw.Error, OSError, UnicodeDecodeError, StorageError) as error:
             os.close(self._lock)
             raise faults.cannot_open(self._path, error) from error
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -185,6 +186,7 @@ class SqliteLog:
             if not self._is_damaged:
                 schema.mark_closed(self._writer)
         self._writer.close()
+        os.close(self._index)
         os.close(self._lock)
 
     def _run(self) -> None:
