@@ -2,7 +2,8 @@
 
 One aiohttp session per server. Every request has a timeout; a watch has one for silence only (servers send bookmarks
 about every minute). What goes wrong on the network is `Unavailable`, what the server refuses is the error its `Status`
-names. Reconnecting is the informer's job.
+names. Reconnecting is the informer's job. A write is sent once: one whose answer is lost may have been carried out, and
+sent again it would be refused for what it did itself.
 
 Source: kubernetes.io: reference/using-api/api-concepts for queries and watches.
 """
@@ -284,6 +285,7 @@ class HttpApi:
                     headers=[*headers, *identity],
                     ssl=tls or True,
                     server_hostname=connection.tls_server_name or None,
+                    middlewares=() if method == "GET" else (_SentOnce(),),
                     **more,
                 )
                 code = str(response.status)
@@ -300,6 +302,24 @@ class HttpApi:
                 connector=self._connection.connector(), read_bufsize=1 << 20, auto_decompress=True, trust_env=False
             )
         return self._session
+
+
+class _SentOnce:
+    """Keeps aiohttp from sending a PUT or DELETE again when its connection breaks."""
+
+    def __init__(self) -> None:
+        self._failure: aiohttp.ClientError | None = None
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return await handler(request)
+        except aiohttp.ClientError as error:
+            self._failure = error
+            raise
 
 
 def _why(error: Exception) -> str:

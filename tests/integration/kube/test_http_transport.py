@@ -149,6 +149,30 @@ def frame(kind: str, name: str, version: int, **more: object) -> bytes:
     return msgspec.json.encode({"type": kind, "object": body}) + b"\n"
 
 
+async def test_a_write_whose_answer_is_lost_is_not_sent_again(tmp_path: Path) -> None:
+    """It may have been carried out; the second would be told of a conflict with the first."""
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        seen.append(request.method)
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async with serving(handler, tmp_path / "s") as connection, HttpApi(connection) as api:
+        writes: list[Callable[[], Awaitable[bytes]]] = [
+            lambda: api.create(WHERE, "ns", b"{}"),
+            lambda: api.replace(WHERE, "ns", "n", b"{}"),
+            lambda: api.patch(WHERE, "ns", "n", b"{}", patch_type=PatchType.MERGE),
+            lambda: api.delete(WHERE, "ns", "n"),
+        ]
+        for write in writes:
+            with pytest.raises(Unavailable):
+                await write()
+    assert seen == ["POST", "PUT", "PATCH", "DELETE"]
+
+
 async def test_a_watch_reads_large_objects_cut_anywhere_and_ends_with_the_server(tmp_path: Path) -> None:
     large = frame("ADDED", "large", 1, padding="x" * 1_500_000)
 
