@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from support.faultlab import FaultLab, fault_lab
+from support.gobuild import CannotBuild
+from support.histories import checker
 
 
 @pytest.fixture(scope="module")
@@ -14,3 +17,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultLab]:
     """A running site on a network of its own, with machines made of namespaces."""
     with fault_lab(tmp_path_factory.mktemp("lab")) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def history_checker() -> Path:
+    """The program that holds histories against the API's promises."""
+    try:
+        return checker()
+    except CannotBuild as error:
+        pytest.skip(f"the checker of histories cannot be built: {error}")

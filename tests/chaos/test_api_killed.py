@@ -9,14 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-import signal
-import socket
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -29,77 +23,13 @@ from ironbell.apiserver.store.copying import check_database
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
+from support.apiprocess import PATIENCE_S, ApiProcess, api_process
 from support.ledger import Follower, Known, Ledger, body, is_ours, read
 
 RUNS, SOAK_RUNS = 30, 1000
 KINDS = (CONFIG_MAP.collection, SECRET.collection)
 WRITERS, SESSIONS, NAMES, FOLLOWERS = 12, 3, 8, 2
 LONGEST_LOAD_S, LONGEST_START_S = 0.35, 0.3
-PATIENCE_S = 60
-
-
-class Api:
-    """The process, started and killed."""
-
-    def __init__(self, folder: Path, port: int, process: asyncio.subprocess.Process) -> None:
-        self.folder, self.port, self._process = folder, port, process
-        self._pid = 0
-        self.is_up = asyncio.Event()
-
-    async def start(self) -> None:
-        """Start it; it answers only after `ready`."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
-        while not (said := await self._line()).startswith("pid "):
-            assert said == "ready", said  # of one that was killed before that was read
-        self._pid = int(said.removeprefix("pid "))
-
-    async def ready(self) -> None:
-        said = await self._line()
-        assert said == "ready", said
-        self.is_up.set()
-
-    async def kill(self) -> None:
-        """kill -9, and wait until its lock is free."""
-        self.is_up.clear()
-        pid, self._pid = self._pid, 0
-        os.kill(pid, signal.SIGKILL)
-        while Path(f"/proc/{pid}").exists():
-            await asyncio.sleep(0.001)
-
-    def end(self) -> None:
-        """Leave nothing behind."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-        self._process.kill()
-
-    async def _line(self) -> str:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                line = (await self._process.stdout.readline()).decode()
-                assert line, "the process is gone"
-                if not line.startswith("{"):
-                    return line.rstrip("\n")
-
-
-@asynccontextmanager
-async def api_process(folder: Path) -> AsyncIterator[Api]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    script = Path(__file__).with_name("api_process.py")
-    with (folder / "log").open("w") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(script), str(folder), str(port),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log,
-        )  # fmt: skip
-        api = Api(folder, port, process)
-        try:
-            yield api
-        finally:
-            api.end()
-            await process.wait()
 
 
 async def write(api: HttpApi, ledger: Ledger, writer: int, dice: random.Random) -> None:
@@ -129,7 +59,9 @@ async def write(api: HttpApi, ledger: Ledger, writer: int, dice: random.Random) 
         ledger.end(place, stored.version, after)
 
 
-async def follow(api: HttpApi, where: Collection, follower: Follower, process: Api, changed: asyncio.Event) -> None:
+async def follow(
+    api: HttpApi, where: Collection, follower: Follower, process: ApiProcess, changed: asyncio.Event
+) -> None:
     """Watch, and resume from the last version whenever the server is back."""
     while True:
         await process.is_up.wait()
@@ -154,7 +86,7 @@ async def test_kill_at_any_moment(tmp_path: Path, runs: int, capsys: pytest.Capt
     dice, ledger = random.Random(seed), Ledger()
     print(f"seed {seed}")
     started = time.monotonic()
-    async with api_process(tmp_path) as process, contextlib.AsyncExitStack() as stack:
+    async with api_process(tmp_path, tmp_path / "log") as process, contextlib.AsyncExitStack() as stack:
         await process.start()
         await process.ready()
         connection = from_kubeconfig(tmp_path / "kubeconfig")
@@ -191,7 +123,7 @@ async def test_kill_at_any_moment(tmp_path: Path, runs: int, capsys: pytest.Capt
         )
 
 
-async def load(sessions: list[HttpApi], ledger: Ledger, process: Api, dice: random.Random) -> None:
+async def load(sessions: list[HttpApi], ledger: Ledger, process: ApiProcess, dice: random.Random) -> None:
     """Write for a while, and kill the server under it."""
     async with asyncio.TaskGroup() as group:
         for writer in range(WRITERS):
@@ -200,7 +132,7 @@ async def load(sessions: list[HttpApi], ledger: Ledger, process: Api, dice: rand
         await process.kill()
 
 
-async def killed_at_start(process: Api, dice: random.Random) -> None:
+async def killed_at_start(process: ApiProcess, dice: random.Random) -> None:
     await process.start()
     await asyncio.sleep(dice.random() * LONGEST_START_S)
     await process.kill()

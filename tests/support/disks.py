@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 CGROUPS = Path("/sys/fs/cgroup")
+CHUNK_BYTES = 8 << 20
 
 
 @contextmanager
@@ -40,6 +41,8 @@ def fill(disk: Path) -> Path:
     """A file that takes all the room there is."""
     filler = disk / "filler"
     descriptor = os.open(filler, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    while os.fstatvfs(descriptor).f_bavail * os.fstatvfs(descriptor).f_frsize > 2 * CHUNK_BYTES:
+        os.posix_fallocate(descriptor, os.fstat(descriptor).st_size, CHUNK_BYTES)
     with contextlib.suppress(OSError):
         for size in (1 << 20, 4096):
             with contextlib.suppress(OSError):
