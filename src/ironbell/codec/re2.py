@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import re2
 
@@ -26,9 +26,13 @@ _WORST_S, _CALL_S = 20e-9, 3e-6
 
 
 class PatternError(IronbellError, ValueError):
-    """A text is no regular expression, or too large a one."""
+    """A text is no regular expression, or too large a one; `in_go` says so in the words of Go's parser."""
 
     reason, retry = "InvalidPattern", Retry.NEVER
+
+    def __init__(self, message: str, *, in_go: str) -> None:
+        super().__init__(message)
+        self.in_go = in_go
 
 
 class Pattern:
@@ -90,9 +94,13 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         compiled = re2.compile(pattern, options=_options())
     except (re2.error, UnicodeEncodeError) as error:
-        raise PatternError(f"{pattern!r} is not a usable regular expression: {_cause(error)}") from error
+        message = f"{pattern!r} is not a usable regular expression: {_cause(error)}"
+        in_go = fault_in_go(error, quoting=True) if isinstance(error, re2.error) else "invalid UTF-8"
+        raise PatternError(message, in_go=in_go) from error
     if compiled.programsize > MAX_PROGRAM:
-        raise PatternError(f"{pattern!r} is not a usable regular expression: it is too large")
+        raise PatternError(
+            f"{pattern!r} is not a usable regular expression: it is too large", in_go="expression too large"
+        )
     return Pattern(pattern, compiled)
 
 
@@ -102,6 +110,28 @@ def _options() -> Any:
     options.log_errors = False
     options.never_capture = True  # nobody asks for groups, and without them RE2 is faster
     return options
+
+
+_IN_GO: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+"""What Go's parser says otherwise than RE2's, which names the same faults."""
+
+
+def fault_in_go(error: Exception, *, quoting: bool) -> str:
+    """What an error of RE2's is in Go's words; `quoting` the part of the expression at fault.
+
+    Source: golang/go: src/regexp/syntax/parse.go (ErrorCode); google/re2: re2/regexp.cc (kErrorStrings).
+    """
+    what, colon, where = _cause(error).partition(": ")
+    return f"{_IN_GO.get(what, what)}: `{where}`" if colon and quoting else _IN_GO.get(what, what)
 
 
 def _cause(error: Exception) -> str:

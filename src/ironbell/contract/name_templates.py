@@ -14,6 +14,7 @@ from typing import Final
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.gotemplate import TemplateError, render
 from ironbell.codec.gotemplate.builtins import BUILTINS
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 
 MAX_NAME: Final = 63
 RANDOM_LENGTH: Final = 5
@@ -52,7 +53,7 @@ def _rendered(
     """Kept for a while: a name is asked for in every look at an owner that might need one more object."""
     data = {"cluster": {"name": cluster}, "random": random, **{name: dict(each) for name, each in variables}}
     try:
-        return shortened(render(template, data, functions=BUILTINS), random)
+        return shortened(render(template, data, functions=BUILTINS, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS), random)
     except TemplateError as error:
         raise NameTemplateError(f"naming template {template!r}: {error}") from error
 

@@ -121,14 +121,7 @@ def _pattern_fault(pattern: str) -> str:
     try:
         compile_pattern(pattern)
     except PatternError as error:
-        fault = str(error)
-        from ironbell.codec.gotemplate.regex import Regex, RegexError  # brings a whole template engine with it
-
-        try:
-            Regex(pattern)
-        except RegexError as known:
-            fault = f"{known}: `{pattern}`"
-        return f"error parsing regexp: {fault}"
+        return f"error parsing regexp: {error.in_go}"
     return ""
 
 

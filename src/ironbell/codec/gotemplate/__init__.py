@@ -8,7 +8,7 @@ Source: golang/go: src/text/template; Masterminds/sprig v3.3.0; tinkerbell/tinke
 """
 
 from ironbell.codec.gotemplate.engine import FUNCTIONS, check, render
-from ironbell.codec.gotemplate.errors import TemplateError
+from ironbell.codec.gotemplate.errors import LimitError, TemplateError
 from ironbell.codec.gotemplate.functions import Function, Library, P
 from ironbell.codec.gotemplate.values import Field, Int64, Pointer, Struct, StructType, TypedList, strings
 
@@ -18,6 +18,7 @@ __all__ = [
     "Function",
     "Int64",
     "Library",
+    "LimitError",
     "P",
     "Pointer",
     "Struct",

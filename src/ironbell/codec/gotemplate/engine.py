@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbell.codec.gotemplate.builtins import BUILTINS
-from ironbell.codec.gotemplate.errors import SyntaxFault, TemplateError
+from ironbell.codec.gotemplate.errors import LimitError, SyntaxFault, TemplateError
 from ironbell.codec.gotemplate.evaluate import Evaluator, Fault
 from ironbell.codec.gotemplate.functions import Function
-from ironbell.codec.gotemplate.limits import OUTPUT_BYTES
+from ironbell.codec.gotemplate.limits import OUTPUT_BYTES, SECONDS, STEPS
+from ironbell.codec.gotemplate.meter import LimitExceeded, metered
 from ironbell.codec.gotemplate.parser import Parsed, parse
 from ironbell.codec.gotemplate.sprig import SPRIG
 
@@ -31,32 +32,42 @@ def render(
     functions: Mapping[str, Function] = FUNCTIONS,
     output_cap: int = OUTPUT_BYTES,
     missing_is_error: bool = True,
+    steps: int = STEPS,
+    seconds: float = SECONDS,
 ) -> str:
     """Execute a Go text/template, with `missingkey=error` or (`missing_is_error` false) without that option.
 
-    `data` is a Go value as `values` describes them. Bytes that are no UTF-8 come out as lone surrogates.
+    `data` is a Go value as `values` describes them. Bytes that are no UTF-8 come out as lone surrogates. `steps` and
+    `seconds` (of processor time) bound parsing and executing together; see `meter`.
 
     Raises:
-        TemplateError: the text does not parse, does not execute with this data, or exceeds a bound.
+        TemplateError: the text does not parse, or does not execute with this data.
+        LimitError: it exceeds a bound of what it may take.
     """
-    parsed = _parsed(text, functions)
     try:
-        evaluator = Evaluator(parsed.defined, functions, output_cap=output_cap, missing_is_error=missing_is_error)
-        return evaluator.run(_NAME, data)
+        with metered(steps, seconds):
+            parsed = _parsed(text, functions)
+            evaluator = Evaluator(parsed.defined, functions, output_cap=output_cap, missing_is_error=missing_is_error)
+            return evaluator.run(_NAME, data)
     except Fault as fault:
         line = text.count("\n", 0, fault.pos) + 1
         start = text.rfind("\n", 0, fault.pos) + 1
         column = len(text[start : fault.pos].encode("utf-8", "surrogateescape"))
-        raise TemplateError(fault.problem, line=line, column=column, excerpt=_line(text, line)) from None
+        kind = LimitError if fault.is_limit else TemplateError
+        raise kind(fault.problem, line=line, column=column, excerpt=_line(text, line)) from None
 
 
-def check(text: str, *, functions: Mapping[str, Function] = FUNCTIONS) -> None:
+def check(
+    text: str, *, functions: Mapping[str, Function] = FUNCTIONS, steps: int = STEPS, seconds: float = SECONDS
+) -> None:
     """Parse without executing.
 
     Raises:
         TemplateError: the text does not parse.
+        LimitError: parsing takes more than it may.
     """
-    _parsed(text, functions)
+    with metered(steps, seconds):
+        _parsed(text, functions)
 
 
 def _parsed(text: str, functions: Mapping[str, Function]) -> Parsed:
@@ -64,6 +75,8 @@ def _parsed(text: str, functions: Mapping[str, Function]) -> Parsed:
         return parse(text, name=_NAME, functions=functions)
     except SyntaxFault as fault:
         raise TemplateError(fault.problem, line=fault.line, excerpt=_line(text, fault.line)) from None
+    except LimitExceeded as fault:
+        raise LimitError(str(fault), line=1, excerpt=_line(text, 1)) from None
     except RecursionError:
         raise TemplateError("nested too deeply", line=1, excerpt=_line(text, 1)) from None
 

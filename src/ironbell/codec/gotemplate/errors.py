@@ -26,6 +26,12 @@ class TemplateError(IronbellError):
         self.excerpt = excerpt
 
 
+class LimitError(TemplateError):
+    """The template is one, but takes more work, time or memory than it may; the message names limit and remedy."""
+
+    reason = "TemplateLimitExceeded"
+
+
 class CallError(Exception):
     """A function refuses its arguments, or exceeds a bound; the evaluator adds the place."""
 

@@ -13,7 +13,8 @@ from ironbell.codec.gotemplate import nodes as n
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.fields import field_of, missing_in_nil
 from ironbell.codec.gotemplate.functions import Function, P, assign, constant, ideal
-from ironbell.codec.gotemplate.limits import DEPTH, OUTPUT_BYTES, STEPS, check_chars, check_items
+from ironbell.codec.gotemplate.limits import DEPTH, OUTPUT_BYTES, check_chars, check_items
+from ironbell.codec.gotemplate.meter import LimitExceeded, charge
 from ironbell.codec.gotemplate.printing import sprint_value
 from ironbell.codec.gotemplate.values import NIL, dereference, elements, encode, is_int, is_true, is_uint, type_name
 
@@ -31,12 +32,13 @@ _MISSING: Final = _NoFinal.MISSING
 
 
 class Fault(Exception):  # noqa: N818 - internal, turned into TemplateError
-    """What went wrong, and where in the text."""
+    """What went wrong, and where in the text; `is_limit` if the template took more than it may."""
 
-    def __init__(self, problem: str, pos: int) -> None:
+    def __init__(self, problem: str, pos: int, *, is_limit: bool = False) -> None:
         super().__init__(problem)
         self.problem = problem
         self.pos = pos
+        self.is_limit = is_limit
 
 
 class Evaluator:
@@ -56,7 +58,6 @@ class Evaluator:
         self._cap = output_cap
         self._size = 0
         self._out: list[str] = []
-        self._steps = 0
         self._depth = 0
         self._pos = 0
         self._vars: list[tuple[str, Any]] = []
@@ -71,19 +72,14 @@ class Evaluator:
         try:
             self._walk_all(self._defined[name], data)
         except CallError as error:
-            raise Fault(str(error), self._pos) from None
+            raise Fault(str(error), self._pos, is_limit=isinstance(error, LimitExceeded)) from None
         except RecursionError:
             raise Fault("nested too deeply", self._pos) from None
         return "".join(self._out)
 
     def _at(self, pos: int) -> None:
         self._pos = pos
-        self._charge(1)
-
-    def _charge(self, steps: int) -> None:
-        self._steps += steps
-        if self._steps > STEPS:
-            raise CallError(f"the template takes more than {STEPS} steps")
+        charge(1)
 
     def _write(self, text: str) -> None:
         self._size += len(encode(text))
@@ -140,7 +136,7 @@ class Evaluator:
             pairs = self._pairs(value, with_index=len(node.pipe.declared) > 1)
             if not pairs:
                 return self._walk_all(node.otherwise, dot) if node.otherwise is not None else None
-            self._charge(len(pairs))
+            charge(len(pairs))
             mark = len(self._vars)
             for index, element in pairs:
                 self._bind(node.pipe, index, element)
@@ -294,13 +290,16 @@ class Evaluator:
         self._at(pos)
         if final is not _MISSING:
             values.append(assign(final, params[-1]))
-        self._charge(sum(map(_weight, values)))
         try:
+            charge(function.cost + function.factor * sum(map(_weight, values)))
             result = function.call(*values)
+            charge(_weight(result))
+        except LimitExceeded as error:
+            self._pos = pos
+            raise LimitExceeded(f"in {name}: {error}") from None
         except CallError as error:
             self._pos = pos
             raise CallError(f"error calling {name}: {error}") from None
-        self._charge(_weight(result))
         if isinstance(result, str):
             check_chars(len(result))
         elif isinstance(result, list | dict):
@@ -344,7 +343,7 @@ class Evaluator:
 def _weight(value: Any) -> int:
     """What handling a value costs, in steps."""
     if isinstance(value, str):
-        return len(value) >> 10
+        return len(value) >> 3
     return len(value) >> 3 if isinstance(value, list | dict) else 0
 
 

@@ -56,6 +56,10 @@ class Function:
     params: tuple[P, ...]
     rest: P | None
     call: Callable[..., Any]
+    cost: int = 0
+    """Steps of a call, whatever its arguments are."""
+    factor: int = 1
+    """Multiplies what arguments cost by their size."""
 
 
 class Library(Mapping[str, Function]):
@@ -73,12 +77,13 @@ class Library(Mapping[str, Function]):
     def __len__(self) -> int:
         return len(self._functions)
 
-    def add(self, names: str, *params: P, rest: P | None = None) -> Callable[[F], F]:
-        """Register the decorated function under one or more names, separated by spaces."""
+    def add(self, names: str, *params: P, rest: P | None = None, cost: int = 0, factor: int = 1) -> Callable[[F], F]:
+        """Register the decorated function under one or more names, separated by spaces; what it does by itself takes
+        `cost` steps, and `factor` times those by which the sizes of arguments are charged."""
 
         def register(call: F) -> F:
             for name in names.split():
-                self._functions[name] = Function(name, params, rest, call)
+                self._functions[name] = Function(name, params, rest, call, cost, factor)
             return call
 
         return register

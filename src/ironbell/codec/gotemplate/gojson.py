@@ -13,6 +13,7 @@ import msgspec
 
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars, check_items
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.values import Opaque, Pointer, Struct, encode
 from ironbell.codec.goyaml.floats import json_float
 
@@ -36,6 +37,7 @@ class _Builder:
         self._count = 0
 
     def build(self, value: Any, depth: int) -> Any:
+        charge(0.5)
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
@@ -98,6 +100,7 @@ class _Writer:
         self.parts: list[str] = []
 
     def _put(self, text: str) -> None:
+        charge(1 + len(text) * 0.05)
         self._size += len(text)
         if self._size > TEXT_CHARS:
             check_chars(self._size)

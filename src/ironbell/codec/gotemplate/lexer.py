@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from ironbell.codec.gotemplate.errors import SyntaxFault
+from ironbell.codec.gotemplate.meter import charge
 
 _SPACE = " \t\r\n"
 _NUMBER = re.compile(
@@ -89,6 +90,7 @@ class _Lexer:
 
     def _token(self, kind: T, start: int, end: int) -> Token:
         self._pos = end
+        charge(2 + (end - start) / (1000 if kind is T.TEXT else 8))
         return Token(kind, self._text[start:end], start, self._line_at(start))
 
     def _fault(self, problem: str, pos: int) -> SyntaxFault:
@@ -97,6 +99,7 @@ class _Lexer:
     def run(self) -> Iterator[Token]:
         text = self._text
         while True:
+            charge(1)
             start = self._pos
             opening = text.find("{{", start)
             if opening < 0:
@@ -137,8 +140,10 @@ class _Lexer:
         """Step over a closing delimiter and the white space that it trims."""
         trims = self._trims_right(self._pos)
         self._pos += 4 if trims else 2
+        behind = self._pos
         while trims and self._text[self._pos : self._pos + 1] in tuple(_SPACE):
             self._pos += 1
+        charge((self._pos - behind) / 8)
 
     def _action(self) -> Iterator[Token]:
         """The tokens up to and with the closing delimiter."""

@@ -10,7 +10,14 @@ from ironbell.codec.gotemplate.errors import CallError
 
 OUTPUT_BYTES = 262_144
 STEPS = 1_000_000
-"""Evaluated nodes; loops and the sizes of what functions take and give count as well."""
+"""Evaluated nodes, and the work of functions; see `meter`."""
+SECONDS = 8.0
+"""Of processor time."""
+BRIEF_STEPS, BRIEF_SECONDS = 40_000, 0.25
+"""For templates that are rendered where other work waits for them, such as names and patches: plenty for what these do,
+and no key and no password hash."""
+KEY_BYTES, KEY_BITS = 16_384, 8_192
+"""Of a private key or certificate that a template brings along: what is done with larger ones takes minutes."""
 ITEMS = 100_000
 """Elements of one list or map."""
 TEXT_CHARS = 4 << 20

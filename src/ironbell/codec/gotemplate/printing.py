@@ -10,6 +10,7 @@ from typing import Any
 
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.limits import TEXT_CHARS, check_chars
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.numbers import float_text, format_verb, integer_digits
 from ironbell.codec.gotemplate.quoting import can_backquote, is_print, quote, quote_rune
 from ironbell.codec.gotemplate.values import (
@@ -96,6 +97,7 @@ class Printer:
         return f"%!{verb}({type_name(value)}={self._value(value, 'v', 0)})"
 
     def _value(self, value: Any, verb: str, depth: int) -> str:
+        charge(1)
         match value:
             case bool():
                 return self.pad("true" if value else "false") if verb in "tv" else self._bad(value, verb)

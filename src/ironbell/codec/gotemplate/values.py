@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ironbell.codec.gotemplate.errors import CallError
+from ironbell.codec.gotemplate.meter import charge
 
 
 class _Nil:
@@ -260,6 +261,7 @@ class _Comparison:
         self._left = _MAX_COMPARED
 
     def equal(self, left: Any, right: Any) -> bool:
+        charge(1)
         self._left -= 1
         if self._left < 0:
             raise CallError("too much to compare")
@@ -285,6 +287,8 @@ class _Comparison:
                 return self.equal(left.target, right.target)
             case Opaque():
                 return str(left) == str(right)
+            case str():
+                charge(len(left) / 16_000)
         return bool(left == right)
 
 

@@ -21,6 +21,7 @@ from ironbell.api.tinkerbell.workflow import BootMode
 from ironbell.base.labels import SelectorError
 from ironbell.base.quantities import amount, is_quantity
 from ironbell.codec import gotemplate
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required, unchanged
 from ironbell.contract.selectors import PlainSelector, compiled
 from ironbell.kube.decision import Fields
@@ -87,7 +88,7 @@ def _image_format(spec: Fields, path: str) -> Iterator[FieldProblem]:
     text = spec.get("imageLookupFormat")
     if text:
         try:
-            gotemplate.check(text)
+            gotemplate.check(text, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS)
         except gotemplate.TemplateError as error:
             yield invalid(f"{path}.imageLookupFormat", text, str(error))
 

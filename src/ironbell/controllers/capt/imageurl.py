@@ -9,6 +9,7 @@ from ironbell.api.capt.imagelookup import DEFAULT_BASE_REGISTRY, DEFAULT_FORMAT,
 from ironbell.api.capt.tinkerbellcluster import TinkerbellClusterSpec
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.codec import gotemplate
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 
 
 def names_image(machine: TinkerbellMachineSpec, cluster: TinkerbellClusterSpec) -> bool:
@@ -42,7 +43,7 @@ def image_url(
     (`v1.30.0+build`) is written with `_`, since an image's tag cannot have a `+`.
 
     Raises:
-        TemplateError: the format does not parse, or names something else.
+        TemplateError: the format does not parse, names something else, or takes more work than an address does.
     """
     distro = (machine.image_lookup_os_distro or cluster.image_lookup_os_distro or DEFAULT_OS_DISTRO).lower()
     os_version = (
@@ -57,4 +58,5 @@ def image_url(
         "KubernetesVersion": version.replace("+", "_"),
         "Architecture": architecture,
     }
-    return gotemplate.render(machine.image_lookup_format or cluster.image_lookup_format or DEFAULT_FORMAT, values)
+    text = machine.image_lookup_format or cluster.image_lookup_format or DEFAULT_FORMAT
+    return gotemplate.render(text, values, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS)

@@ -18,6 +18,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from ironbell.base.clock import SystemClock
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
+from ironbell.codec.gotemplate.limits import KEY_BITS, KEY_BYTES
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.sprig.encoding import CorruptInput, decode_base64
 from ironbell.codec.gotemplate.values import Field, Struct, StructType, encode
 
@@ -28,6 +30,9 @@ _TYPE: Final = StructType(
     (Field("Cert", "Cert", "string", omit_empty=False), Field("Key", "Key", "string", omit_empty=False)),
 )
 _MAX_DAYS = 365 * 200
+_MAX_NAME = 64
+_LARGE_KEY, _NEW_KEY, _GIVEN_KEY = 300_000, 100_000, 50_000
+"""Steps for a new RSA key of 4096 bits or DSA parameters, for one of 2048 bits, and for checking one that is given."""
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | dsa.DSAPrivateKey
 
 
@@ -38,6 +43,7 @@ def _pair(certificate: str, key: str) -> Struct:
 @_add("genPrivateKey", P.STRING)
 def _gen_private_key(kind: str) -> str:
     key: Key
+    charge(_LARGE_KEY if kind in ("", "rsa", "dsa") else _GIVEN_KEY // 10)
     match kind:
         case "" | "rsa":
             key = rsa.generate_private_key(65537, 4096)
@@ -60,16 +66,23 @@ def _key_text(key: Key) -> str:
 
 
 def _load_key(text: str) -> Key:
+    charge(_GIVEN_KEY)
+    if len(text) > KEY_BYTES:
+        raise CallError(f"a private key of more than {KEY_BYTES} characters")
     try:
         key = serialization.load_pem_private_key(encode(text), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise CallError("error parsing private key") from None
     if not isinstance(key, Key):
         raise CallError("invalid private key type")
+    if isinstance(key, rsa.RSAPrivateKey | dsa.DSAPrivateKey) and key.key_size > KEY_BITS:
+        raise CallError(f"a private key of more than {KEY_BITS} bits")
     return key
 
 
 def _load_certificate(text: bytes) -> x509.Certificate:
+    if len(text) > KEY_BYTES:
+        raise CallError(f"a certificate of more than {KEY_BYTES} bytes")
     try:
         return x509.load_pem_x509_certificate(text)
     except ValueError:
@@ -80,7 +93,7 @@ def _new_key() -> Key:
     return rsa.generate_private_key(65537, 2048)
 
 
-@_add("buildCustomCert", P.STRING, P.STRING)
+@_add("buildCustomCert", P.STRING, P.STRING, cost=_GIVEN_KEY)
 def _build_custom_cert(certificate: str, key: str) -> Struct:
     try:
         certificate_text, key_text = decode_base64(encode(certificate)), decode_base64(encode(key))
@@ -91,32 +104,32 @@ def _build_custom_cert(certificate: str, key: str) -> Struct:
     return _pair(certificate_text.decode("utf-8", "replace"), key_text.decode("utf-8", "replace"))
 
 
-@_add("genCA", P.STRING, P.INT)
+@_add("genCA", P.STRING, P.INT, cost=_NEW_KEY)
 def _gen_ca(name: str, days: int) -> Struct:
     return _issue(name, [], [], days, key=_new_key(), is_authority=True)
 
 
-@_add("genCAWithKey", P.STRING, P.INT, P.STRING)
+@_add("genCAWithKey", P.STRING, P.INT, P.STRING, cost=_GIVEN_KEY)
 def _gen_ca_with_key(name: str, days: int, key: str) -> Struct:
     return _issue(name, [], [], days, key=_load_key(key), is_authority=True)
 
 
-@_add("genSelfSignedCert", P.STRING, P.LIST, P.LIST, P.INT)
+@_add("genSelfSignedCert", P.STRING, P.LIST, P.LIST, P.INT, cost=_NEW_KEY)
 def _gen_self_signed(name: str, addresses: list[Any], names: list[Any], days: int) -> Struct:
     return _issue(name, addresses, names, days, key=_new_key())
 
 
-@_add("genSelfSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.STRING)
+@_add("genSelfSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.STRING, cost=_GIVEN_KEY)
 def _gen_self_signed_with_key(name: str, addresses: list[Any], names: list[Any], days: int, key: str) -> Struct:
     return _issue(name, addresses, names, days, key=_load_key(key))
 
 
-@_add("genSignedCert", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE)
+@_add("genSignedCert", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE, cost=_NEW_KEY)
 def _gen_signed(name: str, addresses: list[Any], names: list[Any], days: int, authority: Struct) -> Struct:
     return _issue(name, addresses, names, days, key=_new_key(), authority=authority)
 
 
-@_add("genSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE, P.STRING)
+@_add("genSignedCertWithKey", P.STRING, P.LIST, P.LIST, P.INT, P.CERTIFICATE, P.STRING, cost=_GIVEN_KEY)
 def _gen_signed_with_key(
     name: str, addresses: list[Any], names: list[Any], days: int, authority: Struct, key: str
 ) -> Struct:
@@ -133,7 +146,12 @@ def _issue(
     is_authority: bool = False,
     authority: Struct | None = None,
 ) -> Struct:
-    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
+    if len(encode(name)) > _MAX_NAME:
+        raise CallError(f"the common name of a certificate has more than {_MAX_NAME} bytes")
+    try:
+        subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
+    except ValueError:
+        raise CallError("the common name of a certificate is no UTF-8") from None
     signer = key
     if authority is not None:
         issuer = _load_certificate(encode(authority.values["Cert"])).subject

@@ -26,13 +26,21 @@ from ironbell.codec.gotemplate.values import Int64
 
 DATES = Library()
 _add = DATES.add
+_MAX_CHARS = 1000
 _UNITS = (("y", 365 * 24 * 3600), ("mo", 30 * 24 * 3600), ("d", 24 * 3600), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def _parsed(layout: str, text: str) -> Time:
+    for given in (layout, text):
+        if len(given) > _MAX_CHARS:
+            raise CallError(f"a date or layout of more than {_MAX_CHARS} characters")
+    return parse_time(layout, text)
 
 
 @_add("toDate", P.STRING, P.STRING)
 def _to_date(layout: str, text: str) -> Time:
     try:
-        return parse_time(layout, text)
+        return _parsed(layout, text)
     except TimeError:
         return ZERO
 
@@ -40,7 +48,7 @@ def _to_date(layout: str, text: str) -> Time:
 @_add("mustToDate", P.STRING, P.STRING)
 def _must_to_date(layout: str, text: str) -> Time:
     try:
-        return parse_time(layout, text)
+        return _parsed(layout, text)
     except TimeError as error:
         raise CallError(str(error)) from None
 

@@ -11,6 +11,7 @@ from ironbell.codec.gotemplate import gojson
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.limits import check_items
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.values import (
     Pointer,
     Struct,
@@ -139,6 +140,7 @@ class _Copier:
 
     def copy(self, value: Any) -> Any:
         """The value's copy."""
+        charge(1)
         if isinstance(value, list | dict):
             self._count += len(value)
             check_items(self._count)

@@ -10,6 +10,7 @@ from typing import Any
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.limits import check_items
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.sprig.convert import text_of
 from ironbell.codec.gotemplate.values import ANY_TYPE, TypedMap, is_empty, strings
 
@@ -97,6 +98,7 @@ def merge_into(target: dict[str, Any], source: dict[str, Any], *, overwrite: boo
         raise CallError("nested too deeply to be merged")
     if not _mergeable(target) and getattr(source, "elem", ANY_TYPE) != getattr(target, "elem", ANY_TYPE):
         raise CallError("maps of different types cannot be merged")
+    charge(len(source))
     for key, value in list(source.items()):
         if value is None:
             if overwrite:

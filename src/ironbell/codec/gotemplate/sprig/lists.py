@@ -9,7 +9,7 @@ from typing import Any
 
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import check_items
+from ironbell.codec.gotemplate.limits import check_chars, check_items
 from ironbell.codec.gotemplate.sprig.convert import text_of, texts_of, to_int64
 from ironbell.codec.gotemplate.values import (
     ANY_TYPE,
@@ -85,10 +85,9 @@ def _compact(items: Any) -> list[Any]:
 def _uniq(items: Any) -> list[Any]:
     result: list[Any] = []
     for item in _items(items, "find uniq"):
+        # Compared with all that were kept, which is charged.
         if not _contains(result, item):
             result.append(item)
-        # Each element is compared with all that were kept.
-        check_items(len(result) * len(result) // 10)
     return result
 
 
@@ -146,7 +145,9 @@ def _chunk(size: int, items: Any) -> list[Any]:
 
 @_add("join", P.STRING, P.ANY)
 def _join(separator: str, items: Any) -> str:
-    return separator.join(texts_of(items))
+    texts = texts_of(items)
+    check_chars(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
 
 
 @_add("toStrings", P.ANY)

@@ -5,16 +5,12 @@ Source: Masterminds/sprig v3.3.0: regex.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.limits import check_chars, check_items
-from ironbell.codec.gotemplate.regex import Regex, RegexError, quote_meta
+from ironbell.codec.gotemplate.goregexp import Regex, RegexError, quote_meta
 from ironbell.codec.gotemplate.values import TypedList
-
-T = TypeVar("T")
 
 REGEXES = Library()
 _add = REGEXES.add
@@ -30,58 +26,44 @@ def _compile(expression: str) -> Regex:
 @_add("regexMatch", P.STRING, P.STRING)
 def _regex_match(expression: str, text: str) -> bool:
     try:
-        return Regex(expression).search(text) is not None
+        regex = Regex(expression)
     except RegexError:
         return False
+    return regex.is_in(text)
 
 
 @_add("mustRegexMatch", P.STRING, P.STRING)
 def _must_regex_match(expression: str, text: str) -> bool:
-    return _guard(lambda: _compile(expression).search(text)) is not None
+    return _compile(expression).is_in(text)
 
 
 @_add("regexFind mustRegexFind", P.STRING, P.STRING)
 def _regex_find(expression: str, text: str) -> str:
-    match = _guard(lambda: _compile(expression).search(text))
-    return text[match[0] : match[1]] if match is not None else ""
+    return "".join(_compile(expression).find_all(text, 1))
 
 
 @_add("regexFindAll mustRegexFindAll", P.STRING, P.STRING, P.INT)
 def _regex_find_all(expression: str, text: str, count: int) -> list[Any]:
-    regex = _compile(expression)
-    found = _guard(lambda: [text[match[0] : match[1]] for match in regex.find_all(text, count)])
-    check_items(len(found))
+    found = _compile(expression).find_all(text, count)
     return TypedList(found, elem="string", is_nil=not found)
 
 
 @_add("regexReplaceAll mustRegexReplaceAll", P.STRING, P.STRING, P.STRING)
 def _regex_replace_all(expression: str, text: str, replacement: str) -> str:
-    regex = _compile(expression)
-    check_chars((len(text) + 1) * max(1, replacement.count("$")) + len(replacement))
-    return _guard(lambda: regex.replace(text, lambda match: regex.expand(replacement, text, match)))
+    return _compile(expression).replace(text, replacement)
 
 
 @_add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", P.STRING, P.STRING, P.STRING)
 def _regex_replace_all_literal(expression: str, text: str, replacement: str) -> str:
-    regex = _compile(expression)
-    return _guard(lambda: regex.replace(text, lambda _: replacement))
+    return _compile(expression).replace(text, replacement, is_literal=True)
 
 
 @_add("regexSplit mustRegexSplit", P.STRING, P.STRING, P.INT)
 def _regex_split(expression: str, text: str, count: int) -> list[Any]:
-    regex = _compile(expression)
-    parts = _guard(lambda: regex.split(text, count))
-    check_items(len(parts or ()))
+    parts = _compile(expression).split(text, count)
     return TypedList(parts or (), elem="string", is_nil=parts is None)
 
 
 @_add("regexQuoteMeta", P.STRING)
 def _regex_quote_meta(text: str) -> str:
     return quote_meta(text)
-
-
-def _guard(action: Callable[[], T]) -> T:
-    try:
-        return action()
-    except RegexError as error:
-        raise CallError(str(error)) from None

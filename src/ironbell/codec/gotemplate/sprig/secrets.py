@@ -25,6 +25,8 @@ SECRETS = Library()
 _add = SECRETS.add
 _BCRYPT_ALPHABET: Final = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _BCRYPT_MAX_BYTES = 72
+_BCRYPT_STEPS, _SCRYPT_STEPS = 50_000, 150_000
+"""Of one hash: they are made to be slow."""
 _BLOCK = 16
 _VOWELS, _CONSONANTS = "AEIOU", "BCDFGHJKLMNPQRSTVWXYZ"
 _LETTERS = _VOWELS + _VOWELS.lower() + _CONSONANTS + _CONSONANTS.lower()
@@ -55,7 +57,7 @@ _TEMPLATES: Final = {
 _SEED = b"com.lyndir.masterpassword"
 
 
-@_add("bcrypt", P.STRING)
+@_add("bcrypt", P.STRING, cost=_BCRYPT_STEPS)
 def _bcrypt(text: str) -> str:
     data = encode(text)
     if len(data) > _BCRYPT_MAX_BYTES:
@@ -77,12 +79,12 @@ def _bcrypt(text: str) -> str:
     return str(hashed.decode())
 
 
-@_add("htpasswd", P.STRING, P.STRING)
+@_add("htpasswd", P.STRING, P.STRING, cost=_BCRYPT_STEPS)
 def _htpasswd(user: str, password: str) -> str:
     return f"invalid username: {user}" if ":" in user else f"{user}:{_bcrypt(password)}"
 
 
-@_add("derivePassword", P.UINT32, P.STRING, P.STRING, P.STRING, P.STRING)
+@_add("derivePassword", P.UINT32, P.STRING, P.STRING, P.STRING, P.STRING, cost=_SCRYPT_STEPS)
 def _derive_password(counter: int, kind: str, password: str, user: str, site: str) -> str:
     templates = _TEMPLATES.get(kind)
     if templates is None:

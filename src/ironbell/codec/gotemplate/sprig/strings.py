@@ -10,6 +10,7 @@ from typing import Any
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.limits import check_chars
+from ironbell.codec.gotemplate.meter import charge
 from ironbell.codec.gotemplate.printing import sprint_one
 from ironbell.codec.gotemplate.quoting import quote
 from ironbell.codec.gotemplate.sprig.convert import text_of
@@ -28,7 +29,10 @@ def _trim(text: str) -> str:
 
 @_add("trimAll trimall", P.STRING, P.STRING)
 def _trim_all(chars: str, text: str) -> str:
-    return text.strip(chars) if chars else text
+    distinct = "".join(set(chars))
+    # Each character of the text is looked for among them.
+    charge(len(chars) / 8 + len(text) * len(distinct) / 1000)
+    return text.strip(distinct) if distinct else text
 
 
 @_add("trimSuffix", P.STRING, P.STRING)

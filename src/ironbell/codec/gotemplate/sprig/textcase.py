@@ -73,22 +73,22 @@ def _swapcase(text: str) -> str:
     return "".join(result)
 
 
-@_add("shuffle", P.STRING)
+@_add("shuffle", P.STRING, factor=4)
 def _shuffle(text: str) -> str:
     return "".join(random.sample(text, len(text)))
 
 
-@_add("snakecase", P.STRING)
+@_add("snakecase", P.STRING, factor=6)
 def _snakecase(text: str) -> str:
     return lower_words(text, "_")
 
 
-@_add("kebabcase", P.STRING)
+@_add("kebabcase", P.STRING, factor=6)
 def _kebabcase(text: str) -> str:
     return lower_words(text, "-")
 
 
-@_add("camelcase", P.STRING)
+@_add("camelcase", P.STRING, factor=3)
 def _camelcase(text: str) -> str:
     return pascal_case(runes(text))
 

@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import gotemplate, goyaml
 from ironbell.codec.gotemplate.builtins import BUILTINS
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
+from ironbell.codec.gotemplate.meter import metered
 from ironbell.contract.versions import parse_version
 from ironbell.controllers.kubeadm.config.kubeadm import Spec
 from ironbell.controllers.kubeadm.config.userdata import Part, WriteFile
@@ -54,7 +56,8 @@ def resolved_files(spec: Spec, contents: Contents, control_plane_version: str) -
         FileError: a Secret lacks a key, a value is no text, a template does not render.
     """
     data = _template_data(control_plane_version) if has_templates(spec) else {}
-    return [_resolved(number, file, contents, data) for number, file in enumerate(spec.get("files", ()))]
+    with metered(BRIEF_STEPS, BRIEF_SECONDS):
+        return [_resolved(number, file, contents, data) for number, file in enumerate(spec.get("files", ()))]
 
 
 def resolved_users(spec: Spec, contents: Contents) -> list[Part]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.clusterclass_patches import ClusterClassPatch
 from ironbell.api.cluster.names import (
     ANNOTATION_CLONED_FROM_GROUP_KIND,
     ANNOTATION_CLONED_FROM_NAME,
@@ -19,6 +20,8 @@ from ironbell.api.cluster.names import (
     LABEL_TOPOLOGY_POOL_NAME,
 )
 from ironbell.api.cluster.topology import ClusterVariable
+from ironbell.codec.gotemplate.limits import STEPS
+from ironbell.codec.gotemplate.meter import metered
 from ironbell.controllers.capi.topology.desired.model import Blueprint, Desired, Worker
 from ironbell.controllers.capi.topology.errors import TopologyError
 from ironbell.controllers.capi.topology.patches.inline import patched
@@ -37,6 +40,8 @@ from ironbell.kube.decision import Fields
 
 INLINE: Final = "inline"
 """Where variables are defined that stand in the class itself."""
+_PATCHES_S: Final = 1.0
+"""Processor time of all templates in the patches for one Cluster: other Clusters wait meanwhile."""
 
 _ALWAYS_KEPT: Final[tuple[Path, ...]] = (
     *(
@@ -105,22 +110,27 @@ def with_patches(desired: Desired, blueprint: Blueprint, context: Context) -> De
         **_set(context.cluster.spec.topology.variables, known),
         BUILTIN: builtin.of_cluster(context.cluster, context.labels, context.annotations),
     }
-    result = []
-    for item in items(blueprint, desired):
-        variables = _variables(item, desired, context, shared, known)
-        for patch in patches:
-            if patch.external is not None or not patch.definitions:
-                raise TopologyError(
-                    f'patch "{patch.name}" is made by a runtime extension: external patches are not supported;'
-                    " use definitions with jsonPatches"
-                )
-            try:
-                item = patched(item, patch, variables)
-            except TopologyError as error:
-                message = f'failed to generate patches for patch "{patch.name}": {error.message}'
-                raise TopologyError(message) from error
-        result.append(item)
+    with metered(STEPS, _PATCHES_S):
+        result = [
+            _patched(item, patches, _variables(item, desired, context, shared, known))
+            for item in items(blueprint, desired)
+        ]
     return _merged(desired, blueprint, result)
+
+
+def _patched(item: Item, patches: Sequence[ClusterClassPatch], variables: Mapping[str, Any]) -> Item:
+    for patch in patches:
+        if patch.external is not None or not patch.definitions:
+            raise TopologyError(
+                f'patch "{patch.name}" is made by a runtime extension: external patches are not supported;'
+                " use definitions with jsonPatches"
+            )
+        try:
+            item = patched(item, patch, variables)
+        except TopologyError as error:
+            message = f'failed to generate patches for patch "{patch.name}": {error.message}'
+            raise TopologyError(message) from error
+    return item
 
 
 def _defined(blueprint: Blueprint) -> frozenset[str]:

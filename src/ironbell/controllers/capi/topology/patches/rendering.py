@@ -12,6 +12,7 @@ from ironbell.codec.gotemplate import TemplateError, check, render
 from ironbell.codec.gotemplate.builtins import BUILTINS
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.gojson import floats
+from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.codec.gotemplate.sprig import SPRIG
 from ironbell.codec.goyaml import YamlError, load
 from ironbell.controllers.capi.topology.errors import TopologyError
@@ -26,7 +27,14 @@ def rendered_value(template: str, variables: Mapping[str, Any]) -> Any:
         TopologyError: it does not render, or what it renders is no YAML.
     """
     try:
-        text = render(template, floats(dict(variables)), functions=FUNCTIONS, missing_is_error=False)
+        text = render(
+            template,
+            floats(dict(variables)),
+            functions=FUNCTIONS,
+            missing_is_error=False,
+            steps=BRIEF_STEPS,
+            seconds=BRIEF_SECONDS,
+        )
     except (TemplateError, CallError) as error:
         raise TopologyError(f'failed to render template "{_shown(template)}": {error}') from error
     try:
@@ -38,7 +46,7 @@ def rendered_value(template: str, variables: Mapping[str, Any]) -> Any:
 def template_fault(template: str) -> str:
     """Why a text is no template; empty if it is one."""
     try:
-        check(template, functions=FUNCTIONS)
+        check(template, functions=FUNCTIONS, steps=BRIEF_STEPS, seconds=BRIEF_SECONDS)
     except TemplateError as error:
         return str(error)
     return ""
