@@ -14,6 +14,8 @@ class Retry(Enum):
 
     NEVER = "never"
     BACKOFF = "backoff"
+    SOON = "soon"
+    """Nothing has failed, others only go first: with backoff, but never long after."""
 
 
 class IronbellError(Exception):

@@ -309,7 +309,8 @@ class RunningController:
                 self.queue.add(key)
             log.error("reconcile failed for good", **about, reason=error.reason, message=error.message)
         else:
-            delay_s = self.queue.retry(key, UNAVAILABLE if isinstance(error, Unavailable) else ERRORS)
+            is_passing = isinstance(error, Unavailable) or error.retry is Retry.SOON
+            delay_s = self.queue.retry(key, UNAVAILABLE if is_passing else ERRORS)
             log.warning(
                 "reconcile failed", **about, reason=error.reason, message=error.message, retry_in_s=round(delay_s, 1)
             )
