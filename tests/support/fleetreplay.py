@@ -27,7 +27,6 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.app.boot_recorder import BootRecorder
-from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.bmc.redfish.inventory import collect
@@ -68,6 +67,7 @@ from ironbell.services.workflow.liveness import Liveness
 from ironbell.services.workflow.service import WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
 from support import capisite
+from support.rendering import InProcess
 
 SITE = "http://127.0.0.1:7080"
 NAMESPACE = "default"
@@ -271,7 +271,7 @@ class FleetSite:
 
     def controllers(self, around: Around) -> list[Controller]:
         """Everything that `core` runs, with BMCs by direct call."""
-        engine = TemplateEngine()
+        engine = InProcess()
         access = BmcAccess(around.api, self._connect)
         return [
             *capisite.controllers(around),

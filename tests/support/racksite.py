@@ -13,7 +13,6 @@ from ironbell.api.cluster import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.crd.document import crd_document
 from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.rendering import TemplateEngine
 from ironbell.codec.cel import compile_rule
 from ironbell.controllers.capt import controllers as provider
 from ironbell.controllers.rufio import controllers as rufio
@@ -23,6 +22,7 @@ from ironbell.kube.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site
 from support import capisite
 from support.rack import NAMESPACE, Rack
+from support.rendering import InProcess
 
 _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 
@@ -56,7 +56,7 @@ async def rack_site(
     servers: int, seed: int = 1, *, labels: Sequence[Mapping[str, str]] = (), **more: Any
 ) -> AsyncIterator[RackSite]:
     """A site with so many servers that are off; run it on a `VirtualLoop`. `labels` go round the servers."""
-    engine, accesses, racks = TemplateEngine(), [], []
+    engine, accesses, racks = InProcess(), [], []
 
     def build(around: Surroundings) -> list[Controller]:
         async def connect(connection: Any, credentials: Any) -> Any:

@@ -31,6 +31,7 @@ from ironbell.services.workflow import selection
 from ironbell.services.workflow.guard import objection
 from ironbell.services.workflow.selection import Serve
 from ironbell.workload.questions import NodeView
+from support.rendering import at_once
 from support.wipereports import wipe_action
 
 SETTINGS = NetbootSettings(osie_url="http://x", grpc_authority="x:1")
@@ -39,18 +40,18 @@ SETTINGS = NetbootSettings(osie_url="http://x", grpc_authority="x:1")
 class Renderer:
     """One task with one action, named as the Workflow."""
 
-    def workflow(
+    async def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
     ) -> Rendered:
         action = WorkflowAction(id="", name=name, image="x", timeout=60)
         return Rendered([WorkflowTask(name="t", id="", agent_id=variables["device_1"], actions=[action])])
 
-    def media_url(self, text: str, hardware: Hardware) -> str:
+    async def media_url(self, text: str, hardware: Hardware) -> str:
         return text
 
 
 def rendered(_world: World, arguments: Any) -> Any:
-    return render.rendered(Renderer(), arguments)
+    return at_once(render.rendered(Renderer(), arguments))
 
 
 PERFORMERS = {RENDER: rendered}

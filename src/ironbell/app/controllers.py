@@ -24,10 +24,9 @@ from ironbell.app.components import (
 )
 from ironbell.app.node_images import image_askers
 from ironbell.app.provider_roles import give_provider_roles
-from ironbell.app.rendering import TemplateEngine
+from ironbell.app.rendering_pool import RenderingPool
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
-from ironbell.base.loading import load
 from ironbell.base.randomness import Randomness
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
@@ -149,7 +148,7 @@ async def _controllers(
     images: ImageSource,
 ) -> AsyncIterator[None]:
     """Add the controllers to the manager; what they hold open is closed when the block is left."""
-    engine = await load(TemplateEngine)
+    rendering = RenderingPool(clock=clock)
 
     def api_of(controller: str) -> Api:
         return server.client(identity(controller))
@@ -160,7 +159,7 @@ async def _controllers(
     etcd = ForwardedEtcd(workloads, api_of(WORKLOAD_ACCESS), clock)
     follow(workloads, manager.informers)
     made: Mapping[str, Callable[[], Sequence[Controller]]] = {
-        TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, api_of),
+        TINK_CONTROLLER.name: lambda: tink.controllers(rendering, rendering.parse, api_of),
         RUFIO.name: lambda: rufio.controllers(access, clock, api_of),
         CLUSTER_API.name: lambda: capi.controllers(workloads, reader, clock, api_of, VariableSchemas()),
         KUBEADM_BOOTSTRAP.name: lambda: kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
@@ -181,9 +180,12 @@ async def _controllers(
     for name, make in made.items():
         for controller in make() if name not in without else ():
             manager.add(controller)
+    if TINK_CONTROLLER.name not in without:
+        rendering.start()
     try:
         yield
     finally:
+        await rendering.close()
         await workloads.close()
         await access.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,8 @@ from ironbell.controllers.tink.render import Rendered
 
 
 class TemplateEngine:
-    """Satisfies `controllers.tink.render.Renderer`. Its calls take milliseconds; they are made in threads."""
+    """Renders in this process. Its calls take milliseconds, and seconds for what is meant to; a site makes them in
+    processes apart, see `app.rendering_pool`."""
 
     def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
@@ -27,8 +29,16 @@ class TemplateEngine:
             DocumentError: what it renders to is no workflow.
         """
         content = msgspec.to_builtins(hardware) if hardware is not None else None
-        text = gotemplate.render(template.spec.data, template_data(content, hardware_map=variables))
-        document = parse_document(text)
+        return self.document(template.spec.data, content, variables)
+
+    def document(self, text: str, hardware: Mapping[str, Any] | None, variables: Mapping[str, str]) -> Rendered:
+        """Render a text for a Hardware, which is given as its JSON value.
+
+        Raises:
+            TemplateError: the text does not render.
+            DocumentError: what it renders to is no workflow.
+        """
+        document = parse_document(gotemplate.render(text, template_data(hardware, hardware_map=variables)))
         return Rendered(document.tasks, document.global_timeout_s, document.ineffective)
 
     def media_url(self, text: str, hardware: Hardware) -> str:
@@ -37,7 +47,15 @@ class TemplateEngine:
         Raises:
             TemplateError: it does not render.
         """
-        return gotemplate.render(text, customboot_data(msgspec.to_builtins(hardware.spec)))
+        return self.address(text, msgspec.to_builtins(hardware.spec))
+
+    def address(self, text: str, hardware_spec: Mapping[str, Any]) -> str:
+        """The same for the JSON value of a Hardware's spec.
+
+        Raises:
+            TemplateError: it does not render.
+        """
+        return gotemplate.render(text, customboot_data(hardware_spec))
 
     def parse(self, text: str) -> None:
         """Look for faults that no data can cure.

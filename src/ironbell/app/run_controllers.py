@@ -27,7 +27,7 @@ from ironbell.app.components import (
     Component,
 )
 from ironbell.app.node_images import image_askers
-from ironbell.app.rendering import TemplateEngine
+from ironbell.app.rendering_pool import RenderingPool
 from ironbell.app.run_options import ElectionOptions
 from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import Clock
@@ -86,6 +86,7 @@ class Ingredients:
     """The only one that is looked at; empty for all."""
     installs_per_rack: int = INSTALLS_PER_RACK
     images: ImageSource = NO_IMAGES
+    rendering: RenderingPool = field(default_factory=RenderingPool)
     held: list[Closable] = field(default_factory=list)
 
     def workloads(self) -> Workloads:
@@ -104,7 +105,9 @@ class Controllers:
     manager: Manager
     election: LeaderElection | None
     held: Sequence[Closable]
-    """What its controllers hold open: sessions with BMCs, connections to workload clusters."""
+    """What its controllers hold open: sessions with BMCs, connections to workload clusters, rendering processes."""
+    rendering: RenderingPool
+    """Where templates are rendered; started by whoever asks first."""
 
     async def run(self) -> None:
         """Run until stopped or cancelled.
@@ -183,6 +186,7 @@ def make_controllers(
         manager,
         LeaderElection(api, settings, clock, randomness) if election.is_on else None,
         with_.held,
+        with_.rendering,
     )
 
 
@@ -210,9 +214,9 @@ def _nobody_else(_controller: str) -> Api | None:
     return None
 
 
-def _tink(_with: Ingredients) -> list[Controller]:
-    engine = TemplateEngine()
-    return tink.controllers(engine, engine.parse, _nobody_else)
+def _tink(with_: Ingredients) -> list[Controller]:
+    with_.held.append(with_.rendering)
+    return tink.controllers(with_.rendering, with_.rendering.parse, _nobody_else)
 
 
 def _rufio(with_: Ingredients) -> list[Controller]:

@@ -12,7 +12,6 @@ from ironbell.app.cluster_webhooks import Handler, cluster_handlers
 from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER
 from ironbell.app.install.webhooks import DELETION_PATH, PATHS
 from ironbell.app.reference_webhook import REFERENCES_PATH, reference_handler
-from ironbell.app.rendering import TemplateEngine
 from ironbell.app.run_controllers import Controllers, own_namespace
 from ironbell.app.run_options import RunOptions
 from ironbell.app.webhook_places import places_of, secret_of
@@ -60,7 +59,7 @@ def _reviews(controllers: Controllers) -> Mapping[str, Review]:
     directory = HardwareDirectory()
     controllers.manager.informers.of(HARDWARE).add_handler(directory.follow)
     return {
-        PATHS["templates"]: both(template_review(TemplateEngine().parse), ineffective_review(TEMPLATE)),
+        PATHS["templates"]: both(template_review(controllers.rendering.parse), ineffective_review(TEMPLATE)),
         PATHS["hardware"]: both(hardware_review(directory), ineffective_review(HARDWARE)),
         PATHS["workflowrulesets"]: ineffective_review(WORKFLOW_RULE_SET),
         DELETION_PATH: hardware_deletion_review,

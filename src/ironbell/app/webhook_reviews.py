@@ -6,7 +6,6 @@ them would make the outcome depend on the order in which objects are applied, an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -14,23 +13,25 @@ import msgspec
 
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.app.tinkerbell_warnings import deletion_warnings_of, warnings_of
-from ironbell.base.errors import IronbellError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.directory import HardwareDirectory, Match, normal_mac
+from ironbell.controllers.tink.template import Parse
 from ironbell.kube.decision import AnyKind
 
 Review: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[list[str]]]
 """The new object, or the one that is to be deleted, to warnings about it."""
 
 
-def template_review(parse: Callable[[str], None]) -> Review:
+def template_review(parse: Parse) -> Review:
     """Whether a Template's text parses."""
 
     async def review(document: Mapping[str, Any]) -> list[str]:
         text = (document.get("spec") or {}).get("data") or ""
+        namespace = (document.get("metadata") or {}).get("namespace") or ""
         try:
-            await asyncio.to_thread(parse, text)
+            await parse(text, namespace)
         except IronbellError as error:
-            return [f"spec.data: {error}"]
+            return [f"spec.data: {error}"] if error.retry is Retry.NEVER else []  # its status will tell
         return []
 
     return review

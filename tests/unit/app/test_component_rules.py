@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from ironbell.app.components import CAPT, IPAM, RUFIO, TINK_CONTROLLER, Component
-from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import SteadyClock, SystemClock
 from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.ipam import controllers as ipam
@@ -16,6 +15,7 @@ from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.controller import Controller
 from ironbell.kube.testing.memory import MemoryApi
+from support.rendering import InProcess
 from support.workloads import no_workloads
 
 
@@ -24,7 +24,7 @@ async def nobody(*_arguments: object) -> object:
 
 
 def made(component: Component) -> Sequence[Controller]:
-    api, engine = MemoryApi(clock=SystemClock()), TemplateEngine()
+    api, engine = MemoryApi(clock=SystemClock()), InProcess()
     return {
         TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, lambda _name: api),
         RUFIO.name: lambda: rufio.controllers(BmcAccess(api, nobody), SteadyClock(), lambda _name: api),

@@ -18,7 +18,7 @@ from ironbell.app.webhook_places import CONFIGURATION, SECRET_NAME, VALIDATING
 from ironbell.app.webhook_reviews import hardware_review, template_review
 from ironbell.app.webhook_tls import WebhookTls
 from ironbell.base.clock import ManualClock
-from ironbell.base.errors import IronbellError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, LIFETIME
 from ironbell.kube.testing import MemoryApi
@@ -109,14 +109,17 @@ async def test_the_configuration_is_told_before_anything_new_is_served() -> None
 
 
 async def test_a_template_that_does_not_parse_is_warned_of() -> None:
-    def parse(text: str) -> None:
+    async def parse(text: str, namespace: str) -> None:
+        if namespace == "busy":
+            raise IronbellError("others go first")
         if "{{" in text:
-            raise IronbellError("line 2: unexpected end")
+            raise IronbellError("line 2: unexpected end", retry=Retry.NEVER)
 
     review = template_review(parse)
     assert await review({"spec": {"data": "a\n{{"}}) == ["spec.data: line 2: unexpected end"]
     assert await review({"spec": {"data": "a"}}) == []
     assert await review({}) == []
+    assert await review({"metadata": {"namespace": "busy"}, "spec": {"data": "a\n{{"}}) == []
 
 
 async def test_a_mac_that_another_hardware_has_is_warned_of() -> None:

@@ -45,14 +45,12 @@ READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
 """PolicyRules for what all of them watch."""
 
 
-def controllers(
-    renderer: Renderer, parse: Callable[[str], None], api_of: Callable[[str], Api | None]
-) -> list[Controller]:
+def controllers(renderer: Renderer, parse: template.Parse, api_of: Callable[[str], Api | None]) -> list[Controller]:
     """The controllers.
 
     Args:
         renderer: the template engine.
-        parse: raises `IronbellError` for a template text that does not parse.
+        parse: raises `IronbellError` for a text that is no template.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
     """
     return [

@@ -1,22 +1,22 @@
 """Rendering: the effect that turns a Template into the tasks of a Workflow, and the addresses of custom boot media.
 
-A template is a program: it may be slow and it may draw random values. So it runs in a thread, for a bounded time, as
-an effect whose outcome is stored before anything is done with it. A Template that does not render ends the Workflow
-as FAILED with the message of the template engine, which names the line.
+A template is a program: it may be slow and it may draw random values. So it runs elsewhere, for a bounded time, as an
+effect whose outcome is stored before anything is done with it. A Template that does not render ends the Workflow as
+FAILED with the message of the template engine, which names the line, or the limit that the Template exceeds.
 
-Failure modes: everything that a text can do wrong is an outcome and not an error; only a defect of the engine raises.
+Failure modes: everything that a text can do wrong is an outcome and not an error. What may be tried again raises: that
+others go first, or that nothing renders at the moment.
 
 Source: tinkerbell/tinkerbell: tink/controller/internal/workflow/{reconciler,convert}.go.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import msgspec
 
@@ -43,13 +43,11 @@ from ironbell.controllers.tink.names import ANNOTATION_RENDERED_FROM, Reason
 from ironbell.kube.decision import Action, MergePatch, do, patch
 from ironbell.kube.reconciler import Performer
 
-T = TypeVar("T")
 RENDER: Final = "render-workflow"
 TRY_RENDER: Final = "find-agent"
 RENDER_JOB: Final = "render-boot-job"
-RENDER_TIMEOUT_S: Final = 20.0
-"""How long a text may take; the effect itself gets a little more, so that the outcome can be stored."""
-EFFECT_TIMEOUT_S: Final = RENDER_TIMEOUT_S + 10.0
+EFFECT_TIMEOUT_S: Final = 120.0
+"""More than whoever renders takes until there is an outcome, waiting for a turn included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +68,14 @@ class RenderError(IronbellError):
 
 
 class Renderer(Protocol):
-    """The template engine. Called in threads; raises `IronbellError` for whatever is wrong with a text."""
+    """Who renders, in bounded time. Raises `IronbellError` that is `Retry.NEVER` for whatever is wrong with a text, and
+    others for what may be tried again."""
 
-    def workflow(
+    async def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
     ) -> Rendered: ...
 
-    def media_url(self, text: str, hardware: Hardware) -> str:
+    async def media_url(self, text: str, hardware: Hardware) -> str:
         """Fill in the address of custom boot media."""
         ...
 
@@ -101,42 +100,41 @@ class JobArguments:
     now: datetime
 
 
-def performers(renderer: Renderer, *, timeout_s: float = RENDER_TIMEOUT_S) -> Mapping[str, Performer]:
+def performers(renderer: Renderer) -> Mapping[str, Performer]:
     """What carries out the effects of the Workflow controller."""
 
     async def render(arguments: RenderArguments) -> Sequence[Action]:
-        return await _bounded(lambda: rendered(renderer, arguments), lambda e: failed(arguments, e), timeout_s)
+        return await _judged(rendered(renderer, arguments), lambda e: failed(arguments, e))
 
     async def find_agent(arguments: RenderArguments) -> Sequence[Action]:
-        return await _bounded(lambda: agent_found(renderer, arguments), lambda e: no_agent(arguments, e), timeout_s)
+        return await _judged(agent_found(renderer, arguments), lambda e: no_agent(arguments, e))
 
     async def render_job(arguments: JobArguments) -> Sequence[Action]:
-        return await _bounded(lambda: job_rendered(renderer, arguments), lambda e: job_failed(arguments, e), timeout_s)
+        return await _judged(job_rendered(renderer, arguments), lambda e: job_failed(arguments, e))
 
     return {RENDER: render, TRY_RENDER: find_agent, RENDER_JOB: render_job}
 
 
-async def _bounded(
-    work: Callable[[], Sequence[Action]], otherwise: Callable[[IronbellError], Sequence[Action]], timeout_s: float
+async def _judged(
+    work: Awaitable[Sequence[Action]], otherwise: Callable[[IronbellError], Sequence[Action]]
 ) -> Sequence[Action]:
-    """Do it in a thread; what takes too long or raises becomes an outcome as well."""
+    """Do it; what is wrong with a text becomes an outcome as well."""
     try:
-        async with asyncio.timeout(timeout_s):
-            return await asyncio.to_thread(work)
-    except TimeoutError:
-        return otherwise(RenderError(f"rendering took more than {timeout_s:g} s; make the template simpler"))
+        return await work
     except IronbellError as error:
+        if error.retry is not Retry.NEVER:
+            raise
         return otherwise(error)
 
 
-def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
+async def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
     """Render; the actions that store what came out and set the Workflow going.
 
     Raises:
         IronbellError: the text is at fault.
     """
     workflow, now = arguments.workflow, arguments.now
-    outcome = _render(renderer, arguments)
+    outcome = await _render(renderer, arguments)
     tasks = [_task(workflow, number, task) for number, task in enumerate(outcome.tasks)]
     status = msgspec.structs.replace(
         workflow.status,
@@ -164,14 +162,14 @@ def failed(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]
     return statuses.changed(arguments.workflow, status).actions
 
 
-def agent_found(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
+async def agent_found(renderer: Renderer, arguments: RenderArguments) -> Sequence[Action]:
     """Render a disabled Workflow on trial; the actions that store its agent.
 
     Raises:
         IronbellError: the text is at fault.
     """
     workflow = arguments.workflow
-    agent_id = _render(renderer, arguments).tasks[0].agent_id
+    agent_id = (await _render(renderer, arguments)).tasks[0].agent_id
     status = msgspec.structs.replace(workflow.status, agent_id=agent_id)
     return do(_tried(arguments), statuses.written(workflow, status)).actions
 
@@ -183,14 +181,14 @@ def no_agent(arguments: RenderArguments, error: IronbellError) -> Sequence[Actio
     return do(_tried(arguments), statuses.written(arguments.workflow, status)).actions
 
 
-def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[Action]:
+async def job_rendered(renderer: Renderer, arguments: JobArguments) -> Sequence[Action]:
     """Fill in a Job's actions; the actions that create it.
 
     Raises:
         IronbellError: a text is at fault.
     """
     plan = arguments.plan
-    filled = tuple(_filled(renderer, action, arguments.hardware) for action in plan.actions)
+    filled = tuple([await _filled(renderer, action, arguments.hardware) for action in plan.actions])
     try:
         return (bootjob.new_job(arguments.workflow, arguments.hardware, Plan(plan.name, filled)),)
     except UnusableBootOptionsError as error:
@@ -219,9 +217,9 @@ def fingerprint(workflow: Workflow, template: Template, hardware: Hardware | Non
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:16]
 
 
-def _render(renderer: Renderer, arguments: RenderArguments) -> Rendered:
+async def _render(renderer: Renderer, arguments: RenderArguments) -> Rendered:
     workflow = arguments.workflow
-    outcome = renderer.workflow(
+    outcome = await renderer.workflow(
         arguments.template,
         arguments.hardware,
         name=workflow.metadata.name,
@@ -254,9 +252,9 @@ def _tried(arguments: RenderArguments) -> MergePatch:
     )
 
 
-def _filled(renderer: Renderer, action: BmcAction, hardware: Hardware) -> BmcAction:
+async def _filled(renderer: Renderer, action: BmcAction, hardware: Hardware) -> BmcAction:
     media = action.virtual_media_action
     if media is None or "{{" not in media.media_url:
         return action
-    url = renderer.media_url(media.media_url, hardware)
+    url = await renderer.media_url(media.media_url, hardware)
     return msgspec.structs.replace(action, virtual_media_action=msgspec.structs.replace(media, media_url=url))

@@ -1,28 +1,28 @@
 """The controller of Templates: says at once whether a text parses, before any Workflow meets it.
 
-Parsing is a question to the template engine, answered in a thread: a text is parsed once per process, and again only
-when it changes. What a text does with a machine's data is seen only when a Workflow is rendered.
+Parsing is a question to the template engine, answered elsewhere: a text is parsed once per process and namespace, and
+again only when it changes. What a text does with a machine's data is seen only when a Workflow is rendered.
 
 Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/template.go (states that upstream never sets).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
-from ironbell.base.errors import IronbellError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.directory import ERROR
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Asker, Cache, Index, Watch
 
-PARSE_TIMEOUT_S: Final = 20.0
+PARSE_TIMEOUT_S: Final = 120.0
+"""More than whoever parses takes until there is an outcome, waiting for a turn included."""
 FOREVER_S: Final = 365 * 86400.0
 MESSAGE_LIMIT: Final = 1024
 
@@ -34,6 +34,8 @@ class Parsed(Question[str]):
     subject: ClassVar[str] = "the check of the Template"
 
     text: str
+    namespace: str = ""
+    """Whose turn it is; see `app.rendering_turns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +58,38 @@ class TemplateReconciler:
         template = cache.get(TEMPLATE, *key)
         if template is None or is_deleting(template):
             return None
-        return TemplateObserved(template, cache.fact(Parsed(template.spec.data), None))
+        return TemplateObserved(template, cache.fact(_question(template), None))
 
     def decide(self, observed: TemplateObserved, now: datetime) -> Decision:
         template, parsed = observed.template, observed.parsed
-        need = Need(Parsed(template.spec.data), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
+        need = Need(_question(template), FOREVER_S, timeout_s=PARSE_TIMEOUT_S)
         if parsed is None:
             return wait("Parsing", "the text is being parsed", needs=[need])
         problem = parsed.error.message if parsed.value is None and parsed.error is not None else parsed.value or ""
         return _told(template, shortened(problem, MESSAGE_LIMIT), need)
 
 
-def askers(parse: Callable[[str], None], *, timeout_s: float = PARSE_TIMEOUT_S) -> Mapping[type[Question[Any]], Asker]:
-    """What answers the questions of the Template controller; `parse` raises `IronbellError` for a text at fault."""
+Parse: TypeAlias = Callable[[str, str], Awaitable[None]]
+"""Is given a text and its namespace. Raises `IronbellError` that is `Retry.NEVER` for a text at fault."""
 
-    def problem(text: str) -> str:
+
+def askers(parse: Parse) -> Mapping[type[Question[Any]], Asker]:
+    """What answers the questions of the Template controller."""
+
+    async def ask(question: Parsed) -> str:
         try:
-            parse(text)
+            await parse(question.text, question.namespace)
         except IronbellError as error:
+            if error.retry is not Retry.NEVER:
+                raise
             return error.message
         return ""
 
-    async def ask(question: Parsed) -> str:
-        async with asyncio.timeout(timeout_s):
-            return await asyncio.to_thread(problem, question.text)
-
     return {Parsed: ask}
+
+
+def _question(template: Template) -> Parsed:
+    return Parsed(template.spec.data, template.metadata.namespace)
 
 
 def _told(template: Template, problem: str, need: Need[str]) -> Decision:

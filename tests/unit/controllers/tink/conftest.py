@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from ironbell.controllers.tink.render import RENDER, RENDER_JOB, TRY_RENDER, Ren
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.decision import Action, Decision
 from ironbell.kube.testing import World
+from support.rendering import at_once
 
 NAMESPACE = "default"
 MAC = "02:00:00:00:00:01"
@@ -28,7 +29,7 @@ MAC = "02:00:00:00:00:01"
 class SmallRenderer:
     """One line per task, `name agent: action[=timeout], ...`; a line `timeout N`; a line `error` does not render."""
 
-    def workflow(
+    async def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
     ) -> Rendered:
         tasks, timeout_s = [], 0
@@ -48,7 +49,7 @@ class SmallRenderer:
             )
         return Rendered(tasks, timeout_s)
 
-    def media_url(self, text: str, hardware: Hardware) -> str:
+    async def media_url(self, text: str, hardware: Hardware) -> str:
         if "missing" in text:
             raise RenderError("template line 1: can't evaluate field missing")
         return text.replace("{{ .Hardware.Name }}", hardware.metadata.name)
@@ -60,11 +61,12 @@ def _action(text: str) -> WorkflowAction:
 
 
 def _performer(
-    good: Callable[[Any, Any], Sequence[Action]], bad: Callable[[Any, IronbellError], Sequence[Action]]
+    good: Callable[[Any, Any], Coroutine[Any, Any, Sequence[Action]]],
+    bad: Callable[[Any, IronbellError], Sequence[Action]],
 ) -> Callable[[World, Any], Sequence[Action]]:
     def perform(_world: World, arguments: Any) -> Sequence[Action]:
         try:
-            return good(SmallRenderer(), arguments)
+            return at_once(good(SmallRenderer(), arguments))
         except IronbellError as error:
             return bad(arguments, error)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.api.tinkerbell.template import TEMPLATE
-from ironbell.base.errors import IronbellError
+from ironbell.base.errors import IronbellError, Retry
 from ironbell.controllers.tink.template import Parsed, TemplateReconciler, askers
 from ironbell.kube.testing import World, crash_check
 
@@ -37,9 +37,9 @@ def test_a_text_that_does_not_parse_is_told_with_its_line_and_forgotten_once_men
 
 
 async def test_the_asker_turns_errors_of_the_engine_into_answers() -> None:
-    def parse(text: str) -> None:
+    async def parse(text: str, _namespace: str) -> None:
         if text:
-            raise IronbellError("template line 1: no")
+            raise IronbellError("template line 1: no", retry=Retry.NEVER)
 
     ask: Any = askers(parse)[Parsed]
     assert await ask(Parsed("x")) == "template line 1: no"

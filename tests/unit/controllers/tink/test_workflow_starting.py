@@ -8,13 +8,13 @@ from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.template import TEMPLATE
 from ironbell.api.tinkerbell.workflow import WORKFLOW
-from ironbell.app.rendering import TemplateEngine
 from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.tink.identifiers import derived_ulid
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.render import RenderArguments, rendered
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import crash_check
+from support.rendering import InProcess, at_once
 
 NETBOOT = {"toggleAllowNetboot": True, "bootMode": "netboot"}
 
@@ -380,8 +380,7 @@ def test_fields_of_a_document_that_have_no_effect_are_listed_on_the_workflow(sce
     scene.hardware()
     workflow = scene.workflow()
     template = scene.world.require(TEMPLATE, "default", "t")
-    engine = TemplateEngine()
-    for action in rendered(engine, RenderArguments(workflow, template, None, scene.now())):
+    for action in at_once(rendered(InProcess(), RenderArguments(workflow, template, None, scene.now()))):
         if isinstance(action, MergePatch) and action.subresource == "status":
             scene.world.set_status(WORKFLOW, workflow, action.body["status"])
     found = scene.condition("FieldsWithoutEffect")
