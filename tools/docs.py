@@ -35,6 +35,7 @@ METRIC_SECTIONS = (
     ("Servers toward machines", "`wire`", ("services", "app.http_problems")),
     ("Webhooks", "`ironbell run tink-controller`", ("app.webhooks",)),
     ("BMCs", "`core`", ("bmc", "controllers")),
+    ("Templates", "`core`", ("app.rendering_pool",)),
 )
 
 CLI_HEAD = """\
