@@ -4,7 +4,7 @@ A template is a program of a stranger's. What it may take is bounded by the engi
 engine does not foresee is bounded here. The process can get so much memory and no more; an alarm that nothing in it
 can catch ends it when a request takes too long, and the kernel ends it with its parent, even while it computes.
 
-Source: prctl(2) (PR_SET_PDEATHSIG), setrlimit(2) (RLIMIT_DATA), setitimer(2).
+Source: prctl(2) (PR_SET_PDEATHSIG), setrlimit(2) (RLIMIT_DATA), setitimer(2), proc_pid_status(5), getrusage(2).
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def main() -> int:
     engine, stdin, stdout = TemplateEngine(), sys.stdin.buffer, sys.stdout.buffer
     _warm(engine)
     _limit_memory()
-    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before_kb = _memory_kb("VmHWM")
     # What libraries write as they run out of memory is no news to the log: the parent reports how it ended.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _send(stdout, Answer())
     while (body := _frame(stdin)) is not None:
         signal.setitimer(signal.ITIMER_REAL, ALARM_S)
         answer = _answered(engine, body)
-        has_grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb > _GROWN_KB
+        has_grown = _memory_kb("VmHWM") - before_kb > _GROWN_KB
         if has_grown:
             answer = _last(answer)
         _send(stdout, answer)
@@ -130,13 +130,15 @@ def _warm(engine: TemplateEngine) -> None:
 
 
 def _limit_memory() -> None:
-    used_kb = 0
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            used_kb = int(line.split()[1])
-    most = (used_kb << 10) + MEMORY_BYTES
+    most = (_memory_kb("VmData") << 10) + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _memory_kb(name: str) -> int:
+    """A figure of this process. (`ru_maxrss` is no measure: it counts what the parent had when it forked.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def _die_with(parent: int) -> None:

@@ -4,6 +4,8 @@ A thread cannot be stopped: templates that ran on after their time was over kept
 waiting, the API among it. A few processes are kept warm, since starting one takes half a second. Each has one request
 at a time; one that does not answer in time, or has grown, is replaced. Namespaces take turns (`app.rendering_turns`).
 
+Source of the processor time: Linux proc(5), proc_pid_stat(5).
+
 Failure modes: `RenderError` for whatever is wrong with a text, a limit that it exceeds among it; `RenderingBusyError`
 and `RenderingUnavailableError` for what may be tried again.
 """
@@ -13,9 +15,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -48,8 +52,13 @@ START_S: Final = 60.0
 """How long a process may take to start, on a machine that has other things to do."""
 TURN_S: Final = 10.0
 """How long a request waits for its turn."""
+_TRIES: Final = 2
+STARVED: Final = 1 / 40
+"""A request that got less than this share of its time from the processors says nothing about its template."""
 SLOW_AFTER_S: Final = 1.0
 """A request without an answer after this long counts as slow already."""
+_UTIME: Final = 11
+"""Of the fields in /proc/PID/stat behind the program's name: processor time in user mode, then that in the kernel."""
 _MODULE: Final = "ironbell.app.rendering_child"
 
 _exceeded = Counter(
@@ -66,6 +75,10 @@ class RenderingUnavailableError(IronbellError):
 
 class _Ended(Exception):  # noqa: N818 - a state
     """The process ended before it had answered."""
+
+
+class _Killed(_Ended):
+    """By somebody else, an administrator or the kernel: that says nothing about the template."""
 
 
 class RenderingPool:
@@ -142,13 +155,19 @@ class RenderingPool:
             raise RenderingBusyError(f"{subject} was not rendered: other templates took {TURN_S:g} s") from None
         worker, seconds = self._idle.pop(), None
         try:
-            await self._ready(worker)
-            answer = await self._answer(worker, namespace, request)
+            answer = await self._answered(worker, namespace, request)
             seconds = answer.seconds
         finally:
             self._idle.append(worker)
             self._turns.give_back(namespace, seconds)
         return _judged(answer, subject)
+
+    async def _answered(self, worker: _Worker, namespace: str, request: Any) -> Answer:
+        for _ in range(_TRIES):
+            await self._ready(worker)
+            with contextlib.suppress(_Killed):
+                return await self._answer(worker, namespace, request)
+        raise RenderingUnavailableError("the processes that render are being killed")
 
     async def _ready(self, worker: _Worker) -> None:
         self._start(worker)
@@ -171,14 +190,22 @@ class RenderingPool:
 
     async def _asked(self, worker: _Worker, namespace: str, request: Any) -> Answer:
         slow = asyncio.get_running_loop().call_later(SLOW_AFTER_S, self._turns.note, namespace, SLOW_AFTER_S)
+        before_s = worker.processor_s()
         try:
             async with asyncio.timeout(self._wall_s):
                 return await worker.ask(encode(request))
         except TimeoutError:
+            used_s = worker.processor_s() - before_s
+            if used_s < self._wall_s * STARVED:
+                raise RenderingUnavailableError(
+                    f"rendering got {used_s:.1f} s of processor time in {self._wall_s:g} s: the machine is overloaded"
+                ) from None
             problem = (
                 f"rendering took more than {self._wall_s:g} s and was ended: make the template simpler, "
                 "or compute keys, passwords and the like beforehand"
             )
+        except _Killed:
+            raise
         except _Ended as ended:
             problem = f"{out_of_memory()} (the process that rendered it ended: {ended})"
         except (OSError, msgspec.DecodeError) as error:
@@ -250,6 +277,16 @@ class _Worker:
             await self.process.stdin.drain()
         return await self._read()
 
+    def processor_s(self) -> float:
+        """The processor time that the process has used; 0 if it is gone."""
+        if self.process is None:
+            return 0.0
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[_UTIME]) + int(fields[_UTIME + 1])) / os.sysconf("SC_CLK_TCK")
+
     async def kill(self) -> None:
         """End the process, and wait until it has."""
         process, self.process = self.process, None
@@ -271,6 +308,8 @@ class _Worker:
             return answers.decode(await process.stdout.readexactly(size))
         except asyncio.IncompleteReadError:
             status = await process.wait()
+            if status == -signal.SIGKILL:
+                raise _Killed("killed") from None
             raise _Ended(f"signal {-status}" if status < 0 else f"exit status {status}") from None
 
 
