@@ -5,10 +5,11 @@ Source: drone/envsubst: funcs.go, path/match.go.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+from ironbell.base.numbers import decimal
+from ironbell.codec.envsubst.patterns import glob
 
 
 def default(value: str, operands: Sequence[str]) -> str:
@@ -22,12 +23,19 @@ def _length(value: str) -> str:
 
 def _substring(value: str, operands: Sequence[str]) -> str:
     """From an offset, which counts from the end where it is negative; the whole value where a number is none."""
-    if not all(_NUMBER.fullmatch(operand) for operand in operands):
+    numbers = [number for operand in operands if (number := _number(operand)) is not None]
+    if len(numbers) != len(operands):
         return value
-    data, (offset, *length) = _bytes(value), [int(operand) for operand in operands]
+    data, (offset, *length) = _bytes(value), numbers
     begin = max(0, len(data) + offset) if offset < 0 else offset
     end = begin + length[0] if length else len(data)
     return data[begin : max(begin, end)].decode("utf-8", "surrogateescape")
+
+
+def _number(text: str) -> int | None:
+    """With or without sign; None for what is none, or fits into no 64 bits, as in Go."""
+    number = decimal(text.removeprefix("-").removeprefix("+") if text[:2] not in ("-+", "+-") else text)
+    return number if number is None or not text.startswith("-") else -number
 
 
 def _replace_prefix(value: str, operands: Sequence[str]) -> str:
@@ -49,88 +57,23 @@ def _replace(count: int) -> Callable[[str, Sequence[str]], str]:
     return lambda value, operands: value.replace(operands[0], "".join(operands[1:]), count)
 
 
-def _cut_prefix(value: str, pattern: str, lengths: range) -> str:
-    """Without the first of its beginnings, of these lengths, that the pattern describes in whole."""
-    regex = _regex(pattern)
-    for length in lengths:
-        if regex is not None and regex.fullmatch(value, 0, length):
-            return value[length:]
-    return value
+def _cut_prefix(value: str, pattern: str, *, longest: bool) -> str:
+    """Without the shortest or longest of its beginnings that the pattern describes in whole."""
+    matcher = glob(pattern)
+    found = list(_first_of(matcher.lengths(value), all_=longest)) if matcher is not None else []
+    return value[found[-1] :] if found else value
 
 
-def _shortest(value: str) -> range:
-    return range(1, len(value) + 1)
+def _first_of(lengths: Iterator[int], *, all_: bool) -> Iterator[int]:
+    return lengths if all_ else islice(lengths, 1)
 
 
-def _longest(value: str) -> range:
-    return range(len(value), 0, -1)
-
-
-def _cut(
-    lengths: Callable[[str], range], turn: Callable[[str], str] = lambda text: text
-) -> Callable[[str, Sequence[str]], str]:
-    return lambda value, operands: turn(_cut_prefix(turn(value), turn(operands[0]), lengths(value)))
+def _cut(*, longest: bool, turn: Callable[[str], str] = lambda text: text) -> Callable[[str, Sequence[str]], str]:
+    return lambda value, operands: turn(_cut_prefix(turn(value), turn(operands[0]), longest=longest))
 
 
 def _reverse(text: str) -> str:
     return text[::-1]
-
-
-def _regex(pattern: str) -> re.Pattern[str] | None:
-    """A pattern of `*`, `?`, `[a-z]`, `[^a]` and `\\` as a regular expression; None where it is malformed."""
-    parts, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
-        at += 1
-        if char == "*":
-            parts.append(".*")
-        elif char == "?":
-            parts.append(".")
-        elif char == "[":
-            found = _class(pattern, at)
-            if found is None:
-                return None
-            part, at = found
-            parts.append(part)
-        elif char == "\\":
-            if at == len(pattern):
-                return None
-            parts.append(re.escape(pattern[at]))
-            at += 1
-        else:
-            parts.append(re.escape(char))
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def _class(pattern: str, at: int) -> tuple[str, int] | None:
-    """The class of characters that begins here, and where it ends."""
-    negated = pattern.startswith("^", at)
-    at += negated
-    ranges: list[str] = []
-    while not (ranges and pattern.startswith("]", at)):
-        low = _member(pattern, at)
-        if low is None:
-            return None
-        char, at = low
-        last = char
-        if pattern.startswith("-", at):
-            high = _member(pattern, at + 1)
-            if high is None:
-                return None
-            last, at = high
-        ranges.append(f"{re.escape(char)}-{re.escape(last)}" if char <= last else "")
-    inside = "".join(ranges)
-    if not inside:  # only ranges that hold nothing
-        return ("." if negated else "(?!)"), at + 1
-    return f"[{'^' * negated}{inside}]", at + 1
-
-
-def _member(pattern: str, at: int) -> tuple[str, int] | None:
-    """A character of a class, and where it ends: it needs something after it."""
-    if pattern[at : at + 1] in ("", "-", "]"):
-        return None
-    at += pattern[at] == "\\"
-    return (pattern[at], at + 1) if at + 1 < len(pattern) else None
 
 
 def _first(change: Callable[[str], str]) -> Callable[[str, Sequence[str]], str]:
@@ -143,7 +86,7 @@ def _bytes(value: str) -> bytes:
 
 def _hash(value: str, operands: Sequence[str]) -> str:
     """`${#NAME}` has no operand, `${NAME#PATTERN}` has one."""
-    return _cut(_shortest)(value, operands) if operands else _length(value)
+    return _cut(longest=False)(value, operands) if operands else _length(value)
 
 
 OPERATORS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
@@ -152,9 +95,9 @@ OPERATORS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
     "^": _first(str.upper),
     "^^": lambda value, operands: value.upper(),
     "#": _hash,
-    "##": _cut(_longest),
-    "%": _cut(_shortest, _reverse),
-    "%%": _cut(_longest, _reverse),
+    "##": _cut(longest=True),
+    "%": _cut(longest=False, turn=_reverse),
+    "%%": _cut(longest=True, turn=_reverse),
     ":": _substring,
     "/": _replace(1),
     "//": _replace(-1),

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from ironbell.base.errors import IronbellError, Retry
 
 _DEFAULTS = "=-?+"
+MOST_NESTED = 64
 
 
 class SubstitutionError(IronbellError):
@@ -50,6 +51,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._depth = 0
 
     def parse(self) -> tuple[Node, ...]:
         nodes: list[Node] = []
@@ -108,7 +110,12 @@ class _Parser:
     def _operand(self, accept: Callable[[str], bool], start: int, *, escapes: str = "") -> Node:
         """One text or one variable."""
         if self._take("${"):
-            return self._variable()
+            if self._depth == MOST_NESTED:
+                raise self._error(start, f"variables are nested more than {MOST_NESTED} deep")
+            self._depth += 1
+            nested = self._variable()
+            self._depth -= 1
+            return nested
         text = self._words(accept, escapes=escapes)
         if not text:
             raise self._error(start, "an operand is missing")
