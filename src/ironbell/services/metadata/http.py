@@ -7,8 +7,8 @@ Where the site allows it, the path may begin with `/tootles/instanceID/ID` and f
 behind NAT; strict identity allows it never, since such a path has no token.
 
 Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
-Hardware claim it. Every read of user data is reported, so that a boot can be followed to its last step. While a server
-is being installed for its owner its user data is not told: 503, for who asks again.
+Hardware claim it. What a server is told is the rule of `rule`. Every read of user data is reported, so that a boot can
+be followed to its last step.
 
 Source: tinkerbell/tinkerbell: tootles (routes and status codes).
 """
@@ -31,10 +31,10 @@ from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
-from ironbell.contract.installation import FindWorkflow, why_not_whole
-from ironbell.provisioner.user_data import why_withheld
+from ironbell.contract.installation import FindWorkflow
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
+from ironbell.services.metadata.rule import Later, Withhold, kind_of, verdict
 from ironbell.services.metadata.storage import storage_document
 
 _log = structlog.get_logger()
@@ -94,13 +94,10 @@ class MetadataHttp:
         if text is None:
             _served.labels("ec2", "missing").inc()
             raise web.HTTPNotFound(text=f"no metadata at {path}\n")
-        is_user_data = path.strip("/") == "user-data"
-        if is_user_data and (why := why_withheld(hardware)):
-            _served.labels("ec2", "withdrawn").inc()
+        name = path.strip("/")
+        if why := self._withheld(hardware, name, "ec2"):
             raise web.HTTPNotFound(text=f"{why}\n")
-        if is_user_data:
-            self._require_whole(hardware, "ec2")
-        self._served(hardware, "ec2", is_user_data)
+        self._served(hardware, "ec2", name == "user-data")
         return web.Response(text=text)
 
     async def nocloud(self, request: web.Request) -> web.Response:
@@ -109,11 +106,9 @@ class MetadataHttp:
         if name not in nocloud.FILES:
             raise web.HTTPNotFound(text=f"no NoCloud file {name}; there are {', '.join(nocloud.FILES)}\n")
         hardware = self._hardware(request, "nocloud")
-        is_withheld = name == "user-data" and bool(why_withheld(hardware))
-        if name == "user-data" and not is_withheld:
-            self._require_whole(hardware, "nocloud")
         try:
-            text = "" if is_withheld else nocloud.document(hardware, name)
+            # Without user data there is no seed for cloud-init: what is withheld is there, and empty.
+            text = "" if self._withheld(hardware, name, "nocloud") else nocloud.document(hardware, name)
         except HostNetworkError as error:
             raise self._no_network(hardware, error) from error
         if not text and name == "network-config":
@@ -133,6 +128,8 @@ class MetadataHttp:
     async def storage(self, request: web.Request) -> web.Response:
         """`/metadata`, for the rootio action."""
         hardware = self._hardware(request, "storage")
+        if why := self._withheld(hardware, "storage", "storage"):
+            raise web.HTTPNotFound(text=f"{why}\n")
         _served.labels("storage", "ok").inc()
         return web.Response(body=msgspec.json.encode(storage_document(hardware)), content_type="application/json")
 
@@ -174,7 +171,8 @@ class MetadataHttp:
             asked = f'instance id "{instance}"' if instance else f"address {address}"
             raise web.HTTPNotFound(text=f"no Hardware has the {asked}\n")
         _served.labels(frontend, "stranger").inc()
-        self._reject(address, "metadata not served", "strict identity: no token of this machine's")
+        why = f"Hardware {found.hardware.metadata.name} is known by its token, and this is none of its own"
+        self._reject(address, "metadata not served", why)
         raise web.HTTPNotFound(text="no metadata here without the token of this machine's installation\n")
 
     def _is_known(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
@@ -185,13 +183,23 @@ class MetadataHttp:
             return True
         return boot_token.admits_metadata(hardware, token, self.clock.now())
 
-    def _require_whole(self, hardware: Hardware, frontend: str) -> None:
-        why = why_not_whole(hardware, self.find_workflow)
-        if why:
-            _served.labels(frontend, "early").inc()
-            meta = hardware.metadata
-            self._reject(f"{meta.namespace}/{meta.name}", "user data not served", why)
-            raise web.HTTPServiceUnavailable(text=f"{why}\n", headers={"Retry-After": "5"})
+    def _withheld(self, hardware: Hardware, name: str, frontend: str) -> str:
+        """Why a document is not told; empty if it is.
+
+        Raises:
+            HTTPServiceUnavailable: it is not told yet.
+        """
+        match verdict(hardware, kind_of(name), self.find_workflow):
+            case Withhold(why):
+                _served.labels(frontend, "withdrawn").inc()
+                return why
+            case Later(why):
+                _served.labels(frontend, "early").inc()
+                meta = hardware.metadata
+                self._reject(f"{meta.namespace}/{meta.name}", f"{name} not served", why)
+                raise web.HTTPServiceUnavailable(text=f"{why}\n", headers={"Retry-After": "5"})
+            case _:
+                return ""
 
     def _reject(self, machine: str, event: str, why: str) -> None:
         """Log what is not served, once a minute per machine: it asks again every few seconds."""
