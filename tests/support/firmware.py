@@ -185,11 +185,13 @@ def tftp(server: str, name: str) -> bytes:
         raise BootFailedError(error.message) from None
 
 
-def _connected(url: str) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+def _connected(
+    url: str, headers: dict[str, str] | None = None
+) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HTTP_S)
     try:
-        connection.request("GET", parts.path)
+        connection.request("GET", parts.path, headers=headers or {})
         answer = connection.getresponse()
     except BaseException:
         connection.close()
@@ -201,9 +203,9 @@ def _connected(url: str) -> tuple[http.client.HTTPConnection, http.client.HTTPRe
     return connection, answer
 
 
-def get(url: str) -> bytes:
+def get(url: str, headers: dict[str, str] | None = None) -> bytes:
     """What a URL answers."""
-    connection, answer = _connected(url)
+    connection, answer = _connected(url, headers)
     with contextlib.closing(connection), contextlib.closing(answer):
         return answer.read()
 

@@ -265,6 +265,7 @@ class Site:
                 extra_kernel_arguments=options.kernel_arguments,
                 syslog_host=options.syslog_host,
                 identity=options.identity,
+                trusted_proxies=options.trusted_proxies,
                 user=options.user,
             ),
             keeps_sockets=True,

@@ -16,6 +16,7 @@ from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
 from ironbell.contract import node_images
 from ironbell.contract.boot_token import Identity
+from ironbell.contract.identity import networks
 from ironbell.contract.racks import INSTALLS_PER_RACK
 
 # options that may be given several times have a singular name on the command line
@@ -64,7 +65,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     advertise: str = ""
     metadata_url: str = ""
     installs_per_rack: int = INSTALLS_PER_RACK
-    identity: Identity = Identity.COMPAT
+    identity: Identity = Identity.OWN
+    trusted_proxies: tuple[str, ...] = ()
     dhcp: str = "reservation"
     force: bool = False
     http_port: int = 7080
@@ -174,6 +176,10 @@ def _checked(options: UpOptions) -> UpOptions:
         options = msgspec.structs.replace(options, without=_left_out(options.without))
     if options.advertise and not _is_ipv4(options.advertise):
         raise OptionsError(f"advertise: {options.advertise!r} is no IPv4 address")
+    try:
+        networks(options.trusted_proxies)
+    except ValueError as error:
+        raise OptionsError(f"trusted-proxies: {error}; give addresses or networks such as 10.0.0.0/8") from error
     for name in ("api_port", "http_port", "metadata_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")

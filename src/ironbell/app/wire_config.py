@@ -57,8 +57,10 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     consoles: tuple[str, ...] = CONSOLES
     extra_kernel_arguments: tuple[str, ...] = ()
     syslog_host: str = ""
-    identity: Identity = Identity.COMPAT
+    identity: Identity = Identity.OWN
     """How machines are known."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of peers that speak for machines."""
     user: str = ""
     """Account to run as, by name or number; empty: `ironbell` if there is one, else a number of its own."""
 

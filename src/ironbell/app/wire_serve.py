@@ -23,6 +23,7 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
+from ironbell.app.forwarded import forwarding
 from ironbell.app.health_check import HealthCheck
 from ironbell.app.http_problems import problem_logger
 from ironbell.app.relays import Relays
@@ -33,6 +34,7 @@ from ironbell.base.clock import Clock, SteadyClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.identity import networks
 from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
 from ironbell.kube.client import Client
 from ironbell.kube.events import EventRecorder
@@ -101,10 +103,14 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
             await workflows.wait_synced()
         await hardware.wait_synced()
         if sockets.grpc is not None:
-            flows = Workflows(api, table, directory, clock=clock, identity=config.identity)
+            proxies = networks(config.trusted_proxies)
+            flows = Workflows(api, table, directory, clock=clock, identity=config.identity, proxies=proxies)
             group.create_task(flows.run(sockets.grpc, sockets.logs), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
-        tokens = BootTokens(api, clock, SystemRandomness()) if config.identity is Identity.STRICT else None
+        tokens = None
+        if config.identity is not Identity.COMPAT:
+            gives_addresses = config.dhcp_mode == Mode.RESERVATION.value
+            tokens = BootTokens(api, clock, SystemRandomness(), config.identity is Identity.OWN, gives_addresses)
         wire = _Wire(
             config, config.netboot_settings(), directory, recorder, IpxeBinaries(folders), clock, tokens, table
         )
@@ -144,7 +150,8 @@ def _dhcp(wire: _Wire, sock: socket.socket) -> DhcpServer:
 async def _serve_http(
     wire: _Wire, sock: socket.socket, metadata_sock: socket.socket | None, on_ready: Callable[[], None]
 ) -> None:
-    application, alone = web.Application(), web.Application()
+    forwarded = forwarding(networks(wire.config.trusted_proxies))
+    application, alone = web.Application(middlewares=[forwarded]), web.Application(middlewares=[forwarded])
     health = HealthCheck(version("ironbell"), wire.clock)
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())

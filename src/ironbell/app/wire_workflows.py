@@ -13,6 +13,7 @@ from ironbell.app.wire_config import LOGS_FOLDER
 from ironbell.base.clock import Clock
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.identity import Network
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.logreader import log_routes
 from ironbell.services.workflow.server import Options, WorkflowServer
@@ -26,7 +27,14 @@ class Workflows:
     """Workflow service and log reader of one `wire`, by what an informer keeps in the table."""
 
     def __init__(
-        self, api: Api, table: WorkflowTable, directory: HardwareDirectory, *, clock: Clock, identity: Identity
+        self,
+        api: Api,
+        table: WorkflowTable,
+        directory: HardwareDirectory,
+        *,
+        clock: Clock,
+        identity: Identity,
+        proxies: tuple[Network, ...],
     ) -> None:
         options = Options(
             Path(LOGS_FOLDER),
@@ -34,6 +42,7 @@ class Workflows:
             directory=directory,
             finish_s=FINISH_S,
             identity=identity,
+            proxies=proxies,
         )
         self._server = WorkflowServer(api, table, options, clock=clock)
 

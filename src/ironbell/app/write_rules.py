@@ -22,6 +22,7 @@ from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.app.wire_config import SERVERS, SMEE, TINK_SERVER, TOOTLES
 from ironbell.contract.boot_token import BOOT_TOKEN
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
+from ironbell.contract.identity import KNOWN_BY
 from ironbell.controllers.tink.states import TRANSITIONS, Mover
 from ironbell.services.workflow import names
 from ironbell.services.workflow.reboot import RESTART
@@ -190,8 +191,8 @@ TABLE: Final = (
     Writes(
         (TINK_SERVER,),
         HARDWARE.collection,
-        _annotations(ANNOTATION_AGENT_ATTRIBUTES),
-        "What the agent found in the machine.",
+        _annotations(ANNOTATION_AGENT_ATTRIBUTES, KNOWN_BY),
+        "What the agent found in the machine, and how it was known.",
     ),
     Writes(
         (TINK_SERVER,),
@@ -203,6 +204,7 @@ TABLE: Final = (
             names.PROGRESS,
             names.LOG_REPLICA,
             names.MACHINE_REPORT,
+            names.REFUSED,
             f"{names.LOG_PREFIX}*",
         ),
         "What agents reported beside the state of actions.",

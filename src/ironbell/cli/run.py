@@ -101,10 +101,19 @@ class _Listing(click.Command):
 )
 @click.option(
     "--identity",
-    type=click.Choice(["compat", "strict"]),
-    default="compat",
+    type=click.Choice(["own", "strict", "compat"]),
+    default="own",
     show_default=True,
-    help="Servers and capt: machines are known by address, or by the token of their boot; the same for all of them.",
+    help="Servers and capt, the same for all of them: own, machines are known by the token of their boot for our "
+    "Templates and those annotated so, others by address; strict, all by token; compat, all by agent id, as upstream. "
+    "capt beside an upstream Tinkerbell needs compat.",
+)
+@click.option(
+    "--trusted-proxies",
+    multiple=True,
+    metavar="CIDR",
+    help="Servers: address or network of proxies before us: over HTTP the machine's address is in X-Forwarded-For, "
+    "over gRPC it is not compared.",
 )
 @click.option("--data-dir", default="/var/lib/ironbell", show_default=True, help="Servers: folder for logs and copies.")
 @click.option("--interface", default="", help="Servers: serve this network interface only.  [default: all]")
@@ -253,8 +262,21 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
         extra_kernel_arguments=given["kernel_arguments"],
         syslog_host=given["syslog_host"],
         identity=Identity(given["identity"]),
+        trusted_proxies=_proxies(given["trusted_proxies"]),
         user=given["user"],
     )
+
+
+def _proxies(texts: tuple[str, ...]) -> tuple[str, ...]:
+    from ironbell.contract.identity import networks
+
+    try:
+        networks(texts)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; give an address or a network such as 10.0.0.0/8", param_hint="--trusted-proxies"
+        ) from error
+    return texts
 
 
 def _pair(text: str) -> tuple[str, str]:

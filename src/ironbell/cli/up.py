@@ -83,8 +83,16 @@ LOOK_S = 1.0
 )
 @click.option(
     "--identity",
-    type=click.Choice(["compat", "strict"]),
-    help="How machines are known: by address, as upstream, or by the token of their boot.  [default: compat]",
+    type=click.Choice(["own", "strict", "compat"]),
+    help="How machines are known: own, by the token of their boot for our Templates and those annotated so, others by "
+    "address; strict, all by token; compat, all by agent id, as upstream.  [default: own]",
+)
+@click.option(
+    "--trusted-proxies",
+    multiple=True,
+    metavar="CIDR",
+    help="Address or network of proxies before us: over HTTP the machine's address is in X-Forwarded-For, over gRPC it "
+    "is not compared.",
 )
 @click.option(
     "--installs-per-rack",
@@ -139,6 +147,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     given["without"] = given["without"] or None
     given["simulate_for"] = given["simulate_for"] or None
     given["kernel_arguments"] = given["kernel_arguments"] or None
+    given["trusted_proxies"] = given["trusted_proxies"] or None
     options = read_options(config, given)
     terminal = None if options.log else open_terminal()
     with contextlib.suppress(KeyboardInterrupt):

@@ -28,7 +28,9 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339, rfc3339
 
 BOOT_FOR: Final = "ironbell.dev/boot-for"
-"""Annotation on Hardware: uid of the Workflow that lets it netboot now, and since when."""
+"""Annotation on Hardware: uid of the Workflow that lets it netboot now, since when, and `strict` where that boot gets a
+token at a site that gives tokens to some boots only."""
+MARKED: Final = "strict"
 BOOT_SECONDS: Final = "ironbell.dev/boot-seconds"
 """Annotation on Hardware, yours: how long it takes at most from its permission to netboot until it asks for the boot
 script. Its token opens nothing before."""
@@ -39,6 +41,7 @@ CALL_METADATA: Final = "ironbell-boot-token"
 """Name of the gRPC metadata in which an agent shows its token."""
 PLACEHOLDER: Final = "@IRONBELL_METADATA_TOKEN@"
 """Stands in a template's environment for the token of the metadata address; filled in when the action is handed out."""
+BELOW: Final = f"/t/{PLACEHOLDER}"
 TOKEN_BYTES: Final = 32
 _LONGEST = 200
 
@@ -47,7 +50,9 @@ class Identity(StrEnum):
     """How a site knows its machines."""
 
     COMPAT = "compat"
-    """By address, as upstream."""
+    """By agent id and address, as upstream."""
+    OWN = "own"
+    """By the token of their boot where our agent is sure to ask, by address elsewhere; see `contract.identity`."""
     STRICT = "strict"
     """By the token of their boot."""
 
@@ -83,14 +88,19 @@ class Refuse:
     record: Record | None = None
 
 
-def boot_for(workflow_uid: str, now: datetime) -> str:
-    """The annotation's value for a Workflow that gives its permission now."""
-    return f"{workflow_uid} {rfc3339(now)}"
+def boot_for(workflow_uid: str, now: datetime, mark: str = "") -> str:
+    """The annotation's value for a Workflow that gives its permission now; `mark` is `MARKED` or empty."""
+    return f"{workflow_uid} {rfc3339(now)} {mark}".rstrip()
 
 
 def wanted_by(hardware: Hardware) -> str:
     """uid of the Workflow that lets this Hardware netboot now; empty if none does."""
     return hardware.metadata.annotations.get(BOOT_FOR, "").partition(" ")[0]
+
+
+def is_marked(hardware: Hardware) -> bool:
+    """Whether the boot that is wanted now gets a token at a site that gives tokens to some boots only."""
+    return MARKED in hardware.metadata.annotations.get(BOOT_FOR, "").split(" ")[2:]
 
 
 def record_of(hardware: Hardware) -> Record:
@@ -107,17 +117,18 @@ def annotation(record: Record) -> dict[str, str]:
     return {BOOT_TOKEN: msgspec.json.encode(record).decode()}
 
 
-def decide(hardware: Hardware, *, asker: str, now: str) -> Mint | Refuse | None:
-    """What whoever asks for this Hardware's boot script gets; None: no Workflow wants this boot, so there is no token.
+def decide(hardware: Hardware, *, asker: str, now: str, marked_only: bool = False) -> Mint | Refuse | None:
+    """What whoever asks for this Hardware's boot script gets; None: no Workflow wants this boot, or it is one that gets
+    no token (`marked_only`: only those that are marked get one).
 
     `asker` is the address that asks, `now` is RFC 3339.
     """
     boot = wanted_by(hardware)
-    if not boot:
+    if not boot or (marked_only and not is_marked(hardware)):
         return None
     record = record_of(hardware)
     if record.boot != boot:
-        return Mint(boot, hardware.metadata.annotations[BOOT_FOR].partition(" ")[2])
+        return Mint(boot, hardware.metadata.annotations[BOOT_FOR].partition(" ")[2].partition(" ")[0])
     if record.revoked:
         return Refuse(record.revoked)
     why = (
@@ -145,7 +156,10 @@ def agent_objection(hardware: Hardware, boot: str, token: str, now: datetime) ->
     if not token:
         return f"strict identity: the agent of Hardware {name} must show the token of its boot"
     if record.boot != boot:
-        return f"strict identity: Hardware {name} was not booted for this Workflow; reboot it over the network"
+        return (
+            f"strict identity: Hardware {name} was not booted for this Workflow; reboot it over the network. Only a "
+            "Workflow with bootOptions.toggleAllowNetboot and a script of ours give a token"
+        )
     if record.revoked:
         return f"strict identity: {record.revoked}"
     if not _is_known(token, record.agent):
@@ -189,7 +203,12 @@ def filled(environment: Mapping[str, str], token: str) -> dict[str, str]:
 
 def metadata_base(url: str, identity: Identity) -> str:
     """Where templates send the installed system for its metadata; empty if `url` is."""
-    return f"{url}/t/{PLACEHOLDER}" if url and identity is Identity.STRICT else url
+    return f"{url}{BELOW}" if url and identity is not Identity.COMPAT else url
+
+
+def without_token(base: str) -> str:
+    """Where the metadata is for systems that have no token."""
+    return base.removesuffix(BELOW)
 
 
 def digest(token: str) -> str:

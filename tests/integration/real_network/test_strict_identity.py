@@ -3,99 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import urllib.error
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 from grpclib.const import Status
 
-from ironbell.agent.rpc import CallError, Client
-from ironbell.agent.settings import Settings
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec.proto import log_pb2, workflow_pb2
 from ironbell.contract.boot_token import BOOT_SECONDS, PLACEHOLDER, metadata_token, record_of
-from support import firmware
-from support.netmachine import NetMachine, action, net_machine, template, workflow
-from support.network import ip, lan, within
-from support.site import Seen, Site, seen, site
+from support.impostor import HTTP, Place, a_place
+from support.netmachine import NetMachine, action, template, workflow
+from support.site import Seen, seen
 
 pytestmark = pytest.mark.root
 
-OURS = "192.0.2.1"
-HTTP = f"{OURS}:7080"
 SECRET = "#cloud-config\n# kubeadm join --token abcdef.0123456789abcdef\n"
-
-
-@dataclass
-class Place:
-    """A strict site, a machine on its network, and the namespace of an impostor."""
-
-    site: Site
-    victim: NetMachine
-    impostor: str
-
-    def turn(self, who: str) -> None:
-        """From here on this one has the address: two at once would take each other's answers."""
-        for namespace in (self.victim.namespace, self.impostor):
-            if namespace != who:
-                ip("-n", namespace, "link", "set", "lan", "down")
-        ip("-n", who, "link", "set", "lan", "up")
-
-    def fetch(self, who: str, path: str) -> str:
-        """What one of them is answered over HTTP; the status where that is an error."""
-        self.turn(who)
-
-        def get() -> str:
-            try:
-                return firmware.get(f"http://{HTTP}{path}").decode()
-            except (firmware.BootFailedError, urllib.error.HTTPError, OSError) as error:
-                return f"refused: {error}"
-
-        return within(who, get)
-
-    def as_agent(self, who: str, token: str = "", boot_id: str = "b1") -> workflow_pb2.ActionResponse | Status:
-        """Ask for an action under the victim's agent id."""
-        return self.call(who, token, boot_id, lambda client: client.get_action(self.request()))
-
-    def request(self) -> workflow_pb2.ActionRequest:
-        return workflow_pb2.ActionRequest(agent_id=self.victim.mac)
-
-    def call(self, who: str, token: str, boot_id: str, ask: Callable[[Client], object]) -> object:
-        self.turn(who)
-        settings = Settings(agent_id=self.victim.mac, host=OURS, port=42113, boot_id=boot_id, boot_token=token)
-
-        async def once() -> object:
-            client = Client(settings)
-            try:
-                async with asyncio.timeout(3):
-                    return await ask(client)
-            except CallError as error:
-                return error.status
-            except TimeoutError:
-                return Status.DEADLINE_EXCEEDED
-            finally:
-                client.close()
-
-        return within(who, lambda: asyncio.run(once()))
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    osie = tmp_path / "osie"
-    osie.mkdir()
-    for name in ("vmlinuz-x86_64", "initramfs-x86_64"):
-        (osie / name).write_bytes(b"x" * 1000)
-    with ExitStack() as stack:
-        network = stack.enter_context(lan(f"{OURS}/24"))
-        options = ("--interface", "br0", "--osie-dir", str(osie), "--identity", "strict")
-        running = stack.enter_context(site(tmp_path / "a", *options, http=HTTP))
-        victim = stack.enter_context(net_machine(network, tmp_path, name="victim", number=10))
-        impostor = network.add("impostor", f"{victim.address}/24", mac=victim.mac)
-        yield Place(running, victim, impostor)
+    with a_place(tmp_path, "--identity", "strict", same_address=True) as made:
+        yield made
 
 
 async def install(watching: Seen, victim: NetMachine, name: str) -> None:
@@ -132,15 +62,7 @@ async def test_an_impostor_gets_neither_workflow_nor_user_data(place: Place) -> 
         assert isinstance(first, workflow_pb2.ActionResponse)
         environment = dict(pair.split("=", 1) for pair in first.environment)
         assert environment["CONTENTS"] == f"http://{HTTP}/t/{metadata_token(token)}"
-        report = workflow_pb2.ActionStatusRequest(
-            workflow_id=first.workflow_id,
-            agent_id=victim.mac,
-            task_id=first.task_id,
-            action_id=first.action_id,
-            action_name=first.name,
-            action_state=workflow_pb2.ActionStatusRequest.FAILED,
-        )
-        assert place.call(impostor, "", "b1", lambda c: c.report(report)) is Status.PERMISSION_DENIED
+        assert place.report(impostor, first, "FAILED") is Status.PERMISSION_DENIED
         said = log_pb2.MachineReport(agent_id=victim.mac, kind=log_pb2.MachineReport.AGENT_FAILURE, text="dead")
         assert place.call(impostor, "", "b1", lambda c: c.report_machine(said)) is Status.PERMISSION_DENIED
         path = environment["CONTENTS"].removeprefix(f"http://{HTTP}")

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 
 from ironbell.api.capt.names import LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.contract.boot_token import Identity
+from ironbell.contract.boot_token import PLACEHOLDER, Identity, Mint, annotation, metadata_token, minted
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN
 from ironbell.contract.restored import RESTORED
@@ -74,3 +74,18 @@ async def test_one_rule_for_every_tree(body: dict[str, Any], statuses: tuple[int
         for path in DESCRIPTION:
             found, text = await asked(client, path)
             assert (path, found, "password" in text) == (path, 200, False)
+
+
+async def test_after_an_installation_by_token_the_address_alone_is_told_nothing() -> None:
+    token = "ab" * 32
+    booted = annotation(minted(Mint("wf"), token, now="2026-11-22T12:00:00Z"))
+    async with served(document(**booted), Identity.OWN) as client:
+        for path in (*INSTRUCTIONS, *DESCRIPTION[:3]):
+            for base, status in (("", 404), (f"/t/{PLACEHOLDER}", 404), (f"/t/{metadata_token(token)}", 200)):
+                assert (base, path, (await asked(client, base + path))[0]) == (base, path, status)
+        assert (await asked(client, "/metadata"))[0] == 200, "the in-memory OS has no such token"
+    # where no agent had a token, the name that stands for it was not filled in
+    for identity in (Identity.OWN, Identity.COMPAT):
+        async with served(document(), identity) as client:
+            assert await asked(client, f"/t/{PLACEHOLDER}/2009-04-04/user-data") == (200, SECRET)
+            assert (await asked(client, "/t/wrong/2009-04-04/user-data"))[0] == 404

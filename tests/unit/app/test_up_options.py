@@ -9,6 +9,7 @@ import pytest
 from ironbell.app.metadata_url import metadata_url
 from ironbell.app.up_options import OptionsError, UpOptions, read_options
 from ironbell.app.wire_config import WireConfig
+from ironbell.contract.boot_token import PLACEHOLDER
 
 
 def test_command_line_wins_over_the_file(tmp_path: Path) -> None:
@@ -56,7 +57,8 @@ def test_simulating_with_and_without_servers(tmp_path: Path) -> None:
     assert (options(simulate=True).simulated_servers, options(simulate=True).serves_machines) == (0, False)
     simulated = options(simulate=300, simulate_speed="real")
     assert (simulated.simulated_servers, simulated.serves_machines, simulated.needs_root) == (300, True, False)
-    assert metadata_url(simulated) == "http://127.0.0.1:7080"
+    assert metadata_url(simulated) == f"http://127.0.0.1:7080/t/{PLACEHOLDER}"
+    assert metadata_url(options(simulate=300, identity="compat")) == "http://127.0.0.1:7080"
     file = tmp_path / "c.yaml"
     file.write_text("data-dir: /x\nsimulate: 3\n")
     assert read_options(file, {}).simulated_servers == 3

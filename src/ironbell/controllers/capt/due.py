@@ -31,7 +31,16 @@ from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
-from ironbell.controllers.capt.made import ENDED, agent_id, gone, has_ended, is_job, why_failed, why_job_failed
+from ironbell.controllers.capt.made import (
+    ENDED,
+    agent_id,
+    gone,
+    has_ended,
+    is_job,
+    marked_as_ours,
+    why_failed,
+    why_job_failed,
+)
 from ironbell.controllers.capt.names import (
     DEFAULT_WIPE_ATTEMPTS,
     WIPE,
@@ -198,21 +207,23 @@ def _begin(observed: DueObserved, due: WipeDue) -> Decision:
     if wrong := unknown_kept_disks(hardware, kept):
         told = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
         return wait("KeepDisksUnknown", wrong, told)
-    if observed.template is None:
-        disks = [disk.device for disk in hardware.spec.disks if disk.device]
-        text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
-        write = create(TEMPLATE, {"metadata": _metadata(hardware, due, name), "spec": {"data": text}})
-        return wait("Wiping", "The complete wipe is being begun.", write)
-    if not is_of(observed.template, hardware) or is_deleting(observed.template):
-        return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
     boot: dict[str, Any] = {"toggleAllowNetboot": True}
     if hardware.spec.bmc_ref is not None:
         boot["bootMode"] = str(BootMode.NETBOOT)
+    boot = due.boot_options or boot
+    if observed.template is None:
+        disks = [disk.device for disk in hardware.spec.disks if disk.device]
+        text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
+        made = marked_as_ours(_metadata(hardware, due, name), hardware, boot)
+        write = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
+        return wait("Wiping", "The complete wipe is being begun.", write)
+    if not is_of(observed.template, hardware) or is_deleting(observed.template):
+        return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
     spec = {
         "templateRef": name,
         "hardwareRef": hardware.metadata.name,
         "hardwareMap": {"device_1": agent_id(hardware)},
-        "bootOptions": due.boot_options or boot,
+        "bootOptions": boot,
     }
     metadata = _metadata(hardware, due, name)
     metadata["annotations"] |= agent_patience(hardware, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))

@@ -7,6 +7,7 @@ often as its annotation allows, each time with a new Workflow; the former one's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -26,9 +27,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339_micro
 from ironbell.codec.gotemplate import TemplateError
+from ironbell.contract.boot_token import without_token
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.identity import IDENTITY
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
@@ -42,6 +45,8 @@ from ironbell.controllers.capt.made import (
     agent_id,
     boot_options,
     is_ours,
+    marked_as,
+    marked_as_ours,
     metadata,
     why_failed,
     workflow_metadata,
@@ -214,8 +219,8 @@ def _begin(
             raise UnusableError("InvalidWipePolicy", invalid_wipe_policy(obj, hardware))
         if wrong := unknown_kept_disks(hardware, kept_disks(obj, hardware)):
             raise UnusableError("KeepDisksUnknown", wrong)
-        text = template_text(observed, machine, hardware, settings, progress.now)
         boot = boot_options(obj, hardware)
+        template = template_for(observed, machine, hardware, settings, boot, progress.now)
     except ImagePendingError as error:
         return _without_image(progress, error.missing)
     except UnusableError as error:
@@ -229,7 +234,7 @@ def _begin(
         return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
     if observed.template is not None and observed.template.metadata.deletion_timestamp is not None:
         return progress.waits("WaitingForOldTemplate", f"Template {obj.metadata.name} of an earlier attempt goes")
-    made, begun = metadata(obj, hardware, obj.metadata.name), {INSTALL_BEGUN: rfc3339_micro(progress.now)}
+    begun = {INSTALL_BEGUN: rfc3339_micro(progress.now)}
     of_workflow = workflow_metadata(obj, hardware, obj.metadata.name)
     of_workflow["annotations"] = {**of_workflow.get("annotations", {}), **begun}
     mark = {"metadata": {"annotations": {INSTALL_ATTEMPT: "1", **begun}}}
@@ -242,7 +247,7 @@ def _begin(
     # The Workflow's coming brings it back: then there is something to tell.
     return do(
         patch(TINKERBELL_MACHINE, obj, mark, locked=True) if tried == 0 else None,
-        create(TEMPLATE, {"metadata": made, "spec": {"data": text}}) if observed.template is None else None,
+        create(TEMPLATE, template) if observed.template is None else None,
         create(WORKFLOW, {"metadata": of_workflow, "spec": spec}),
         emit(TINKERBELL_MACHINE, obj, reason="Installing", message=f"{hardware.metadata.name} is being installed"),
     )
@@ -257,20 +262,28 @@ def _without_image(progress: Progress, missing: MissingImage) -> Decision:
     return replace(progress.waits(missing.reason, missing.message), needs=missing.needs)
 
 
-def template_text(observed: Observed, machine: Machine, hardware: Hardware, settings: Settings, now: datetime) -> str:
-    """The workflow template: the machine's own, the Hardware's, the cluster's, or the default.
+def template_for(
+    observed: Observed,
+    machine: Machine,
+    hardware: Hardware,
+    settings: Settings,
+    boot: Mapping[str, Any],
+    now: datetime,
+) -> dict[str, Any]:
+    """The Template: the machine's own, the Hardware's, the cluster's, or the default. `boot` is how the server boots.
 
     Raises:
         UnusableError: the Template that is meant is missing or empty, or the image cannot be named.
         ImagePendingError: the image is the default one, and the site does not have it.
     """
     obj, infrastructure = observed.obj, observed.infrastructure or TinkerbellCluster()
+    made = metadata(obj, hardware, obj.metadata.name)
     if obj.spec.template_override:
-        return obj.spec.template_override
+        return _with_text(made, obj.spec.template_override)
     reference = override_key(hardware, infrastructure)
     by_annotation = ANNOTATION_TEMPLATE_OVERRIDE in hardware.metadata.annotations
     if infrastructure.spec.template_override and not by_annotation:
-        return infrastructure.spec.template_override
+        return _with_text(made, infrastructure.spec.template_override)
     if reference is not None:
         where = f"Template {reference[0]}/{reference[1]}"
         meant = "annotation of the Hardware" if by_annotation else "TinkerbellCluster's spec.templateOverrideRef"
@@ -278,7 +291,7 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, sett
             raise UnusableError("TemplateNotFound", f"{where}, that the {meant} names, does not exist")
         if not observed.override.spec.data:
             raise UnusableError("TemplateEmpty", f"{where}, that the {meant} names, has no spec.data")
-        return observed.override.spec.data
+        return _with_text(marked_as(made, observed.override), observed.override.spec.data)
     if not settings.site:
         message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
         raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
@@ -286,7 +299,15 @@ def template_text(observed: Observed, machine: Machine, hardware: Hardware, sett
     disk = install_disk(hardware, kept_disks(obj, hardware))
     if not disk:
         raise UnusableError("DisksKept", f"annotation {KEEP_DISKS} keeps every disk of {hardware.metadata.name}")
-    return default_template(Inputs(obj.metadata.name, image.url, disk, settings.site, image.sha256))
+    site = without_token(settings.site)
+    if site != settings.site:
+        made = marked_as_ours(made, hardware, boot)
+        site = settings.site if IDENTITY in made.get("annotations", {}) else site
+    return _with_text(made, default_template(Inputs(obj.metadata.name, image.url, disk, site, image.sha256)))
+
+
+def _with_text(made: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"metadata": made, "spec": {"data": text}}
 
 
 def _image(observed: Observed, machine: Machine, hardware: Hardware, settings: Settings, now: datetime) -> FoundImage:

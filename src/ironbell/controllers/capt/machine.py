@@ -33,6 +33,7 @@ from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import rfc3339_micro
 from ironbell.contract.boot_token import BOOT_FOR
 from ironbell.contract.hardware_claim import HELD, claim_of, release
+from ironbell.contract.identity import KNOWN_BY, SUPERSEDED
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.contract.racks import INSTALLS_PER_RACK
@@ -71,7 +72,7 @@ from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0
 """How often at most it is told how far an installation is: whoever tells it on writes, too."""
-_NOTED = SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR}
+_NOTED = SHOWN | {ANNOTATION_AGENT_ATTRIBUTES, BOOT_FOR, KNOWN_BY, SUPERSEDED}
 """Annotations of a Hardware that say nothing to who has it."""
 
 

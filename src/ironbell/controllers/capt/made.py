@@ -15,6 +15,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.contract.directory import KEEP_DISKS, normal_mac
+from ironbell.contract.identity import IDENTITY, STRICT, gets_token
 from ironbell.contract.owners import owner_reference
 from ironbell.kube.decision import Action, AnyKind, delete
 from ironbell.kube.finalizers import is_deleting
@@ -47,6 +48,19 @@ def workflow_metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> 
     kept = obj.metadata.annotations.get(KEEP_DISKS)
     found = metadata(obj, hardware, name)
     return {**found, "annotations": {KEEP_DISKS: kept}} if kept else found
+
+
+def marked_as_ours(found: dict[str, Any], hardware: Hardware, boot: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a Template of our own text: only our agent can carry it out, so its boot is known by its token
+    wherever it can have one."""
+    can = gets_token(hardware, toggles=bool(boot.get("toggleAllowNetboot")), mode=str(boot.get("bootMode") or ""))
+    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: STRICT}} if can else found
+
+
+def marked_as(found: dict[str, Any], template: Template) -> dict[str, Any]:
+    """The metadata of a copy of somebody's Template."""
+    said = template.metadata.annotations.get(IDENTITY)
+    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: said}} if said else found
 
 
 def agent_id(hardware: Hardware) -> str:

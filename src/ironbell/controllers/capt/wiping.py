@@ -34,6 +34,8 @@ from ironbell.controllers.capt.made import (
     boot_options,
     gone,
     is_ours,
+    marked_as,
+    marked_as_ours,
     metadata,
     those_of,
     why_failed,
@@ -225,7 +227,10 @@ def _begin_wipe(progress: Progress, observed: Observed, hardware: Hardware, poli
         built_in = wipe_template(
             obj.metadata.name, disks, policy, limit_s=_limit_s(hardware, policy), kept=kept_disks(obj, hardware)
         )
-        text = observed.wipe_override.spec.data if own and observed.wipe_override is not None else built_in
+        if own and observed.wipe_override is not None:
+            made, text = marked_as(made, observed.wipe_override), observed.wipe_override.spec.data
+        else:
+            made, text = marked_as_ours(made, hardware, boot_options(obj, hardware)), built_in
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
         spec = {

@@ -17,6 +17,7 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.names import WorkflowConditionType
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowStatus
 from ironbell.contract.boot_token import BOOT_FOR, boot_for, wanted_by
+from ironbell.contract.identity import boot_mark
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import FINALIZER_CLEANUP
 from ironbell.controllers.tink.observed import Observed
@@ -50,7 +51,7 @@ def allow(workflow: Workflow, hardware: Hardware, now: datetime) -> Change:
     """Let every interface netboot."""
     status = _marked(workflow.status, toggled_true=True)
     status = statuses.noted(status, WorkflowConditionType.ALLOW_NETBOOT_TRUE, True, "set allowPXE to true", now=now)
-    permit = set_allow_pxe(hardware, True, wanted=boot_for(workflow.metadata.uid, now))
+    permit = set_allow_pxe(hardware, True, wanted=boot_for(workflow.metadata.uid, now, boot_mark(workflow)))
     writes = do(add_finalizer(WORKFLOW, workflow, FINALIZER_CLEANUP), permit)
     return Change(writes.actions, status)
 
@@ -77,7 +78,7 @@ def release(workflow: Workflow) -> Action | None:
 def set_allow_pxe(hardware: Hardware, value: bool, *, wanted: str = "") -> JsonPatch | None:
     """The patch of all interfaces, against exactly the Hardware observed; None if it is so already.
 
-    `wanted` is the Workflow that the permission is for: its boot gets a token where identity is strict.
+    `wanted` is the Workflow that the permission is for: its boot may get a token (`contract.boot_token`).
     """
     operations: list[Fields] = _named(hardware, wanted)
     for number, interface in enumerate(hardware.spec.interfaces):

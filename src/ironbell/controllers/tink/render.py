@@ -34,6 +34,7 @@ from ironbell.api.tinkerbell.workflow import (
 )
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.identity import IDENTITY, of_template
 from ironbell.contract.ineffective import Ineffective
 from ironbell.controllers.tink import bootjob, running, states
 from ironbell.controllers.tink import status as statuses
@@ -151,7 +152,8 @@ async def rendered(renderer: Renderer, arguments: RenderArguments) -> Sequence[A
         status = statuses.waits(states.moved(status, WorkflowState.PREPARING), Reason.PREPARING, "preparing", now=now)
     else:
         status = running.waits_for_agent(workflow, states.moved(status, WorkflowState.PENDING), now)
-    return statuses.changed(workflow, status).actions
+    # First: whoever sees the tasks also sees how their machine is known.
+    return do(_marked(arguments), *statuses.changed(workflow, status).actions).actions
 
 
 def failed(arguments: RenderArguments, error: IronbellError) -> Sequence[Action]:
@@ -243,6 +245,14 @@ def _task(workflow: Workflow, number: int, task: WorkflowTask) -> WorkflowTask:
         for position, action in enumerate(task.actions)
     ]
     return msgspec.structs.replace(task, id=derived_ulid(created, uid, str(number)), actions=actions)
+
+
+def _marked(arguments: RenderArguments) -> MergePatch | None:
+    """How the machine is known, where the Template says so and the Workflow does not."""
+    said, workflow = of_template(arguments.template), arguments.workflow
+    if not said or IDENTITY in workflow.metadata.annotations:
+        return None
+    return patch(WORKFLOW, workflow, {"metadata": {"annotations": {IDENTITY: said}}}, locked=True)
 
 
 def _tried(arguments: RenderArguments) -> MergePatch:

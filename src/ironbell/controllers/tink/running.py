@@ -20,15 +20,16 @@ from typing import Final
 
 import msgspec
 
-from ironbell.api.tinkerbell.hardware import HardwareState
+from ironbell.api.tinkerbell.hardware import HARDWARE, HardwareState
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.numbers import decimal
 from ironbell.contract.directory import AGENT_TIMEOUT, ERROR
+from ironbell.contract.identity import supersedes
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import CONDITION_SUCCEEDED, Reason
 from ironbell.controllers.tink.observed import Observed
-from ironbell.kube.decision import Decision
+from ironbell.kube.decision import Decision, patch
 
 ACTION_GRACE_S: Final = 60.0
 """An agent ends an action that is out of time by itself; this is how much later its report may come."""
@@ -72,7 +73,8 @@ def pending(observed: Observed, now: datetime) -> Decision:
 
 
 def running(observed: Observed, now: datetime) -> Decision:
-    """Hand over between agents, set the deadline, and end what is out of time."""
+    """Hand over between agents, set the deadline, and end what is out of time; note that what is installed now knows
+    no token, where an earlier system did."""
     workflow = observed.workflow
     status = _handed_over(workflow.status)
     if status.global_timeout > 0 and status.global_execution_stop is None:
@@ -80,7 +82,11 @@ def running(observed: Observed, now: datetime) -> Decision:
         status = msgspec.structs.replace(status, global_execution_stop=rfc3339(stop))
     situation = _situation(workflow, status)
     status = _seen(status, situation, now)
-    return _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
+    decision = _until(workflow, status, [*_limit(status, situation, now), *_global_limit(status, situation)], now)
+    if observed.hardware is None or not (marks := supersedes(workflow, observed.hardware)):
+        return decision
+    mark = patch(HARDWARE, observed.hardware, {"metadata": {"annotations": marks}}, locked=True)
+    return replace(decision, actions=(mark, *decision.actions))
 
 
 def is_to_hand_over(status: WorkflowStatus) -> bool:

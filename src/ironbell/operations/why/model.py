@@ -103,6 +103,8 @@ class Why:
     needs_help: bool = False
     facts: tuple[str, ...] = ()
     """What is worth knowing beside the cause, such as who owns a server."""
+    notes: tuple[str, ...] = ()
+    """What is worth knowing whatever blocks it, such as how a server is known."""
     left_out: tuple[str, ...] = ()
     """What was not read; the cause may lie there."""
     owner: Owner | None = None
@@ -133,6 +135,7 @@ class Why:
             "chain": [asdict(link) for link in self.chain],
             "owner": None if self.owner is None else asdict(self.owner),
             "facts": list(self.facts),
+            "notes": list(self.notes),
             "leftOut": list(self.left_out),
         }
 

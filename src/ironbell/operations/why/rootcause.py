@@ -11,6 +11,7 @@ from datetime import datetime
 
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.causes import heaviest
+from ironbell.operations.why import identity
 from ironbell.operations.why.depends import IF_THERE, asked_about, dependencies
 from ironbell.operations.why.findings import finding, missing
 from ironbell.operations.why.model import Finding, Link, Object, Ref, Why
@@ -30,11 +31,12 @@ def why(world: World, root: Ref, now: datetime) -> Why:
     """Why the object waits or failed; `is_good` if it does neither."""
     obj = world.get(root)
     known, owner = (facts(obj), owner_of(obj)) if obj is not None and _is_hardware(obj) else ((), None)
+    notes = identity.notes(obj) if obj is not None else ()
     path = _heaviest(world, asked_about(root), now, frozenset())
     if path is None:
         what = "nothing that was read blocks it" if world.left_out else _well(obj, known)
         itself, left_out = _link(world, root, now), tuple(world.left_out)
-        return Why((itself,), what, is_good=True, facts=known, left_out=left_out, owner=owner)
+        return Why((itself,), what, is_good=True, facts=known, notes=notes, left_out=left_out, owner=owner)
     chain = tuple(_link(world, ref, now) for ref in path.refs)
     found = path.found
     return Why(
@@ -46,6 +48,7 @@ def why(world: World, root: Ref, now: datetime) -> Why:
         remedy=found.remedy,
         needs_help=found.weight.name == "NEEDS_HELP",
         facts=known,
+        notes=notes,
         left_out=tuple(world.left_out),
         owner=owner,
     )

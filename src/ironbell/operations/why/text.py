@@ -29,7 +29,7 @@ def lines(answer: Why, now: datetime) -> list[str]:
         if len(answer.chain) > 1 or answer.reason
         else []
     )
-    return [first_line(answer, now), *facts, *answer.left_out, *chain]
+    return [first_line(answer, now), *facts, *answer.notes, *answer.left_out, *chain]
 
 
 def _age(time: str, now: datetime) -> str:

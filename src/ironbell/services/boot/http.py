@@ -52,7 +52,7 @@ class BootHttp:
     serve_unknown: bool = False
     """Boot machines without Hardware into the in-memory OS (DHCP mode auto-proxy)."""
     tokens: BootTokens | None = None
-    """Gives each boot its token; None where the site knows machines by address alone."""
+    """Gives each boot its token; None where no boot gets one."""
     rejections: Rejections = field(default_factory=Rejections)
 
     def routes(self) -> list[web.RouteDef]:
@@ -106,6 +106,10 @@ class BootHttp:
         except ApiError as error:
             _log.warning("boot token not made", hardware="/".join(match.hardware.key), why=error.message)
             raise web.HTTPServiceUnavailable(text="the boot's token could not be made; ask again\n") from error
+        if issued.stranger:
+            _served.labels("script", "stranger").inc()
+            self.rejections.log(asker, "boot script not given", who=plan.mac, why=issued.stranger)
+            raise web.HTTPForbidden(text="the script of this boot is for the machine's own address\n")
         if not issued.token:
             return plan, issued.refusal
         argument = f"{boot_token.KERNEL_ARGUMENT}={issued.token}"

@@ -17,6 +17,7 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
 from ironbell.contract import boot_token
 from ironbell.contract.boot_token import Refuse
+from ironbell.contract.identity import address_objection
 
 _CALL_S = 10.0
 _TRIES = 10
@@ -29,6 +30,8 @@ class Issued:
 
     token: str = ""
     refusal: str = ""
+    stranger: str = ""
+    """Why who asks is not the machine: nothing is given, and nothing was changed."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,12 @@ class BootTokens:
     api: Api
     clock: Clock
     randomness: Randomness
+    marked_only: bool = False
+    """Whether only boots get a token that are marked so, as where a site knows some of its machines by token."""
+
+    compares_addresses: bool = False
+    """Whether a token is for the address alone that the Hardware has, as where we are who gives addresses: otherwise
+    anybody takes a machine's token, or its boot, by asking for its script first."""
 
     async def issue(self, hardware: Hardware, *, asker: str) -> Issued:
         """A token for the first who asks in this boot.
@@ -49,9 +58,11 @@ class BootTokens:
         for _ in range(_TRIES):
             stored = await self._read(*key)
             now = rfc3339(self.clock.now())
-            decision = boot_token.decide(stored, asker=asker, now=now)
+            decision = boot_token.decide(stored, asker=asker, now=now, marked_only=self.marked_only)
             if decision is None:
                 return Issued()
+            if self.compares_addresses and (why := address_objection(stored, asker, ())) is not None:
+                return Issued(stranger=why)
             token = ""
             if isinstance(decision, Refuse):
                 if decision.record is None:

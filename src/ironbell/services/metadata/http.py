@@ -1,10 +1,10 @@
 """The metadata service over HTTP: each machine sees its own data, found by its source address, and nobody else's.
 
-With strict identity the path begins with the token that was written to the machine's disk when it was installed: who
-merely has its address is told what a stranger is told.
+Where a machine is known by its token (`contract.identity`), the path begins with the one that was written to its disk
+when it was installed: who merely has its address is told what a stranger is told.
 
 Where the site allows it, the path may begin with `/tootles/instanceID/ID` and find the machine by that id, for machines
-behind NAT; strict identity allows it never, since such a path has no token.
+behind NAT; never for one that is known by its token, since such a path has none.
 
 Directories need no lookup; leaves answer 404 for an unknown address, with a sentence and no data, and 409 when two
 Hardware claim it. What a server is told is the rule of `rule`. Every read of user data is reported, so that a boot can
@@ -31,6 +31,7 @@ from ironbell.contract import boot_token
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
+from ironbell.contract.identity import metadata_needs_token
 from ironbell.contract.installation import FindWorkflow
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
@@ -177,9 +178,9 @@ class MetadataHttp:
 
     def _is_known(self, hardware: Hardware, request: web.Request, frontend: str) -> bool:
         """Whether the asker is what was installed on this Hardware. The storage layout is for the in-memory OS, which
-        has no such token; nothing in it is secret."""
-        token = request.match_info.get("token", "")
-        if not token and (self.identity is Identity.COMPAT or frontend == "storage"):
+        has no such token; nothing in it is secret. A token that was never filled in is none: the agent had none."""
+        token = request.match_info.get("token", "").replace(boot_token.PLACEHOLDER, "")
+        if not token and (frontend == "storage" or not metadata_needs_token(hardware, self.identity)):
             return True
         return boot_token.admits_metadata(hardware, token, self.clock.now())
 

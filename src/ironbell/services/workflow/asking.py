@@ -11,6 +11,7 @@ from grpclib.exceptions import GRPCError
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import workflow_pb2
 from ironbell.contract import boot_token
+from ironbell.contract.identity import Caller
 from ironbell.services.workflow import attributes, images, receive
 from ironbell.services.workflow.liveness import interval_of
 
@@ -35,6 +36,10 @@ class Agent:
     """The address that the call comes from."""
     packed: bytes | None = None
     """What its machine is made of; see `attributes`."""
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(self.token, self.peer)
 
 
 async def asking(stream: grpclib.server.Stream[workflow_pb2.ActionRequest, Any], rejections: Rejections) -> Agent:
@@ -66,6 +71,11 @@ async def asking(stream: grpclib.server.Stream[workflow_pb2.ActionRequest, Any],
 def boot_token_of(stream: grpclib.server.Stream[Any, Any]) -> str:
     """The token that the agent shows; empty for agents that have none."""
     return receive.said(stream, boot_token.CALL_METADATA)
+
+
+def caller_of(stream: grpclib.server.Stream[Any, Any]) -> Caller:
+    """Who makes a call."""
+    return Caller(boot_token_of(stream), receive.peer_of(stream))
 
 
 def _builtin_of(stream: grpclib.server.Stream[Any, Any]) -> frozenset[str]:

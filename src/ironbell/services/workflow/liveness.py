@@ -28,6 +28,7 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.codec.proto import heartbeat_pb2
 from ironbell.codec.proto.heartbeat_grpc import HeartbeatServiceBase
 from ironbell.contract import boot_token
+from ironbell.contract.identity import Caller
 from ironbell.services.workflow import metrics, names, reboot, receive
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.changes import Change, Place
@@ -166,8 +167,8 @@ class Liveness(HeartbeatServiceBase):
         namespace, _, name = request.workflow_id.partition("/")
         workflow = self.writer.index.get(namespace, name)
         if workflow is not None:
-            token = receive.said(stream, boot_token.CALL_METADATA)
-            if (why := self.gate.objection(workflow, request.agent_id, token)) is not None:
+            caller = Caller(receive.said(stream, boot_token.CALL_METADATA), receive.peer_of(stream))
+            if (why := self.gate.objection(workflow, request.agent_id, caller)) is not None:
                 raise GRPCError(Status.PERMISSION_DENIED, why)
             self.heard(workflow, request.agent_id, request.action_id)
         await stream.send_message(heartbeat_pb2.BeatResponse())

@@ -24,9 +24,9 @@ from ironbell.base.printable import one_line, printable
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import log_pb2
 from ironbell.codec.proto.log_grpc import LogServiceBase
-from ironbell.contract import boot_token
 from ironbell.services.workflow import logfile, metrics, names, receive
 from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.asking import caller_of
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.index import WorkflowIndex
 from ironbell.services.workflow.logfile import MAX_SEQUENCE, TooManyExecutionsError
@@ -114,9 +114,7 @@ class LogService(LogServiceBase):
             raise
 
     def _admit(self, workflow: Workflow, agent_id: str, stream: grpclib.server.Stream[Any, Any]) -> None:
-        if (
-            why := self._gate.objection(workflow, agent_id, receive.said(stream, boot_token.CALL_METADATA))
-        ) is not None:
+        if (why := self._gate.objection(workflow, agent_id, caller_of(stream))) is not None:
             raise GRPCError(Status.PERMISSION_DENIED, why)
 
     def _subject(self, request: log_pb2.AppendRequest) -> tuple[Workflow, WorkflowAction]:

@@ -25,5 +25,8 @@ LOG_REPLICA: Final = "ironbell.dev/log-replica"
 LOG_PREFIX: Final = "ironbell.dev/log."
 """On a Workflow, followed by an action's id: last lines, exit code and digest of its log, as JSON."""
 
+REFUSED: Final = "ironbell.dev/refused-agent"
+"""On a Workflow: who asked for its actions last and was refused, when and why, as JSON."""
+
 MACHINE_REPORT: Final = "ironbell.dev/machine-report"
 """On a Workflow: what its machine said outside of any action, such as a crash, as JSON."""

@@ -21,6 +21,7 @@ from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.rejections import Rejections
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.identity import Network
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.connections import ConnectionLimits, Connections, default_limits
 from ironbell.services.workflow.gate import Gate
@@ -61,7 +62,9 @@ class Options:
     silence_s: float = SILENCE_S
     """How long an agent that announced signs of life may send none while it carries out an action."""
     identity: Identity = Identity.COMPAT
-    """Strict needs `directory`."""
+    """Any other needs `directory`."""
+    proxies: tuple[Network, ...] = ()
+    """Peers that speak for others."""
     connections: ConnectionLimits | None = None
     """Of the gRPC port; None: by the files that this process may have open."""
 
@@ -75,7 +78,7 @@ class WorkflowServer:
         self._store = LogStore(options.log_folder, clock=clock, limits=options.limits)
         writer = WorkflowWriter(api, index)
         self._annotator = Annotator(writer, clock)
-        gate = Gate(options.identity, options.directory, clock)
+        gate = Gate(options.identity, options.directory, clock, options.proxies)
         rejections = Rejections()
         logs = LogService(
             index, self._store, self._annotator, clock, replica=options.replica, gate=gate, rejections=rejections
@@ -91,8 +94,9 @@ class WorkflowServer:
             hold_s=options.hold_s,
             finish_s=options.finish_s,
             directory=options.directory,
-            identity=options.identity,
+            gate=gate,
             liveness=self._liveness,
+            annotator=self._annotator,
             rejections=rejections,
         )
         self._services = ServerReflection.extend([service, logs, self._liveness])

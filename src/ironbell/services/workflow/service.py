@@ -27,14 +27,16 @@ from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import workflow_pb2
 from ironbell.codec.proto.workflow_grpc import WorkflowServiceBase
-from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
+from ironbell.contract.identity import KNOWN_BY, Caller, Way
 from ironbell.services.workflow import attributes, guard, metrics, names, receive, response, selection
 from ironbell.services.workflow import report as reports
-from ironbell.services.workflow.asking import Agent, asking, boot_token_of
+from ironbell.services.workflow.annotator import Annotator
+from ironbell.services.workflow.asking import Agent, asking, caller_of
 from ironbell.services.workflow.changes import Change, Code
 from ironbell.services.workflow.gate import Gate
 from ironbell.services.workflow.liveness import Liveness, recorded
+from ironbell.services.workflow.refusals import Refusals
 from ironbell.services.workflow.report import Accept, Ignore, Refuse, Verdict
 from ironbell.services.workflow.selection import Choice, Interrupted, Nothing, Serve, Unrunnable
 from ironbell.services.workflow.writer import WorkflowWriter
@@ -75,12 +77,14 @@ class WorkflowService(WorkflowServiceBase):
         hold_s: float = HOLD_S,
         finish_s: float = 0.0,
         directory: HardwareDirectory | None = None,
-        identity: Identity = Identity.COMPAT,
+        gate: Gate | None = None,
         replica: str = "",
         liveness: Liveness | None = None,
+        annotator: Annotator | None = None,
         rejections: Rejections | None = None,
     ) -> None:
-        """`replica` is who has the logs of agents that send some; `liveness` expects signs of life of agents."""
+        """`gate` knows who may speak for a machine; `replica` is who has the logs of agents that send some; `liveness`
+        expects signs of life of agents; `annotator` notes on Workflows who was refused."""
         self._rejections = rejections or Rejections()
         # Apart, since people look for it: nothing else that the machine sends may hide it.
         self._held_back = Rejections()
@@ -93,7 +97,8 @@ class WorkflowService(WorkflowServiceBase):
         self._hold_s = hold_s
         self._finish_s = finish_s
         self._directory = directory
-        self._gate = Gate(identity, directory, clock)
+        self._gate = gate or Gate(directory=directory, clock=clock)
+        self._refusals = Refusals(annotator, clock)
         self._held = attributes.Held()
 
     async def GetAction(  # noqa: N802 - the name on the wire
@@ -114,12 +119,13 @@ class WorkflowService(WorkflowServiceBase):
         agent_id = agent.agent_id
         until = self._clock.monotonic() + hold_s
         while True:
-            admitted, why = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.token)
+            admitted, refused = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.caller)
             choice = self._choose(admitted, agent)
-            pause_s = hold_s
+            pause_s, why = hold_s, refused.why if refused is not None else None
             if isinstance(choice, Nothing):
-                if why is not None:
-                    choice, pause_s = Nothing(Code.PERMISSION_DENIED, why), _DOUBT_S
+                if refused is not None:
+                    self._refusals.note(refused.workflow, agent.peer, refused.why)
+                    choice, pause_s = Nothing(Code.PERMISSION_DENIED, refused.why), _DOUBT_S
             elif isinstance(choice, Serve) and (why := self._objection(choice, agent)) is not None:
                 choice, pause_s = Nothing(Code.FAILED_PRECONDITION, why), _DOUBT_S
             else:
@@ -179,14 +185,14 @@ class WorkflowService(WorkflowServiceBase):
         workflow, knows_us = choice.workflow, bool(agent.boot_id)
         namespace, name = workflow.metadata.namespace, guard.machine_of(workflow, agent.agent_id, self._directory)
         hardware: Hardware | None = None
-        if name and (knows_us or choice.is_first or self._gate.is_strict):
+        if name and (knows_us or choice.is_first or self._gate.needs_token(workflow)):
             with _api_errors("error getting hardware"):
                 hardware = await self._writer.hardware(namespace, name)
         # what is stored decides: another replica may have revoked the token a moment ago
-        if (why := self._gate.objection(workflow, agent.agent_id, agent.token, stored=hardware)) is not None:
+        if (why := self._gate.objection(workflow, agent.agent_id, agent.caller, stored=hardware)) is not None:
             raise GRPCError(Status.PERMISSION_DENIED, why)
-        if hardware is not None and agent.packed is not None:
-            await self._keep_attributes(hardware, attributes.unpack(agent.packed))
+        if hardware is not None:
+            await self._keep(hardware, agent, self._gate.way(workflow, agent.agent_id, agent.caller))
         log.info(
             "action handed out",
             workflow="/".join(workflow.key),
@@ -199,16 +205,21 @@ class WorkflowService(WorkflowServiceBase):
             expected |= response.keeping(workflow, agent.agent_id, hardware)
         return response.assemble(workflow, choice.task, choice.action, expected=expected, token=agent.token)
 
-    async def _keep_attributes(self, hardware: Hardware, found: workflow_pb2.AgentAttributes) -> None:
-        """Note what the machine is made of, if it is news. Failing to never holds a Workflow up."""
-        text = attributes.renewed(found, hardware.metadata.annotations.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
-        if text is None:
-            return
-        if len(text) > attributes.MAX_SIZE:
-            log.warning("agent attributes are too large to keep", hardware="/".join(hardware.key), size=len(text))
+    async def _keep(self, hardware: Hardware, agent: Agent, way: Way) -> None:
+        """Note how the machine was known and what it is made of, if it is news. Failing to holds no Workflow up."""
+        found = {KNOWN_BY: f"{way} {agent.peer}"}
+        before = hardware.metadata.annotations
+        if agent.packed is not None:
+            text = attributes.renewed(attributes.unpack(agent.packed), before.get(ANNOTATION_AGENT_ATTRIBUTES, ""))
+            if text is not None and len(text) > attributes.MAX_SIZE:
+                log.warning("agent attributes are too large to keep", hardware="/".join(hardware.key), size=len(text))
+            elif text is not None:
+                found[ANNOTATION_AGENT_ATTRIBUTES] = text.decode()
+        news = {name: value for name, value in found.items() if before.get(name) != value}
+        if not news:
             return
         try:
-            await self._writer.annotate_hardware(*hardware.key, {ANNOTATION_AGENT_ATTRIBUTES: text.decode()})
+            await self._writer.annotate_hardware(*hardware.key, news)
         except ApiError as error:
             log.warning("agent attributes not kept", hardware="/".join(hardware.key), error=error.message)
 
@@ -231,7 +242,7 @@ class WorkflowService(WorkflowServiceBase):
             )
             verdict: Verdict | None = reports.check(report)
             if verdict is None:
-                await self._admit(report, boot_token_of(stream), receive.peer_of(stream))
+                await self._admit(report, caller_of(stream))
                 self._heard(report)
                 verdict = await self._judge(report)
             if isinstance(verdict, Refuse):
@@ -244,17 +255,17 @@ class WorkflowService(WorkflowServiceBase):
                 await self._finished(report)
             await stream.send_message(workflow_pb2.ActionStatusResponse())
 
-    async def _admit(self, report: reports.Report, token: str, peer: str) -> None:
+    async def _admit(self, report: reports.Report, caller: Caller) -> None:
         """Refuse a report for another machine; what the cache does not know yet is asked for."""
         workflow = self._index.get(*report.workflow_key)
-        if workflow is None or self._gate.objection(workflow, report.agent_id, token) is None:
+        if workflow is None or self._gate.objection(workflow, report.agent_id, caller) is None:
             return
         name = guard.machine_of(workflow, report.agent_id, self._directory)
         with _api_errors("error getting hardware"):
             stored = await self._writer.hardware(workflow.metadata.namespace, name) if name else None
-        if (why := self._gate.objection(workflow, report.agent_id, token, stored=stored)) is not None:
+        if (why := self._gate.objection(workflow, report.agent_id, caller, stored=stored)) is not None:
             values = {"workflow": report.workflow_id, "agent": report.agent_id}
-            self._rejections.log(peer, "report rejected", why=why, **values)
+            self._rejections.log(caller.peer, "report rejected", why=why, **values)
             raise GRPCError(Status.PERMISSION_DENIED, why)
 
     def _heard(self, report: reports.Report) -> None:

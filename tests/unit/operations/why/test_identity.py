@@ -1,0 +1,54 @@
+"""What `why` says about how a server is known, and who was refused that spoke in its name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ironbell.contract.boot_token import BOOT_FOR, Mint, annotation, minted
+from ironbell.contract.identity import IDENTITY, KNOWN_BY, Way
+from ironbell.operations.why.identity import notes
+from ironbell.services.workflow.names import REFUSED
+
+
+def an_object(kind: str, *, state: str = "PENDING", **annotations: str) -> dict[str, Any]:
+    metadata = {"name": "x", "namespace": "ns", "annotations": annotations}
+    return {"apiVersion": "tinkerbell.org/v1alpha1", "kind": kind, "metadata": metadata, "status": {"state": state}}
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        (Way.TOKEN, "known by the token of its boot; it asked from 192.0.2.10."),
+        (Way.ADDRESS, "known by its address, 192.0.2.10."),
+        (Way.PROXY, "asked through the trusted proxy 192.0.2.10, so its address was not compared."),
+        (Way.UNKNOWN_ADDRESS, "from 192.0.2.10: its Hardware has no address to compare with."),
+        (Way.AGENT_ID, "known by agent id alone, from 192.0.2.10: the site has identity compat."),
+    ],
+)
+def test_a_server_says_how_it_was_known(way: Way, said: str) -> None:
+    found = notes(an_object("Hardware", state="Ready", **{KNOWN_BY: f"{way} 192.0.2.10"}))
+    assert said in found[0]
+    assert "told to its address" in found[1]
+
+
+def test_a_server_says_what_its_metadata_needs() -> None:
+    booted = annotation(minted(Mint("wf"), "ab" * 32, now="2026-11-22T12:00:00Z"))
+    assert "needs a token" in notes(an_object("Hardware", state="", **booted))[-1]
+    wanted = notes(an_object("Hardware", state="", **{BOOT_FOR: "wf 2026-11-22T12:00:00Z strict"}))
+    assert ["wanted now is known by its token" in wanted[0], "needs a token" in wanted[1]] == [True, True]
+    assert notes(an_object("Hardware", state="")) == ()
+    assert notes(an_object("Hardware", state="", **{KNOWN_BY: "made-up 192.0.2.10"})) == ()
+
+
+def test_a_workflow_says_who_was_refused_while_its_agent_is_waited_for() -> None:
+    refused = {REFUSED: json.dumps({"peer": "192.0.2.66", "time": "2026-11-22T12:00:00Z", "why": "another address"})}
+    assert notes(an_object("Workflow", **refused)) == (
+        "An agent that asked for its actions was refused at 2026-11-22T12:00:00Z: another address.",
+    )
+    assert notes(an_object("Workflow", state="RUNNING", **refused)) == ()
+    assert notes(an_object("Workflow", **{REFUSED: "]"})) == ()
+    assert "must show the token" in notes(an_object("Workflow", **{IDENTITY: "strict"}))[0]
+    assert notes(an_object("Template", **{IDENTITY: "strict"})) == ()
