@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import APPLY, KubeApi
+from support.kubeapi import APPLY, Answer, KubeApi
 from support.kubeobjects import config_map, managers, owned, refusal
 
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
@@ -111,6 +111,17 @@ def test_what_is_no_longer_applied_goes(api: KubeApi, config_maps: str) -> None:
     assert after["metadata"]["labels"] == {"x": "1"}
 
 
+@pytest.mark.parametrize("what", [{"labels": {"l": "1"}}, {"annotations": {"a": "1"}}, {"finalizers": ["e.org/a"]}])
+def test_all_metadata_that_is_no_longer_applied_goes(api: KubeApi, config_maps: str, what: dict[str, Any]) -> None:
+    path = f"{config_maps}/one"
+    before = api.apply(path, config_map(meta=what, data={"a": "1"}), manager="me").json["metadata"]
+    answer = api.apply(path, config_map(data={"a": "1"}), manager="me")
+    assert answer.status == 200, answer.body
+    after = answer.json["metadata"]
+    assert not {"labels", "annotations", "finalizers"} & after.keys()
+    assert (after["uid"], after["namespace"]) == (before["uid"], before["namespace"])
+
+
 def test_what_an_updater_changed_stays(api: KubeApi, config_maps: str) -> None:
     path = f"{config_maps}/one"
     api.apply(path, config_map(data={"a": "1", "b": "2"}), manager="me")
@@ -175,6 +186,83 @@ def test_a_version_does_not(api: KubeApi, config_maps: str) -> None:
 def test_another_kind(api: KubeApi, one: str, value: dict[str, Any], shown: str) -> None:
     answer = api.apply(one, value, manager="me")
     assert refusal(answer) == (400, "BadRequest", f"invalid object type: {shown}")
+
+
+def test_an_object_is_made_by_the_name_that_it_says(api: KubeApi, config_maps: str) -> None:
+    for config in (
+        {"apiVersion": "v1", "kind": "ConfigMap"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": None},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": ""}},
+    ):
+        assert refusal(api.apply(f"{config_maps}/new", config, manager="me")) == (
+            400,
+            "BadRequest",
+            "the name of the object (new based on URL) was undeterminable: name must be provided",
+        )
+
+
+MISTYPED: list[tuple[dict[str, Any], str]] = [
+    ({"data": {"a": 1}}, ".data.a: expected string, got "),
+    ({"data": ["a"]}, ".data: expected map, got "),
+    ({"dat": {"a": "1"}}, ".dat: field not declared in schema"),
+    ({"metadata": {"x": "1"}}, ".metadata.x: field not declared in schema"),
+    ({"metadata": {"labels": {"a": 1}}}, ".metadata.labels.a: expected string, got "),
+    ({"metadata": {"labels": ["a"]}}, ".metadata.labels: expected map, got "),
+    ({"metadata": {"finalizers": ["a/b", "a/b"]}}, '.metadata.finalizers: duplicate entries for key [="a/b"]'),
+    ({"metadata": {"finalizers": "a/b"}}, ".metadata.finalizers: expected list, got "),
+    ({"immutable": "yes"}, ".immutable: expected boolean, got "),
+]
+
+
+@pytest.mark.parametrize(("config", "fault"), MISTYPED)
+@pytest.mark.parametrize("name", ["one", "new"])
+def test_values_that_are_none(
+    api: KubeApi, config_maps: str, one: str, config: dict[str, Any], fault: str, name: str
+) -> None:
+    value = config_map(name) | config
+    value["metadata"] = {**value["metadata"], "name": name}
+    status, _, message = refusal(api.apply(f"{config_maps}/{name}", value, manager="me"))
+    assert status == (500 if api.is_real else 400)
+    assert message.startswith(f"failed to create typed patch object (/{name}; /v1, Kind=ConfigMap): {fault}")
+
+
+def test_items_that_are_none(api: KubeApi, namespace: str) -> None:
+    for ports, fault in (
+        ([{"port": 80}, {"port": 80}], '.spec.ports: duplicate entries for key [port=80,protocol="TCP"]'),
+        ({"port": 80}, ".spec.ports: expected list, got "),
+        ([1], ".spec.ports: element 0: associative list with keys may not have non-map elements"),
+        ([{"port": "a"}], '.spec.ports[port="a",protocol="TCP"].port: expected numeric (int or float), got string'),
+    ):
+        value = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": ports}}
+        status, _, message = refusal(api.apply(f"/api/v1/namespaces/{namespace}/services/s", value, manager="me"))
+        assert status == (500 if api.is_real else 400)
+        assert message.startswith(f"failed to create typed patch object (/s; /v1, Kind=Service): {fault}"), message
+
+
+TWICE = (
+    b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  a: '1'\n  a: '2'\n",
+    b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"1","a":"2"}}',
+)
+
+
+@pytest.mark.parametrize(("body", "line"), zip(TWICE, (7, 1), strict=True))
+def test_a_key_that_is_there_twice(api: KubeApi, config_maps: str, body: bytes, line: int) -> None:
+    def apply(**params: str) -> Answer:
+        return api.call("PATCH", f"{config_maps}/one", body, content_type=APPLY, fieldManager="me", **params)
+
+    said = f'line {line}: key "a" already set in map'
+    why = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {said}"
+    assert refusal(apply(fieldValidation="Strict")) == (400, "BadRequest", why)
+    answer = apply()
+    assert (answer.status, answer.warnings, answer.json["data"]) == (201, [said], {"a": "2"})
+    answer = apply(fieldValidation="Ignore")
+    assert (answer.status, answer.warnings) == (200, [])
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}"])
+def test_bodies_that_say_nothing(api: KubeApi, one: str, body: bytes) -> None:
+    answer = api.call("PATCH", one, body, content_type=APPLY, fieldManager="me")
+    assert refusal(answer) == (400, "BadRequest", "invalid object type: /, Kind=")
 
 
 def test_another_name(api: KubeApi, one: str) -> None:

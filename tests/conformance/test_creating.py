@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
+from support.kubeapi import Answer, KubeApi
 from support.kubeobjects import config_map, names, refusal
 
 SUBDOMAIN = (
@@ -294,3 +294,37 @@ def test_what_only_the_server_sets(api: KubeApi, config_maps: str) -> None:
     assert "deletionTimestamp" not in meta
     assert "deletionGracePeriodSeconds" not in meta
     assert "selfLink" not in meta
+
+
+BOTH_FAULTS = b"""
+apiVersion: %b
+kind: %b
+metadata:
+  name: one
+  foo: x
+%b: {a: '1', b: 1, a: '2'}
+unk: 1
+"""
+
+
+@pytest.mark.parametrize("custom", [False, True])
+def test_faults_of_yaml_texts(api: KubeApi, config_maps: str, things: str, custom: bool) -> None:
+    if custom:
+        path, kind, text = things, "Thing", BOTH_FAULTS % (b"conf.example.org/v1", b"Thing", b"spec")
+    else:
+        path, kind, text = config_maps, "ConfigMap", BOTH_FAULTS % (b"v1", b"ConfigMap", b"data")
+        text = text.replace(b"b: 1", b"b: 'x'")
+
+    def post(validation: str) -> Answer:
+        return api.call("POST", path, text, content_type="application/yaml", fieldValidation=validation, dryRun="All")
+
+    twice = 'line 7: key "a" already set in map'
+    unknown = ['unknown field "metadata.foo"', 'unknown field "unk"']
+    if custom:
+        unknown[1:1] = ['unknown field "spec.a"', 'unknown field "spec.b"']
+    answer = post("Warn")
+    assert (answer.status, answer.warnings) == (201, [twice, *unknown])
+    why = ", ".join([f"yaml: unmarshal errors:\n  {twice}", *unknown])
+    message = f'{kind} in version "v1" cannot be handled as a {kind}: strict decoding error: {why}'
+    assert refusal(post("Strict")) == (400, "BadRequest", message)
+    assert post("Ignore").warnings == []

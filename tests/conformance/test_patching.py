@@ -247,3 +247,34 @@ def test_a_strategy_is_replaced_by_kept_keys(api: KubeApi, namespace: str) -> No
     assert api.made(path, value)["spec"]["strategy"]["type"] == "RollingUpdate"
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
     assert api.patch(f"{path}/d", patch, STRATEGIC).json["spec"]["strategy"] == {"type": "Recreate"}
+
+
+@pytest.mark.parametrize("kind", [MERGE, STRATEGIC])
+def test_faults_of_a_patch(api: KubeApi, config_maps: str, kind: str) -> None:
+    api.made(config_maps, config_map())
+    body = b'{"data":{"a":"1","a":"2"},"unk":1,"unk":2,"metadata":{"foo":1}}'
+    faults = ['duplicate field "data.a"', 'duplicate field "unk"']
+    faults += ['unknown field "metadata.foo"', 'unknown field "unk"']
+    answer = api.call("PATCH", f"{config_maps}/one", body, content_type=kind, fieldValidation="Warn")
+    assert (answer.status, answer.warnings) == (200, faults)
+    answer = api.call("PATCH", f"{config_maps}/one", body, content_type=kind, fieldValidation="Strict")
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert answer.message.endswith(f": strict decoding error: {', '.join(faults)}")
+    answer = api.call("PATCH", f"{config_maps}/one", body, content_type=kind, fieldValidation="Ignore")
+    assert (answer.status, answer.warnings) == (200, [])
+
+
+def test_faults_of_a_json_patch(api: KubeApi, config_maps: str) -> None:
+    api.made(config_maps, config_map())
+    body = (
+        b'[{"op":"add","path":"/unk","value":1},{"op":"add","path":"/data","value":{"a":"1","a":"2"}},'
+        b'{"op":"add","op":"add","path":"/x","value":1}]'
+    )
+    faults = [
+        'json patch duplicate field "[1].value.a"', 'json patch duplicate field "[2].op"',
+        'duplicate field "data.a"', 'unknown field "unk"', 'unknown field "x"',
+    ]  # fmt: skip
+    answer = api.call("PATCH", f"{config_maps}/one", body, content_type=JSON_PATCH, fieldValidation="Warn")
+    assert (answer.status, answer.warnings) == (200, faults)
+    answer = api.call("PATCH", f"{config_maps}/one", body, content_type=JSON_PATCH, fieldValidation="Strict")
+    assert answer.message.endswith(f": strict decoding error: {', '.join(faults)}")

@@ -181,6 +181,8 @@ class WriteOptions:
     """Take over fields of other managers; for PatchType.APPLY only."""
     field_validation: str = ""
     """What becomes of unknown and duplicate fields: `Strict` refuses them, `Warn` and `Ignore` drop them."""
+    set_twice: tuple[str, ...] = ()
+    """Keys that a text has twice of which the body was made, as YAML's readers say it; the body does not show them."""
 
 
 NO_OPTIONS = WriteOptions()

@@ -11,6 +11,7 @@ from typing import Any
 from ironbell.api.client import (
     AlreadyExists,
     ApiError,
+    BadRequest,
     Conflict,
     Expired,
     Forbidden,
@@ -49,6 +50,11 @@ def success(info: ResourceInfo, *, name: str, uid: str) -> dict[str, Any]:
 def _details(info: ResourceInfo, name: str) -> dict[str, Any]:
     found = {"name": name, "group": info.group, "kind": info.plural}
     return {key: value for key, value in found.items() if value}
+
+
+def unnamed(name: str) -> BadRequest:
+    """The refusal of an object that must say its name, and leaves it to the address."""
+    return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def not_found(info: ResourceInfo, name: str) -> NotFound:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbell.api.client import ApiError, BadRequest, Conflict, Invalid, PatchType, UnsupportedMediaType
+from ironbell.api.client import ApiError, BadRequest, Conflict, Invalid, PatchType, UnsupportedMediaType, WriteOptions
 from ironbell.apiserver.patches.jsonpatch import apply_json_patch
 from ironbell.apiserver.patches.merge import merge
 from ironbell.apiserver.patches.strategic import strategic_merge
@@ -173,8 +173,9 @@ async def test_bodies_that_are_no_patches_are_refused(
     admin: Any, config_maps: Any, kind: PatchType, body: bytes
 ) -> None:
     await admin.create(config_maps, {"metadata": {"name": "a"}})
+    options = WriteOptions(field_manager="me")
     with pytest.raises(BadRequest):
-        await admin.api.patch(config_maps, "default", "a", body, patch_type=kind)
+        await admin.api.patch(config_maps, "default", "a", body, patch_type=kind, options=options)
 
 
 async def test_a_patch_cannot_rename(admin: Any, widgets: Any, widget: Make) -> None:

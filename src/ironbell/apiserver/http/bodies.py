@@ -6,6 +6,7 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/rest.go (3 MiB), patch.go (
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,7 @@ from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMedi
 from ironbell.apiserver.http import protobuf
 from ironbell.apiserver.http.media import JSON, PROTOBUF, content_type
 from ironbell.apiserver.http.server.message import MAX_BODY_BYTES, BodyMalformed, BodyTooLarge, Request
+from ironbell.apiserver.verbs.duplicates import text_faults
 
 READ_TIMEOUT_S = 60
 
@@ -50,8 +52,26 @@ async def read(request: Request) -> bytes:
         raise RequestTimeout(f"the request's body did not arrive within {READ_TIMEOUT_S} seconds") from error
 
 
-async def read_object(request: Request, *, strict: bool = False) -> bytes:
-    """The body of a create, replace or delete, as JSON; in YAML, `strict` refuses duplicate keys.
+class Body(NamedTuple):
+    """What a client sent, in JSON."""
+
+    content: bytes
+    set_twice: tuple[str, ...] = ()
+    """Keys that a YAML text has twice, as its readers say it."""
+
+
+async def read_object(request: Request) -> bytes:
+    """The body of a delete or an action, as JSON.
+
+    Raises:
+        UnsupportedMediaType: it is in no form that is understood.
+        BadRequest: it is not what its type says.
+    """
+    return (await read_body(request)).content
+
+
+async def read_body(request: Request) -> Body:
+    """The body of a create or replace.
 
     Raises:
         UnsupportedMediaType: it is in no form that is understood.
@@ -59,17 +79,17 @@ async def read_object(request: Request, *, strict: bool = False) -> bytes:
     """
     media_type = content_type(request.headers.get("Content-Type", ""))
     if media_type == JSON:
-        return await read(request)
+        return Body(await read(request))
     if media_type in _YAML_TYPES:
-        return await _from_yaml(await read(request), strict=strict)
+        return await _from_yaml(await read(request))
     if media_type == PROTOBUF:
         body = await read(request)
-        return protobuf.to_json(body) if body else b""
+        return Body(protobuf.to_json(body) if body else b"")
     raise UnsupportedMediaType(_unsupported([JSON, "application/yaml", PROTOBUF]))
 
 
-async def read_patch(request: Request) -> tuple[bytes, PatchType]:
-    """The body of a patch, as JSON, with its type.
+async def read_patch(request: Request) -> tuple[Body, PatchType]:
+    """The body of a patch, with its type.
 
     Raises:
         UnsupportedMediaType: the content type is no patch.
@@ -80,35 +100,40 @@ async def read_patch(request: Request) -> tuple[bytes, PatchType]:
     if patch_type is None:
         raise UnsupportedMediaType("415: Unsupported Media Type")
     body = await read(request)
-    if patch_type is PatchType.APPLY and not _is_json(body):
-        try:
-            body = await _from_yaml(body, strict=True)
-        except BadRequest as error:
-            raise BadRequest(f"error decoding YAML: {error.message}") from error
-    return body, patch_type
+    if patch_type is not PatchType.APPLY or _is_plain(body):
+        return Body(body), patch_type
+    try:
+        return await _from_yaml(body), patch_type
+    except BadRequest as error:
+        raise BadRequest(f"error decoding YAML: {error.message}") from error
 
 
-async def _from_yaml(body: bytes, *, strict: bool) -> bytes:
+async def _from_yaml(body: bytes) -> Body:
     if len(body) > _THREAD_FROM_BYTES:
-        return await asyncio.to_thread(_convert, body, strict=strict)
-    return _convert(body, strict=strict)
+        return await asyncio.to_thread(_convert, body)
+    return _convert(body)
 
 
-def _convert(body: bytes, *, strict: bool) -> bytes:
+def _convert(body: bytes) -> Body:
     from ironbell.codec import goyaml  # few clients send YAML
 
     try:
-        return msgspec.json.encode(goyaml.load(body, strict=strict))
+        value, duplicates = goyaml.load_with_duplicates(body)
+        return Body(
+            msgspec.json.encode(value),
+            tuple(f'line {line}: key "{key}" already set in map' for line, key in duplicates),
+        )
     except goyaml.YamlError as error:
         raise BadRequest(f"error converting YAML to JSON: {error}") from error
 
 
-def _is_json(body: bytes) -> bool:
+def _is_plain(body: bytes) -> bool:
+    """Whether a text is JSON that has nothing twice, so that nobody needs to read it as YAML."""
     try:
-        msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return True
+    return not text_faults(body, value).duplicates
 
 
 def _unsupported(accepted: list[str]) -> str:

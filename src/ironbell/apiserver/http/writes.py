@@ -5,6 +5,8 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/create.go, update.go, patch
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
+
 from ironbell.api.client import PatchType, WriteOptions
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.answers import answer
@@ -21,8 +23,9 @@ from ironbell.apiserver.warnings import warn
 async def create(call: Call) -> Response:
     """Store a new object."""
     shown, options = call.format(), write_options(call.query, call.user_agent, kind="CreateOptions")
-    body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
-    made = await call.api.create(call.info.collection, call.target.namespace, body, options)
+    body = await bodies.read_body(call.request)
+    options = replace_fields(options, set_twice=body.set_twice)
+    made = await call.api.create(call.info.collection, call.target.namespace, body.content, options)
     if call.info.creation_warning:
         warn(call.info.creation_warning)
     made = object_body(call, made, shown)
@@ -44,14 +47,14 @@ async def replace(call: Call) -> Response:
     """Store an object in place of the present one, or, of some kinds, where there is none."""
     shown, target = call.format(), call.target
     options = write_options(call.query, call.user_agent, kind="UpdateOptions")
-    body = await bodies.read_object(call.request, strict=options.field_validation == "Strict")
+    body = await bodies.read_body(call.request)
     stored = await call.api.put(
         call.info.collection,
         target.namespace,
         target.name,
-        body,
+        body.content,
         subresource=target.subresource,
-        options=options,
+        options=replace_fields(options, set_twice=body.set_twice),
     )
     status = 201 if stored.created else 200
     return await answer(call.request, object_body(call, stored.body, shown), status=status, media_type=shown.media_type)
@@ -63,7 +66,8 @@ async def patch(call: Call) -> Response:
     body, patch_type = await bodies.read_patch(call.request)
     applies = patch_type is PatchType.APPLY
     options = write_options(call.query, call.user_agent, kind="PatchOptions", applies=applies)
-    place = (call.info.collection, target.namespace, target.name, body)
+    options = replace_fields(options, set_twice=body.set_twice)
+    place = (call.info.collection, target.namespace, target.name, body.content)
     if applies:
         stored = await call.api.apply(*place, subresource=target.subresource, options=options)
     else:

@@ -61,7 +61,8 @@ def apply_configuration(
     others = [one for one in managers if one.identity != mine.identity]
     merged = unpruned = merge_applied(live, config, schema)
     if previous is not None:
-        kept: Fields = mine.fields
+        # What the configuration says of its object's name belongs to nobody, and keeps the metadata that it is in.
+        kept: Fields = union(mine.fields, said(config, schema))
         for other in others:
             kept = union(kept, other.fields)
         merged = _prune(merged, previous.fields, kept, schema)
@@ -88,11 +89,11 @@ def _prune(merged: Object, last: Fields, kept: Fields, schema: Mapping[str, Any]
     last = with_named(last, schema)
     if not difference(last, with_named(kept, schema)):
         return merged
-    everything = with_named(said(merged, schema, unique=False), schema)
+    everything = with_named(said(merged, schema), schema)
     pruned = remove_fields(merged, last, schema)
-    left = union(with_named(said(pruned or {}, schema, unique=False), schema), with_named(kept, schema))
+    left = union(with_named(said(pruned or {}, schema), schema), with_named(kept, schema))
     pruned = remove_fields(merged, difference(everything, left), schema)
-    left = with_named(said(pruned or {}, schema, unique=False), schema)
+    left = with_named(said(pruned or {}, schema), schema)
     final: Object = remove_fields(merged, intersection(difference(everything, left), last), schema) or {}
     return final
 

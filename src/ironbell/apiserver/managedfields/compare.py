@@ -5,7 +5,7 @@ Source: kubernetes-sigs/structured-merge-diff: typed/tofieldset.go, typed/compar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ironbell.apiserver.managedfields.fieldset import SELF, Fields
@@ -15,7 +15,6 @@ from ironbell.apiserver.managedfields.schemas import (
     declared,
     is_atomic,
     item_schema,
-    unique_by_element,
 )
 
 _MISSING: Any = object()
@@ -30,34 +29,30 @@ class Comparison(NamedTuple):
     removed: Fields
 
 
-def said(value: Mapping[str, Any], schema: Mapping[str, Any], *, unique: bool = True) -> Fields:
+def said(value: Mapping[str, Any], schema: Mapping[str, Any]) -> Fields:
     """What an applied configuration says: leaves, items of lists, and keys of maps that no schema declares.
 
     Raises:
         MissingKey: an item of a list lacks its key.
-        Duplicate: two items of a list are alike, and they must be `unique`.
     """
-    return _said(value, schema, unique_by_element if unique else by_element)
+    return _said(value, schema)
 
 
-_Index = Callable[[Mapping[str, Any], list[Any]], dict[str, Any]]
-
-
-def _said(value: Any, schema: Mapping[str, Any], index: _Index) -> Fields:
+def _said(value: Any, schema: Mapping[str, Any]) -> Fields:
     if is_atomic(schema, value):
         return {}
     if isinstance(value, dict):
-        parts = {f"f:{name}": _said_field(name, sub, schema, index) for name, sub in value.items()}
+        parts = {f"f:{name}": _said_field(name, sub, schema) for name, sub in value.items()}
         return {element: node for element, node in parts.items() if node is not None}
     return {
-        element: {SELF: {}, **sub} if (sub := _said(item, item_schema(schema), index)) else {}
-        for element, item in index(schema, value).items()
+        element: {SELF: {}, **sub} if (sub := _said(item, item_schema(schema))) else {}
+        for element, item in by_element(schema, value).items()
     }
 
 
-def _said_field(name: str, value: Any, schema: Mapping[str, Any], index: _Index) -> Fields | None:
+def _said_field(name: str, value: Any, schema: Mapping[str, Any]) -> Fields | None:
     sub = child_schema(schema, name)
-    node = _said(value, sub, index)
+    node = _said(value, sub)
     if not node:
         # An empty list that has items to be told apart says nothing; any other value without parts is a leaf.
         says_nothing = isinstance(value, list) and not is_atomic(sub, value) and declared(schema, name) is not None

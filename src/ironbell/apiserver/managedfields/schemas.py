@@ -97,26 +97,6 @@ def _keyed(keys: Mapping[str, Any]) -> str:
     return "k:" + msgspec.json.encode(keys, order="sorted").decode()
 
 
-class Duplicate(Exception):  # noqa: N818 - says what is wrong, as the message does
-    """An applied list that is a map or set names an item twice; the text is its path element."""
-
-
-def unique_by_element(schema: Mapping[str, Any], items: list[Any]) -> dict[str, Any]:
-    """The items of a map or set by their path elements, none twice.
-
-    Raises:
-        MissingKey: an item lacks a key.
-        Duplicate: two are alike.
-    """
-    found: dict[str, Any] = {}
-    for item in items:
-        element = item_element(schema, item)
-        if element in found:
-            raise Duplicate(element)
-        found[element] = item
-    return found
-
-
 def by_element(schema: Mapping[str, Any], items: list[Any]) -> dict[str, Any]:
     """The items of a map or set by their path elements; of several that are alike the first counts."""
     found: dict[str, Any] = {}

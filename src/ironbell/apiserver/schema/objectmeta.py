@@ -1,4 +1,4 @@
-"""The schema of object metadata, for patches and field ownership: which of its lists are maps or sets.
+"""The schema of object metadata, for patches and field ownership: its fields, and which lists are maps or sets.
 
 Source: kubernetes/apimachinery: pkg/apis/meta/v1/types.go (list and patch markers).
 """
@@ -10,9 +10,27 @@ from typing import Any
 
 _STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
 
+_STRING = {"type": "string"}
+_TEXTS = (
+    "name", "generateName", "namespace", "uid", "resourceVersion", "selfLink", "creationTimestamp", "deletionTimestamp",
+)  # fmt: skip
+_OWNER = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _STRING),
+        "controller": {"type": "boolean"},
+        "blockOwnerDeletion": {"type": "boolean"},
+    },
+    "x-kubernetes-map-type": "atomic",
+}
+
 OBJECT_META: dict[str, Any] = {
     "type": "object",
     "properties": {
+        **dict.fromkeys(_TEXTS, _STRING),
+        "generation": {"type": "integer"},
+        "deletionGracePeriodSeconds": {"type": "integer"},
+        "managedFields": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
         "labels": _STRINGS,
         "annotations": _STRINGS,
         "finalizers": {
@@ -23,7 +41,7 @@ OBJECT_META: dict[str, Any] = {
         },
         "ownerReferences": {
             "type": "array",
-            "items": {"type": "object", "x-kubernetes-map-type": "atomic"},
+            "items": _OWNER,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["uid"],
             "x-kubernetes-patch-strategy": "merge",

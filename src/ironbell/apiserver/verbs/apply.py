@@ -20,11 +20,13 @@ from ironbell.apiserver.managedfields.compare import compare, said
 from ironbell.apiserver.managedfields.fieldset import contains, show
 from ironbell.apiserver.managedfields.managers import APPLY, UPDATE, Manager, read_managers, write_managers
 from ironbell.apiserver.managedfields.ownership import BEFORE_FIRST_APPLY, owned
-from ironbell.apiserver.managedfields.schemas import Duplicate, MissingKey
+from ironbell.apiserver.managedfields.schemas import MissingKey
+from ironbell.apiserver.managedfields.typed import as_message, typed_faults
 from ironbell.apiserver.schema.objectmeta import with_metadata
-from ironbell.apiserver.verbs.bodies import check_address
+from ironbell.apiserver.verbs.bodies import check_address, name_of
 from ironbell.apiserver.verbs.create import create_value
 from ironbell.apiserver.verbs.update import Object, update
+from ironbell.apiserver.warnings import warn
 from ironbell.base.clock import rfc3339
 
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
@@ -43,10 +45,10 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
     if not request.options.field_manager:
         raise status.invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     _check_type(request, config)
+    is_named = bool(name_of(config))
+    _check_values(request, config)
     check_address(request, config)
-    if config["metadata"].get("managedFields") is not None:
-        raise BadRequest("metadata.managedFields must be nil")
-    _check_declared(request, config)
+    _tell_of_duplicates(request)
     config = _part(request, config)
     encoded = msgspec.json.encode(config)
     time = rfc3339(context.clock.now())
@@ -57,6 +59,8 @@ async def apply(context: Context, request: Request, config: Object) -> bytes:
     if context.store.latest(request.info.store_key, request.key) is None:
         if request.subresource:
             raise status.not_found(request.info, request.name)
+        if not is_named:
+            raise status.unnamed(request.name)
         return await create_value(context, request, _first(request, config, time=time), applied=True)
     return await update(context, request, change, tracked=True)
 
@@ -80,24 +84,36 @@ def _part(request: Request, config: Object) -> Object:
     return config
 
 
-def _check_declared(request: Request, config: Object) -> None:
-    unknown = request.info.compiled.prune(config)
-    if unknown:
-        raise _untyped(request, ", ".join(f".{path}: field not declared in schema" for path in unknown))
+def _tell_of_duplicates(request: Request) -> None:
+    options = request.options
+    if not options.set_twice:
+        return
+    if options.field_validation == "Strict":
+        lines = "\n".join(f"  {line}" for line in options.set_twice)
+        why = f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
+        raise BadRequest(why)
+    if options.field_validation == "Warn":
+        for line in options.set_twice:
+            warn(line)
 
 
-def _untyped(request: Request, why: str) -> BadRequest:
-    info = request.info
+def _check_values(request: Request, config: Object) -> None:
+    """Check the types of all values; a null where none is allowed is taken out, as what was not said."""
+    meta = config.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    faults = typed_faults(config, with_metadata(request.info.schema))
+    if faults:
+        raise _untyped(request, config, as_message(faults))
+    request.info.compiled.prune(config)
+
+
+def _untyped(request: Request, config: Object, why: str) -> BadRequest:
+    info, meta = request.info, config.get("metadata")
     version = info.api_version if info.group else f"/{info.api_version}"
-    place = f"{request.namespace if info.custom else ''}/{request.name}"
+    named = meta if isinstance(meta, dict) else {}
+    place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
     return BadRequest(f"failed to create typed patch object ({place}; {version}, Kind={info.kind}): {why}")
-
-
-def _unmergeable(request: Request, error: MissingKey | Duplicate) -> BadRequest:
-    if isinstance(error, Duplicate):
-        return _untyped(request, f"duplicate entries for key {show((str(error),))}")
-    why = f'associative list with keys has an element that omits key field "{error}" (and doesn\'t have default value)'
-    return _untyped(request, why)
 
 
 def _mine(request: Request, config: Object, *, time: str) -> Manager:
@@ -111,10 +127,10 @@ def _first(request: Request, config: Object, *, time: str) -> Object:
     if uid:
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise status.conflict(request.info, request.name, why=why)
-    try:
-        manager = _mine(request, config, time=time)
-    except (MissingKey, Duplicate) as error:
-        raise _unmergeable(request, error) from error
+    version = config["metadata"].get("resourceVersion")
+    if version and not str(version).isdecimal():
+        raise BadRequest(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    manager = _mine(request, config, time=time)
     meta = {name: value for name, value in config["metadata"].items() if name != "resourceVersion"}
     value = {**config, "metadata": meta}
     write_managers(meta, [manager] if manager.fields else [])
@@ -129,8 +145,9 @@ def _applied(request: Request, live: Object, config: Object, *, time: str) -> Ob
             managers = _before(request, live, time=time)
         done = apply_configuration(live, config, managers, _mine(request, config, time=time), schema=schema)
         contests = [] if options.force else _left_to_ask(request, live, done)
-    except (MissingKey, Duplicate) as error:
-        raise _unmergeable(request, error) from error
+    except MissingKey as error:
+        why = f'the present object has an item of a list without its key "{error}": write the whole object'
+        raise _untyped(request, config, why) from error
     if contests:
         raise _conflict(contests)
     merged = {**done.value, "metadata": dict(done.value["metadata"])}

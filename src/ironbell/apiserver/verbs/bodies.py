@@ -52,9 +52,7 @@ def require_name(request: Request, value: dict[str, Any]) -> None:
         BadRequest: it has none.
     """
     if not name_of(value):
-        raise BadRequest(
-            f"the name of the object ({request.name} based on URL) was undeterminable: name must be provided"
-        )
+        raise status.unnamed(request.name)
 
 
 def check_address(request: Request, value: dict[str, Any]) -> None:
@@ -86,7 +84,9 @@ def check_address(request: Request, value: dict[str, Any]) -> None:
         if meta["namespace"]:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         meta["namespace"] = request.namespace
-    if request.name and meta.setdefault("name", request.name) != request.name:
+    if request.name and not meta.get("name"):
+        meta["name"] = request.name
+    elif request.name and meta["name"] != request.name:
         raise BadRequest(f"the name of the object ({meta['name']}) does not match the name on the URL ({request.name})")
 
 

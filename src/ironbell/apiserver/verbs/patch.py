@@ -17,6 +17,7 @@ from ironbell.apiserver.patches.strategic import strategic_merge
 from ironbell.apiserver.schema.objectmeta import with_metadata
 from ironbell.apiserver.verbs.apply import apply
 from ironbell.apiserver.verbs.bodies import decode_mapping
+from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults, json_patch_faults, text_faults
 from ironbell.apiserver.verbs.prepare import unusable_patch
 from ironbell.apiserver.verbs.update import Change, Object, update
 
@@ -24,27 +25,32 @@ from ironbell.apiserver.verbs.update import Change, Object, update
 async def patch(context: Context, request: Request, body: bytes, patch_type: PatchType) -> bytes:
     """Patch an object; an apply patch (in JSON) creates what is missing."""
     if patch_type is PatchType.APPLY:
-        return await apply(context, request, decode_mapping(body, what="error decoding YAML"))
-    return await update(context, request, _change(request, body, patch_type), refuse=unusable_patch)
+        said = b"{}" if body.strip() == b"null" else body
+        return await apply(context, request, decode_mapping(said, what="error decoding YAML"))
+    change, faults = _change(request, body, patch_type)
+    if request.options.field_validation not in ("Strict", "Warn"):
+        faults = NO_FAULTS
+    return await update(context, request, change, refuse=unusable_patch, faults=faults)
 
 
-def _change(request: Request, body: bytes, patch_type: PatchType) -> Change:
+def _change(request: Request, body: bytes, patch_type: PatchType) -> tuple[Change, TextFaults]:
+    """What a patch does, and what its text has twice."""
     # Patches become part of the new object, so each attempt decodes its own.
     if patch_type is PatchType.JSON:
-        operations = _decode_list(body)
+        faults = json_patch_faults(body, _decode_list(body))
 
         def by_operations(old: Object, scratch: Object) -> Object:
-            return apply_json_patch(scratch, msgspec.json.decode(operations))
+            return apply_json_patch(scratch, msgspec.json.decode(body))
 
-        return by_operations
-    decode_mapping(body)
+        return by_operations, faults
+    faults = text_faults(body, decode_mapping(body))
     if patch_type is PatchType.MERGE:
 
         def by_merge(old: Object, scratch: Object) -> Object:
             merged: Object = merge(scratch, msgspec.json.decode(body))
             return merged
 
-        return by_merge
+        return by_merge, faults
     if request.info.custom:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: "
@@ -55,14 +61,14 @@ def _change(request: Request, body: bytes, patch_type: PatchType) -> Change:
     def by_strategy(old: Object, scratch: Object) -> Object:
         return strategic_merge(scratch, msgspec.json.decode(body), schema)
 
-    return by_strategy
+    return by_strategy, faults
 
 
-def _decode_list(body: bytes) -> bytes:
+def _decode_list(body: bytes) -> list[Any]:
     try:
         decoded: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding patch: {error}") from error
     if not isinstance(decoded, list):
         raise BadRequest("error decoding patch: json: cannot unmarshal: it must be a list of operations")
-    return body
+    return decoded

@@ -39,6 +39,8 @@ def lost_in_decoding(request: Request, body: bytes, value: dict[str, Any]) -> Te
     """What a text says twice, if the client wants to know of it: faults for `shape`."""
     if request.options.field_validation not in ("Strict", "Warn"):
         return NO_FAULTS
+    if request.options.set_twice:
+        return TextFaults(lines=request.options.set_twice)
     return text_faults(body, value)
 
 
@@ -60,9 +62,11 @@ def shape(
             raise refuse(request, value, misfit)
     unknown, dropped = clean(value), request.info.compiled.prune(value)
     unknown += sorted(dropped) if request.info.custom else dropped
-    found = faults.with_unknown(unknown, in_text_order=not request.info.custom)
+    # The text of a patch is none of the object's.
+    in_order = not request.info.custom and refuse is not unusable_patch
+    found = faults.with_unknown(unknown, in_text_order=in_order)
     if found and validation == "Strict":
-        raise refuse(request, value, status.not_strict(found))
+        raise refuse(request, value, faults.as_refusal(found))
     if validation == "Warn":
         for fault in found:
             warn(fault)

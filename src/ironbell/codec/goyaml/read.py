@@ -53,10 +53,24 @@ def load_all(text: str | bytes, *, strict: bool = False, limits: Limits = DEFAUL
             yield value
 
 
+def load_with_duplicates(text: str | bytes, *, limits: Limits = DEFAULT_LIMITS) -> tuple[Any, list[tuple[int, str]]]:
+    """As `load`, and the keys that a mapping has already, each with its line, in the order of the text.
+
+    Raises:
+        YamlError: no YAML, no JSON form, or beyond the limits.
+    """
+    for root, composed in compose(text, limits):
+        builder = _Builder(composed + limits.aliased_nodes, strict=False)
+        value = builder.value(root)
+        return value, sorted(builder.duplicates)
+    return None, []
+
+
 class _Builder:
     def __init__(self, budget: int, *, strict: bool) -> None:
         self._budget = budget
         self._strict = strict
+        self.duplicates: list[tuple[int, str]] = []
         self._open: set[int] = set()
 
     def value(self, node: AnyNode) -> Any:
@@ -84,8 +98,10 @@ class _Builder:
                 result.update(self._merge(value_node))
                 continue
             key = _key_text(key_node)
-            if self._strict and key in seen:
-                raise YamlError(f"key {key!r} is given twice", line=key_node.line)
+            if key in seen:
+                if self._strict:
+                    raise YamlError(f"key {key!r} is given twice", line=key_node.line)
+                self.duplicates.append((key_node.line, key))
             seen.add(key)
             result[key] = self.value(value_node)
         return result
