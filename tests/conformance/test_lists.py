@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.kubeapi import KubeApi
-from support.kubeobjects import names, refusal, secret
+from support.kubeobjects import names, refusal, secret, thing
 
 PARSE = 'strconv.ParseUint: parsing "{0}": invalid syntax'
 MATCH = "resourceVersionMatch"
@@ -226,3 +226,15 @@ def test_an_empty_list_has_items_and_a_version(api: KubeApi, secrets: str) -> No
 
 def test_a_namespace_that_is_not_there_has_an_empty_list(api: KubeApi) -> None:
     assert names(api.get("/api/v1/namespaces/nowhere-at-all/secrets")) == []
+
+
+@pytest.mark.parametrize("first", ["apiVersion", "kind"])
+def test_items_of_builtin_kinds_do_not_say_what_they_are(api: KubeApi, secrets: str, things: str, first: str) -> None:
+    value = secret("s") if first == "kind" else {"apiVersion": "v1", **secret("s")}
+    api.made(secrets, value)
+    (item,) = api.get(secrets).json["items"]
+    assert not {"kind", "apiVersion"} & item.keys()
+    whole = api.get(f"{secrets}/s").json
+    assert item == {name: part for name, part in whole.items() if name not in ("kind", "apiVersion")}
+    api.made(things, thing())
+    assert {item["kind"] for item in api.get(things).json["items"]} == {"Thing"}

@@ -61,7 +61,7 @@ def test_pages_of_tables(api: KubeApi, config_maps: str) -> None:
 )
 def test_what_rows_carry(api: KubeApi, one: str, include: str, kind: str | None) -> None:
     (row,) = api.get(one, headers=TABLE, includeObject=include).json["rows"]
-    carried = row.get("object")
+    carried = row["object"]
     assert (carried.get("kind") if carried else None) == kind
 
 

@@ -277,3 +277,66 @@ def test_the_type_of_a_secret_stays(api: KubeApi, namespace: str) -> None:
         "Invalid",
         'Secret "s" is invalid: type: Invalid value: "other": field is immutable',
     )
+
+
+META: dict[str, Any] = {"labels": {"l": "1"}, "annotations": {"a": "1"}, "finalizers": ["e.org/x"]}
+PODS = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "written"),
+    [
+        ("Namespace", {}, {"labels", "annotations", "finalizers"}),
+        ("Node", {}, {"labels", "annotations", "finalizers"}),
+        ("ResourceQuota", {}, {"labels", "annotations", "finalizers"}),
+        ("PersistentVolume", {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                              "hostPath": {"path": "/x"}}, {"labels", "annotations", "finalizers"}),
+        ("Deployment", {"selector": {"matchLabels": {"a": "b"}}, "template": PODS}, {"annotations", "finalizers"}),
+        ("DaemonSet", {"selector": {"matchLabels": {"a": "b"}}, "template": PODS},
+         {"labels", "annotations", "finalizers"}),
+        ("PodDisruptionBudget", {}, {"labels", "annotations", "finalizers"}),
+        ("VolumeAttachment", {"attacher": "a", "nodeName": "n", "source": {"persistentVolumeName": "p"}}, set()),
+        ("Thing", {}, set()),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("how", ["put", "patch", "apply"])
+def test_metadata_written_with_the_status(
+    api: KubeApi, things: str, namespace: str, kind: str, spec: dict[str, Any], written: set[str], how: str
+) -> None:
+    groups = {
+        "Deployment": "apps/v1", "DaemonSet": "apps/v1", "PodDisruptionBudget": "policy/v1",
+        "VolumeAttachment": "storage.k8s.io/v1", "Thing": "conf.example.org/v1",
+    }  # fmt: skip
+    version, plural = groups.get(kind, "v1"), f"{kind.lower()}s"
+    inside = kind in {"ResourceQuota", "Deployment", "DaemonSet", "PodDisruptionBudget", "Thing"}
+    base = f"/{'apis' if '/' in version else 'api'}/{version}"
+    path = f"{base}/namespaces/{namespace}/{plural}" if inside else f"{base}/{plural}"
+    name = f"{namespace}-status"
+    value = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+    made = api.made(path, value)
+    place = f"{path}/{name}"
+    meta = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **META}}
+    if how == "put":
+        answer = api.put(f"{place}/status", {**made, "metadata": {**made["metadata"], **META}}, fieldManager="me")
+    elif how == "patch":
+        answer = api.patch(f"{place}/status", {"metadata": META}, fieldManager="me")
+    else:
+        answer = api.apply(f"{place}/status", meta, manager="me")
+    assert answer.status == 200, answer.body
+    found = answer.json["metadata"]
+    # the server's own labels and finalizers may be there as well
+    assert {key for key, given in META.items() if key in found and {*given} <= {*found[key]}} == written
+    if "managedFields" in found:  # an object that said nothing when it was made has no record
+        own = [one for one in found["managedFields"] if one["manager"] == "me"]
+        assert {one["subresource"] for one in own} <= {"status"}
+        assert {field[2:] for one in own for field in one["fieldsV1"].get("f:metadata", {}) if field != "."} == written
+    api.patch(place, {"metadata": {"finalizers": None}})
+    api.delete(place)
+
+
+def test_conditions_of_a_definition_have_no_rules(api: KubeApi, things_served: KubeApi) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.conf.example.org/status"
+    conditions = api.get(path).json["status"]["conditions"]
+    answer = api.patch(path, {"status": {"conditions": [*conditions, {"message": "m"}]}})
+    assert (answer.status, answer.json["status"]["conditions"][-1]["message"]) == (200, "m"), answer.body
+    assert api.patch(path, {"status": {"conditions": conditions}}).status == 200

@@ -116,7 +116,7 @@ def test_initial_events_end_with_a_bookmark(api: KubeApi, secrets: str) -> None:
     assert told(events[:1]) == [("ADDED", "a")]
     mark = events[1]
     assert mark["type"] == "BOOKMARK"
-    assert END.items() <= mark["object"]["metadata"]["annotations"].items()
+    assert mark["object"]["metadata"]["annotations"] == END
     assert (mark["object"]["kind"], mark["object"]["apiVersion"]) == ("Secret", "v1")
     assert int(mark["object"]["metadata"]["resourceVersion"]) >= newest
 
@@ -266,7 +266,8 @@ def test_a_streamed_list_of_tables_is_that_of_gets(api: KubeApi, secrets: str, i
     mark = watched[2]["object"]
     (row,) = mark["rows"]
     assert row["cells"] == ["", "", 0, "<unknown>"]
-    assert row["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
+    assert row["object"]["metadata"]["annotations"] == END
+    assert row["object"]["kind"] == ("Secret" if include == "Object" else "PartialObjectMetadata")
     assert row["object"]["metadata"]["resourceVersion"] == mark["metadata"]["resourceVersion"]
 
 

@@ -93,6 +93,8 @@ class ResourceInfo:
     """The store's version since which the definition is as it is: what was written before may lack defaults."""
     keeps_first_status: bool = False
     """Whether an object may be created with a status."""
+    kept_by_status: tuple[str, ...] | None = None
+    """What of the metadata a write to the status leaves alone; None if that is all of it."""
     answers_deleted: bool = False
     """Whether a deletion answers with the object that was deleted."""
     updates_need_version: bool = False

@@ -84,7 +84,7 @@ def resource_version(body: bytes) -> str:
 
 
 def _row(printer: Printer, body: bytes, *, now: datetime, include: Include, api_version: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"cells": printer.row(msgspec.json.decode(body), now)}
+    row: dict[str, Any] = {"cells": printer.row(msgspec.json.decode(body), now), "object": None}
     if include is Include.METADATA:
         row["object"] = msgspec.Raw(partial_metadata(body, api_version=api_version))
     elif include is Include.OBJECT:

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ironbell.api.crd.markers import Int32, Int64, Schema
+from ironbell.api.crd.markers import Int32, Int64, Schema, Time
 from ironbell.api.kind import Column, Kind
-from ironbell.api.meta import Condition, Model, Resource
+from ironbell.api.meta import Model, Resource
 
 
 class CrdNames(Model, frozen=True):
@@ -99,9 +99,14 @@ class CustomResourceDefinitionSpec(Model, frozen=True):
     preserve_unknown_fields: bool = False
 
 
-class CrdCondition(Condition, frozen=True):
-    """One thing that is known of the kind."""
+class CrdCondition(Model, frozen=True):
+    """One thing that is known of the kind; unlike those of other kinds it has no rules."""
 
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time = None
+    reason: str = ""
+    message: str = ""
     observed_generation: Int64 = 0
 
 

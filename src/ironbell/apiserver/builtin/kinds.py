@@ -135,6 +135,7 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         deprecation_warning=_DEPRECATED.get(plural, ""),
         updates_need_version=plural in names.NEEDS_VERSION,
         created_by_update=plural in names.CREATED_BY_UPDATE,
+        kept_by_status=names.KEPT_BY_STATUS.get(plural, ()),
         keeps_first_status=plural in names.KEEPS_STATUS,
         answers_deleted=plural in names.ANSWERS_DELETED,
         creation_warning=_creation_warning(plural),

@@ -106,3 +106,11 @@ FIELD_PATHS: dict[str, tuple[str, ...]] = {
     "source": ("source", "component"),
 }
 """Where a field label is found, if not at the path it says."""
+
+# What of the metadata a write to the status leaves alone; of kinds that are not here it writes all.
+KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
+    "volumeattachments": None,
+    "validatingadmissionpolicies": None,
+    "deployments": ("labels",),
+    "pods": ("ownerReferences",),
+}

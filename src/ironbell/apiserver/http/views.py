@@ -59,11 +59,21 @@ def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any])
     )  # fmt: skip
     parts = [head]
     for item in items:
-        parts += (item, b",")
+        parts += (item if info.custom else _untyped(info, item), b",")
     if items:
         parts.pop()
     parts.append(b"]}")
     return b"".join(parts)
+
+
+def _untyped(info: ResourceInfo, item: bytes) -> bytes:
+    """An item of a list of a built-in kind: the list says what its items are, and they do not."""
+    version, kind = b'"apiVersion":"%b"' % info.api_version.encode(), b'"kind":"%b"' % info.kind.encode()
+    for first, second in ((version, kind), (kind, version)):
+        if item.startswith(b"{%b,%b," % (first, second)):
+            return b"{" + item[len(first) + len(second) + 3 :]
+    value = msgspec.json.decode(item, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({name: part for name, part in value.items() if name not in ("apiVersion", "kind")})
 
 
 def table_printer(info: ResourceInfo) -> Printer:

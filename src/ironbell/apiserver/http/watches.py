@@ -9,7 +9,6 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/watch.go; KEP-3157 (sendIni
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -21,13 +20,15 @@ from ironbell.apiserver import tables
 from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.media import PROTOBUF, Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
-from ironbell.apiserver.http.protobuf_writer import from_json, watch_frame
+from ironbell.apiserver.http.protobuf_writer import watch_frame
 from ironbell.apiserver.http.sending import ChunkStream, chunk
 from ironbell.apiserver.http.server.message import Response
-from ironbell.apiserver.http.views import include, plain_list, table_printer
+from ironbell.apiserver.http.views import include, table_printer
 from ironbell.apiserver.status import status_object
 
 _SHORTEST_S = 1800
+_END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-events-end": "true"}})
+"""Metadata of the bookmark after the present objects."""
 
 
 async def watch(call: Call) -> Response:
@@ -84,20 +85,9 @@ async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEv
         if wanted.initial_events:
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
-            yield WatchEvent(EventType.BOOKMARK, _end_of_initial_events(call), version)
+            yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
     async for event in call.api.watch(where, namespace, resource_version=version, selector=chosen):
         yield event
-
-
-def _end_of_initial_events(call: Call) -> bytes:
-    """Metadata of the bookmark after the present objects; with an empty list, which client-go before 1.34 fills."""
-    shown = call.format(watching=True)
-    listed = plain_list(call.info, [], {})
-    if shown.view is View.METADATA:
-        listed = tables.partial_metadata_list([], {}, api_version=shown.meta_api_version)
-    empty = base64.b64encode(from_json(listed) if shown.media_type == PROTOBUF else listed).decode()
-    annotations = {"k8s.io/initial-events-end": "true", "kubernetes.io/initial-events-list-blueprint": empty}
-    return msgspec.json.encode({"annotations": annotations})
 
 
 def _lifetime_s(call: Call, wanted: WatchParameters) -> float:
@@ -153,10 +143,11 @@ class _Writer:
         if self._shown.view is View.METADATA:
             kind, api_version = "PartialObjectMetadata", self._shown.meta_api_version
         mark = msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
-        if self._shown.view is View.TABLE:
-            # What is said of the end of the present objects is in the metadata of the row's object.
-            return self._table(mark, include=tables.Include.METADATA if more else self._include)
-        return mark
+        if self._shown.view is not View.TABLE:
+            return mark
+        # What is said of the end of the present objects is in the metadata of the row's object.
+        is_bare = bool(more) and self._include is tables.Include.NONE
+        return self._table(mark, include=tables.Include.METADATA if is_bare else self._include)
 
     def _table(self, body: bytes, *, include: tables.Include | None = None) -> bytes:
         headers, self._headers = self._headers, False

@@ -105,10 +105,18 @@ def owned(request: Request, fields: Fields) -> Fields:
     if meta:
         kept["f:metadata"] = meta
     if request.subresource == "status":
-        return {"f:status": kept["f:status"]} if "f:status" in kept else {}
+        return _owned_by_status(request.info, kept)
     if request.info.has_status and not request.subresource:
         kept.pop("f:status", None)
     return kept
+
+
+def _owned_by_status(info: ResourceInfo, fields: Fields) -> Fields:
+    kept = {"f:status": fields["f:status"]} if "f:status" in fields else {}
+    if info.kept_by_status is None:
+        return kept
+    meta = {name: sub for name, sub in fields.get("f:metadata", {}).items() if name[2:] not in info.kept_by_status}
+    return kept | ({"f:metadata": meta} if meta else {})
 
 
 def moved(managers: list[Manager], mine: Manager, found: Comparison) -> list[Manager]:

@@ -76,7 +76,12 @@ def _check_type(request: Request, config: Object) -> None:
 def _part(request: Request, config: Object) -> Object:
     """What the subresource takes of a configuration: only that is applied and owned."""
     if request.subresource == "status":
-        meta = {name: value for name, value in config["metadata"].items() if name in _IDENTITY}
+        kept = request.info.kept_by_status
+        meta = {
+            name: value
+            for name, value in config["metadata"].items()
+            if name in _IDENTITY or (kept is not None and name not in kept)
+        }
         part: Object = {name: config[name] for name in ("apiVersion", "kind", "status") if name in config}
         return {**part, "metadata": meta}
     if request.info.has_status:

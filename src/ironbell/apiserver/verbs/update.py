@@ -138,7 +138,7 @@ def _check_identity(request: Request, new: Object, old: Object, *, refuse: Refus
 def _merge_parts(request: Request, new: Object, old: Object) -> Object:
     """A write to an object leaves its status alone; a write to its status leaves all else alone."""
     if request.subresource == "status":
-        merged = {**old, "metadata": dict(old["metadata"])}
+        merged = {**old, "metadata": _status_metadata(request, new, old)}
         merged.pop("status", None)
         if new.get("status") is not None:
             merged["status"] = new["status"]
@@ -152,6 +152,15 @@ def _merge_parts(request: Request, new: Object, old: Object) -> Object:
         if "status" in old:
             new["status"] = old["status"]
     return new
+
+
+def _status_metadata(request: Request, new: Object, old: Object) -> Object:
+    """The metadata after a write to the status: of most built-in kinds it is written, too."""
+    kept = request.info.kept_by_status
+    if kept is None:
+        return dict(old["metadata"])
+    meta = {name: value for name, value in new["metadata"].items() if name not in kept}
+    return meta | {name: old["metadata"][name] for name in kept if name in old["metadata"]}
 
 
 async def _mutated(context: Context, request: Request, new: Object, *, old: Object) -> Object:
