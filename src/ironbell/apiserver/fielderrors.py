@@ -50,7 +50,9 @@ def shown(value: Any) -> str:
     """A value as it is shown inside a message."""
     if isinstance(value, str):
         return quoted(value)
-    return msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value).decode()
+    # as Go's encoder writes them
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _error(kind: str, path: str, value: Any, detail: str) -> FieldError:

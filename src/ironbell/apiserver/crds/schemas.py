@@ -18,6 +18,7 @@ from ironbell.apiserver.schema.prune import compile_prune
 from ironbell.apiserver.schema.rules import CompileRule, compile_rules
 from ironbell.apiserver.schema.validate import compile_check
 from ironbell.base.errors import IronbellError
+from ironbell.codec.cel import CelResultError
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -172,6 +173,16 @@ def _rule_text_faults(rule: Mapping[str, Any], path: str) -> Iterator[FieldError
         yield not_supported(f"{path}.reason", rule["reason"], _REASONS)
 
 
+def _as_go_shows(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule as kube-apiserver shows it in its refusals: by the names of its own type's fields."""
+    texts = {f"{word[0].upper()}{word[1:]}": rule.get(word, "") for word in ("rule", "message", "messageExpression")}
+    return texts | {
+        "Reason": rule.get("reason"),
+        "FieldPath": rule.get("fieldPath", ""),
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    }
+
+
 def _rule_faults(schema: Schema, path: str, compile_rule: CompileRule, *, uncorrelatable: str) -> Iterator[FieldError]:
     for place, sub in sub_schemas(schema):
         atomic = place == ".items" and schema.get("x-kubernetes-list-type") != "map"
@@ -180,14 +191,15 @@ def _rule_faults(schema: Schema, path: str, compile_rule: CompileRule, *, uncorr
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
         for word in ("rule", "messageExpression"):
-            text = rule.get(word, "").strip()
-            if not text:
+            text = rule.get(word, "")
+            if not text.strip():
                 continue
             try:
                 gives = "bool" if word == "rule" else "string"
                 compile_rule(text, schema, optional_old=bool(rule.get("optionalOldSelf")), gives=gives)
             except (IronbellError, ValueError, TypeError, LookupError, RecursionError) as error:
-                yield invalid(f"{where}.{word}", dict(rule), f"compilation failed: {error}")
+                why = str(error) if isinstance(error, CelResultError) else f"compilation failed: {error}"
+                yield invalid(f"{where}.{word}", _as_go_shows(rule), why)
         if _OLD_SELF.search(rule.get("rule", "")):
             if uncorrelatable:
                 detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"

@@ -88,7 +88,8 @@ def _prepare(
     rule: Mapping[str, Any], schema: Mapping[str, Any], compile_rule: CompileRule, *, ratchets: bool
 ) -> _Prepared:
     text = rule["rule"].strip()
-    expression = rule.get("messageExpression", "").strip()
+    expression = rule.get("messageExpression", "")
+    expression = expression if expression.strip() else ""
     optional = bool(rule.get("optionalOldSelf"))
     return _Prepared(
         evaluate=compile_rule(text, schema, optional_old=optional),

@@ -8,6 +8,6 @@ Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (
 """
 
 from ironbell.codec.cel.compile import compile_expression, compile_rule, expression_type
-from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError
 
-__all__ = ["CelError", "CelSyntaxError", "compile_expression", "compile_rule", "expression_type"]
+__all__ = ["CelError", "CelResultError", "CelSyntaxError", "compile_expression", "compile_rule", "expression_type"]

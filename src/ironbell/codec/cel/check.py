@@ -5,11 +5,13 @@ Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; google/cel-go:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ironbell.codec import re2
 from ironbell.codec.cel import syntax
-from ironbell.codec.cel.errors import CelSyntaxError
+from ironbell.codec.cel.errors import CelSyntaxError, Fault
+from ironbell.codec.cel.functions import FUNCTIONS, METHODS
 from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.signatures import FUNCTION_TYPES, METHOD_TYPES, OPERATORS, Signature, result_of
 from ironbell.codec.cel.tokens import Uint
@@ -41,24 +43,47 @@ def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Type:
     """The type of an expression over variables of these types.
 
     Raises:
-        CelSyntaxError: it can have none: a field that does not exist, or an operation on types that have it not.
+        CelSyntaxError: it can have none: a field that does not exist, or an operation on types that have it not; with
+            all that is wrong.
     """
-    return _Checker(dict(variables)).type_of(tree)
+    faults: list[Fault] = []
+    found = _Checker(dict(variables), faults).type_of(tree)
+    if faults:
+        raise CelSyntaxError(faults[0].message, faults=faults)
+    return found
 
 
-def _fault(text: str) -> CelSyntaxError:
-    return CelSyntaxError(text, offset=0)
+class _Misfit(Exception):  # noqa: N818 - becomes a fault at a place
+    """What is wrong with a node, or at another place if `offset` names one."""
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.offset = message, offset
+
+
+def _fault(text: str, offset: int | None = None) -> _Misfit:
+    return _Misfit(text, offset)
 
 
 class _Checker:
     """One scope of variables."""
 
-    def __init__(self, variables: dict[str, Type], *, mixed: bool = False) -> None:
-        """With `mixed`, items of a literal may be of several types."""
+    def __init__(self, variables: dict[str, Type], faults: list[Fault], *, mixed: bool = False) -> None:
+        """With `mixed`, items of a literal may be of several types; what is wrong is added to `faults`."""
         self._variables = variables
+        self._faults = faults
         self._mixed = mixed
 
     def type_of(self, node: syntax.Node) -> Type:
+        """The type of a node; what has none because of a fault may be anything."""
+        try:
+            return self._type_of(node)
+        except _Misfit as misfit:
+            place = node.offset if misfit.offset is None else misfit.offset
+            self._faults.append(Fault(place, misfit.message))
+            return DYN
+
+    def _type_of(self, node: syntax.Node) -> Type:
         match node:
             case syntax.Literal(value):
                 return NULL if value is None else _LITERALS[type(value)]
@@ -72,10 +97,10 @@ class _Checker:
                 found = _through(self.type_of(operand), lambda inner: _element(inner, place))
                 return _as_optional(found) if optional else found
             case syntax.ListOf(items):
-                return list_of(self._common([self.type_of(item) for item in items]))
+                return list_of(self._common(items))
             case syntax.MapOf(entries):
-                keys = self._common([self.type_of(key) for key, _ in entries])
-                return map_of(keys, self._common([self.type_of(value) for _, value in entries]))
+                keys = self._common([key for key, _ in entries])
+                return map_of(keys, self._common([value for _, value in entries]))
             case syntax.Call():
                 return self._call(node)
 
@@ -86,16 +111,20 @@ class _Checker:
             return TYPE
         raise _fault(f"undeclared reference to '{name}' (in container '')")
 
-    def _common(self, types: list[Type]) -> Type:
+    def _common(self, items: Sequence[syntax.Node]) -> Type:
         """The one type of all items of a literal."""
-        if not types:
+        if not items:
             return DYN
-        for other in types[1:]:
-            if not fits(types[0], other):
-                if self._mixed:
-                    return DYN
-                raise _fault(f"expected type '{types[0]}' but found '{other}'")
-        return types[0]
+        first = self.type_of(items[0])
+        is_mixed = False
+        for item in items[1:]:
+            other = self.type_of(item)
+            if fits(first, other):
+                continue
+            if not self._mixed:
+                raise _fault(f"expected type '{first}' but found '{other}'", item.offset)
+            is_mixed = True
+        return DYN if is_mixed else first
 
     def _call(self, node: syntax.Call) -> Type:
         target = node.target
@@ -110,8 +139,13 @@ class _Checker:
         if node.function in ("optMap", "optFlatMap"):
             return self._optional_map(node, self.type_of(target))
         if node.function not in METHOD_TYPES:
+            self.type_of(target)
+            if node.function not in METHODS:
+                self._faults.append(Fault(node.offset, f"undeclared reference to '{node.function}' (in container '')"))
+            for argument in node.arguments:
+                self.type_of(argument)
             return DYN
-        inner = _Checker(self._variables, mixed=True) if node.function == "format" else self
+        inner = _Checker(self._variables, self._faults, mixed=True) if node.function == "format" else self
         types = (self.type_of(target), *(inner.type_of(one) for one in node.arguments))
         found = result_of(METHOD_TYPES[node.function], types)
         if found is None:
@@ -119,24 +153,35 @@ class _Checker:
             raise _fault(f"found no matching overload for '{node.function}' applied to '{types[0]}.({listed})'")
         pattern = node.arguments[0] if node.arguments else None
         if node.function in ("matches", "find", "findAll") and isinstance(pattern, syntax.Literal):
-            _check_pattern(node.function, pattern.value)
+            _check_pattern(node.function, pattern)
         return found
 
     def _function(self, node: syntax.Call) -> Type:
         if node.function == "has":
-            if len(node.arguments) == 1:
-                self.type_of(node.arguments[0])
-            return BOOL
+            return self._has(node)
         if node.function in OPERATORS:
             return self._resolved(node.function, OPERATORS, node.arguments)
         if node.function in FUNCTION_TYPES:
             return self._resolved(node.function, FUNCTION_TYPES, node.arguments)
+        if node.function not in FUNCTIONS:
+            self._faults.append(Fault(node.offset, f"undeclared reference to '{node.function}' (in container '')"))
         for argument in node.arguments:
             self.type_of(argument)
         return DYN
 
+    def _has(self, node: syntax.Call) -> Type:
+        field = node.arguments[0] if len(node.arguments) == 1 else None
+        if not isinstance(field, syntax.Select):
+            raise _fault("invalid argument to has() macro", field.offset if field is not None else None)
+        # the macro is put where its parenthesis is
+        self.type_of(replace(field, offset=node.offset))
+        return BOOL
+
     def _resolved(self, name: str, table: Mapping[str, list[Signature]], arguments: tuple[syntax.Node, ...]) -> Type:
         types = tuple(self.type_of(argument) for argument in arguments)
+        for argument, own in zip(arguments, types, strict=True):
+            if name in ("&&", "||") and not fits(own, BOOL):
+                raise _fault(f"expected type 'bool' but found '{own}'", argument.offset)
         found = result_of(table[name], types)
         if found is None:
             shown = _SHOWN.get(name, name if name[0].isalpha() else f"_{name}_")
@@ -146,14 +191,16 @@ class _Checker:
     def _macro(self, node: syntax.Call, target: Type) -> Type:
         if target.name not in ("list", "map", "dyn"):
             text = "cannot be range of a comprehension (must be list, map, or dynamic)"
-            raise _fault(f"expression of type '{target}' {text}")
+            place = node.target.offset if node.target is not None else None
+            raise _fault(f"expression of type '{target}' {text}", place)
         names, bodies = _variables(node)
         element = target.of[0] if target.of else DYN
         types: tuple[Type, ...] = (element,)
         if len(names) == 2:
             key = INT if target.name == "list" else element
             types = (key, element if target.name == "list" else target.of[1] if target.of else DYN)
-        inner = _Checker({**self._variables, **dict(zip(names, types, strict=True))}, mixed=self._mixed)
+        known = {**self._variables, **dict(zip(names, types, strict=True))}
+        inner = _Checker(known, self._faults, mixed=self._mixed)
         found = [inner.type_of(body) for body in bodies]
         tests = found if node.function in _QUANTIFIERS or node.function == "filter" else found[:-1]
         for test in tests:
@@ -168,7 +215,7 @@ class _Checker:
     def _optional_map(self, node: syntax.Call, target: Type) -> Type:
         names, bodies = _variables(node)
         held = target.of[0] if target.name == "optional_type" else DYN
-        found = _Checker({**self._variables, names[0]: held}).type_of(bodies[0])
+        found = _Checker({**self._variables, names[0]: held}, self._faults).type_of(bodies[0])
         return found if node.function == "optFlatMap" else optional_of(found)
 
 
@@ -176,16 +223,19 @@ def _variables(node: syntax.Call) -> tuple[list[str], tuple[syntax.Node, ...]]:
     """The variables of a macro, and its expressions."""
     count = 2 if node.function in _TRANSFORMS or (len(node.arguments) == 3 and node.function in _QUANTIFIERS) else 1
     names = [one.name for one in node.arguments[:count] if isinstance(one, syntax.Name)]
-    if len(names) != count or len(node.arguments) <= count:
-        raise _fault(f"{node.function}() needs a variable and an expression")
+    if len(node.arguments) <= count:
+        raise _fault(f"undeclared reference to '{node.function}' (in container '')")
+    if len(names) != count:
+        unnamed = next(one for one in node.arguments[:count] if not isinstance(one, syntax.Name))
+        raise _fault("argument must be a simple name", unnamed.offset)
     return names, node.arguments[count:]
 
 
-def _check_pattern(function: str, pattern: object) -> None:
+def _check_pattern(function: str, pattern: syntax.Literal) -> None:
     try:
-        re2.compile_pattern(str(pattern))
+        re2.compile_pattern(str(pattern.value))
     except re2.PatternError:
-        raise _fault(f"invalid {function} argument") from None
+        raise _fault(f"invalid {function} argument", pattern.offset) from None
 
 
 def _through(target: Type, find: Callable[[Type], Type]) -> Type:

@@ -17,7 +17,7 @@ from ironbell.codec import effort
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.adapt import compile_adapt
 from ironbell.codec.cel.check import check
-from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError
+from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError, MissingError, placing_faults
 from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
 from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.library import NAMESPACED
@@ -46,10 +46,8 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Callable[[Mappi
     Raises:
         CelSyntaxError: no expression, or it names a variable or a function that does not exist.
     """
-    try:
+    with placing_faults(text):
         step = _compile(syntax.parse(text), frozenset(variables))
-    except RecursionError:  # a chain of thousands of operators
-        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
 
     def evaluate(values: Mapping[str, Any]) -> Any:
         try:
@@ -67,11 +65,11 @@ def expression_type(text: str, variables: Mapping[str, Type]) -> Type:
     Raises:
         CelSyntaxError: see `compile_expression`; and if the types in it do not fit.
     """
-    compile_expression(text, tuple(variables))
-    try:
-        return check(syntax.parse(text), variables)
-    except RecursionError:
-        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
+    with placing_faults(text):
+        tree = syntax.parse(text)
+        found = check(tree, variables)
+        _compile(tree, frozenset(variables))
+    return found
 
 
 def compile_rule(
@@ -105,13 +103,11 @@ def _with_resource(own: Type) -> Type:
 
 
 def _check_types(rule: str, own: Type, *, optional_old: bool, gives: str) -> None:
-    try:
+    with placing_faults(rule):
         found = check(syntax.parse(rule), {"self": own, "oldSelf": optional_of(own) if optional_old else own})
-    except RecursionError:
-        raise CelSyntaxError("the expression is too long a chain", offset=0) from None
     if found.name not in (gives, "dyn"):
         what = "cel expression" if gives == "bool" else "messageExpression"
-        raise CelSyntaxError(f"{what} must evaluate to a {gives}", offset=0)
+        raise CelResultError(f"{what} must evaluate to a {gives}")
 
 
 def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
@@ -122,7 +118,7 @@ def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
             if name not in known and name in TYPE_NAMES:
                 return lambda _: TYPE_NAMES[name]
             if name not in known:
-                raise CelSyntaxError(f"undeclared reference to {name!r}", offset=0)
+                raise _undeclared(name, node.offset)
             return lambda scope: scope[name]
         case syntax.Select(operand, field, is_optional):
             inner, names = _compile(operand, known), field_names(field)
@@ -144,6 +140,10 @@ def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
             return _call(node, known)
 
 
+def _undeclared(name: str, offset: int) -> CelSyntaxError:
+    return CelSyntaxError(f"undeclared reference to '{name}' (in container '')", offset=offset)
+
+
 def _call(node: syntax.Call, known: frozenset[str]) -> Step:
     if node.target is not None:
         if isinstance(node.target, syntax.Name) and node.target.name not in known:
@@ -156,7 +156,7 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
             return _macro(node, known)
         method = METHODS.get(node.function)
         if method is None:
-            raise CelSyntaxError(f"undeclared method {node.function!r}", offset=0)
+            raise _undeclared(node.function, node.offset)
         return _applied(method, [_compile(part, known) for part in (node.target, *node.arguments)])
     if node.function == "has":
         return _has(node, known)
@@ -166,10 +166,10 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
         return operator
     function = FUNCTIONS.get(node.function)
     if function is None:
-        raise CelSyntaxError(f"undeclared function {node.function!r}", offset=0)
+        raise _undeclared(node.function, node.offset)
     match steps:
         case [Constant() as constant] if node.function in CONVERSIONS:
-            return converted(node.function, function, constant)
+            return converted(node.function, function, constant, offset=node.arguments[0].offset)
     return _applied(function, steps)
 
 
@@ -237,7 +237,7 @@ def _macro(node: syntax.Call, known: frozenset[str]) -> Step:
         return _indexed_macro(node, known)
     variable = node.arguments[0] if node.arguments else None
     if not isinstance(variable, syntax.Name) or len(node.arguments) not in {2, 3}:
-        raise CelSyntaxError(f"{node.function} needs a variable and an expression", offset=0)
+        raise CelSyntaxError(f"{node.function} needs a variable and an expression", offset=node.offset)
     name, target = variable.name, _compile(node.target, known)
     steps = [_compile(argument, known | {name}) for argument in node.arguments[1:]]
     run = _MACRO_BODIES[node.function]
@@ -257,7 +257,7 @@ def _indexed_macro(node: syntax.Call, known: frozenset[str]) -> Step:
     assert node.target is not None  # noqa: S101
     first, second = node.arguments[:2] if len(node.arguments) > 2 else (None, None)
     if not isinstance(first, syntax.Name) or not isinstance(second, syntax.Name) or len(node.arguments) > 4:
-        raise CelSyntaxError(f"{node.function} needs two variables and an expression", offset=0)
+        raise CelSyntaxError(f"{node.function} needs two variables and an expression", offset=node.offset)
     names, target = (first.name, second.name), _compile(node.target, known)
     steps = [_compile(argument, known | set(names)) for argument in node.arguments[2:]]
     function = node.function
@@ -322,7 +322,7 @@ _MACRO_BODIES["existsOne"] = _MACRO_BODIES["exists_one"]
 
 def _has(node: syntax.Call, known: frozenset[str]) -> Step:
     if len(node.arguments) != 1 or not isinstance(node.arguments[0], syntax.Select):
-        raise CelSyntaxError("has() needs a field, such as has(self.name)", offset=0)
+        raise CelSyntaxError("invalid argument to has() macro", offset=node.offset)
     inner, names = _compile(node.arguments[0].operand, known), field_names(node.arguments[0].field)
 
     def has(scope: Scope) -> bool:
@@ -356,7 +356,7 @@ def _through(value: Any, find: Callable[[Any], Any]) -> Any:
 def _optional_map(node: syntax.Call, known: frozenset[str]) -> Step:
     assert node.target is not None  # noqa: S101
     if len(node.arguments) != 2 or not isinstance(node.arguments[0], syntax.Name):
-        raise CelSyntaxError(f"{node.function}() needs a variable and an expression", offset=0)
+        raise CelSyntaxError(f"{node.function}() needs a variable and an expression", offset=node.offset)
     target, name = _compile(node.target, known), node.arguments[0].name
     body, is_flat = _compile(node.arguments[1], known | {name}), node.function == "optFlatMap"
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
 from ironbell.base.errors import IronbellError, Retry
 
 
@@ -15,11 +19,50 @@ class MissingError(CelError):
     """A field, key or element is not there: what optional access forgives."""
 
 
+class Fault(NamedTuple):
+    """What is wrong at a place of a text."""
+
+    offset: int
+    message: str
+
+
 class CelSyntaxError(CelError):
-    """A text is no expression; `offset` is where it stops being one."""
+    """A text is no expression, or one that can never work."""
 
     reason = "InvalidExpression"
 
-    def __init__(self, message: str, *, offset: int) -> None:
-        super().__init__(f"{message} at offset {offset}")
-        self.offset = offset
+    def __init__(self, message: str, *, offset: int = 0, faults: Sequence[Fault] = ()) -> None:
+        """`faults` are all that there are, if there are several."""
+        super().__init__(message)
+        self.faults = tuple(faults) or (Fault(offset, message),)
+
+
+class CelResultError(CelSyntaxError):
+    """An expression is sound, and its value is of another type than is needed."""
+
+
+@contextmanager
+def placing_faults(text: str) -> Iterator[None]:
+    """Show in what goes wrong with a text where it is in the text, as cel-go does.
+
+    Source: google/cel-go: common/error.go (ToDisplayString), common/source.go.
+
+    Raises:
+        CelSyntaxError: one was raised inside; with the place of each fault in its message.
+    """
+    try:
+        yield
+    except CelSyntaxError as error:
+        faults = sorted(error.faults, key=lambda fault: fault.offset)
+        raise CelSyntaxError("\n".join(_shown(text, fault) for fault in faults), faults=faults) from error
+    except RecursionError:  # a chain of thousands of operators
+        raise CelSyntaxError("the expression is too long a chain") from None
+
+
+def _shown(text: str, fault: Fault) -> str:
+    before = text[: fault.offset]
+    line, column = before.count("\n") + 1, fault.offset - (before.rfind("\n") + 1)
+    whole = text.split("\n")[line - 1].replace("\t", " ")
+    dots = "".join("." if character.isascii() else "\uff0e" for character in whole[:column])
+    mark = "^" if whole[column : column + 1].isascii() else "\uff3e"
+    return f"ERROR: <input>:{line}:{column + 1}: {fault.message}\n | {whole}\n | {dots}{mark}"

@@ -16,6 +16,10 @@ CONVERSIONS: Final = frozenset(
 )
 
 
+_LITERALS = frozenset({"duration", "timestamp"})
+"""Conversions of literals that cel-go looks at before it computes anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A step of a compiled expression whose value does not depend on any variable."""
@@ -26,7 +30,7 @@ class Constant:
         return self.value
 
 
-def converted(name: str, function: Callable[..., Any], constant: Constant) -> Constant:
+def converted(name: str, function: Callable[..., Any], constant: Constant, *, offset: int) -> Constant:
     """The constant that the conversion `name` makes of a constant.
 
     Raises:
@@ -35,4 +39,6 @@ def converted(name: str, function: Callable[..., Any], constant: Constant) -> Co
     try:
         return Constant(function(constant.value))
     except (CelError, TypeError) as error:
-        raise CelSyntaxError(f"{name}() of a constant fails: {error}", offset=0) from error
+        if name in _LITERALS:
+            raise CelSyntaxError(f"invalid {name} argument", offset=offset) from error
+        raise CelSyntaxError(f"{name}() of a constant fails: {error}", offset=offset) from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ironbell.codec.cel.errors import CelSyntaxError
+from ironbell.codec.cel.errors import CelSyntaxError, Fault
 
 MAX_LENGTH = 100_000
 
@@ -52,34 +52,63 @@ _PATTERN = re.compile(
 )
 _RAW_STRING = re.compile(r"[rR][bB]?('''.*?'''|\"\"\".*?\"\"\"|'[^'\n]*'|\"[^\"\n]*\")", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_QUOTES = re.compile(r"""[bB]?(?P<quotes>'''|\"\"\"|['"])""")
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"} | {c: c for c in "\\?\"'`"}
 _CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
-def tokenize(text: str) -> list[Token]:
-    """All tokens, with an END at the end.
+def tokenize(text: str) -> tuple[list[Token], list[Fault]]:
+    """All tokens, with an END at the end, and what between them is none.
 
     Raises:
-        CelSyntaxError: something is no token, or the text is too long.
+        CelSyntaxError: the text is too long.
     """
     if len(text) > MAX_LENGTH:
         raise CelSyntaxError(f"the expression is longer than {MAX_LENGTH} characters", offset=MAX_LENGTH)
-    tokens, offset = [], 0
+    tokens: list[Token] = []
+    faults: list[Fault] = []
+    offset = 0
     while offset < len(text):
         match = _RAW_STRING.match(text, offset) or _PATTERN.match(text, offset)
-        if match is None:
-            raise CelSyntaxError(f"unexpected {text[offset]!r}", offset=offset)
-        if match.re is _RAW_STRING or match.lastgroup != "space":
-            tokens.append(_token(match, offset))
-        offset = match.end()
-    tokens.append(Token(TokenType.END, "", offset))
-    return tokens
+        end = match.end() if match is not None else _end_of_fault(text, offset)
+        if match is not None and match.re is not _RAW_STRING and match.lastgroup == "space":
+            offset = end
+            continue
+        token = _token(match, offset) if match is not None else None
+        if token is None:
+            end = _end_of_fault(text, offset)
+            faults.append(Fault(offset, f"Syntax error: token recognition error at: '{text[offset:end]}'"))
+        else:
+            tokens.append(token)
+        offset = end
+    tokens.append(Token(TokenType.END, "<EOF>", len(text)))
+    return tokens, faults
 
 
-def _token(match: re.Match[str], offset: int) -> Token:
+def _end_of_fault(text: str, offset: int) -> int:
+    """Behind the character that makes a token of what begins here impossible."""
+    first = text[offset]
+    if first in "=&|":
+        return min(offset + 2, len(text))  # each could have become an operator of two characters
+    opening = _QUOTES.match(text, offset)
+    if opening is None:
+        return offset + 1
+    place = opening.end()
+    while place < len(text):
+        escape = _ESCAPE.match(text, place)
+        if escape is not None and escape.group(5) is not None and escape.group(5) not in _SIMPLE:
+            return place + 2
+        if text[place] == "\n" and len(opening["quotes"]) == 1:
+            return place + 1
+        place = escape.end() if escape is not None else place + 1
+    return len(text)
+
+
+def _token(match: re.Match[str], offset: int) -> Token | None:
+    """The token, or None for a text with an unknown escape."""
     text = match.group()
     if match.re is _RAW_STRING:
-        return Token(TokenType.LITERAL, text, offset, _string(text, offset))
+        return _text_token(text, offset)
     groups = match.groupdict()
     if groups["float"] is not None:
         return Token(TokenType.LITERAL, text, offset, float(text))
@@ -87,7 +116,7 @@ def _token(match: re.Match[str], offset: int) -> Token:
         number = int(groups["integer"], 16 if groups["integer"][:2].lower() == "0x" else 10)
         return Token(TokenType.LITERAL, text, offset, Uint(number) if groups["unsigned"] else number)
     if groups["string"] is not None:
-        return Token(TokenType.LITERAL, text, offset, _string(text, offset))
+        return _text_token(text, offset)
     if groups["identifier"] is not None:
         if text in _CONSTANTS:
             return Token(TokenType.LITERAL, text, offset, _CONSTANTS[text])
@@ -95,17 +124,21 @@ def _token(match: re.Match[str], offset: int) -> Token:
     return Token(TokenType.SYMBOL, text, offset)
 
 
-def _string(text: str, offset: int) -> str | bytes:
+def _text_token(text: str, offset: int) -> Token | None:
     prefix = text[: len(text) - len(text.lstrip("bBrR"))].lower()
     body = text[len(prefix) :]
     quotes = 3 if body[:3] in {"'''", '"""'} else 1
     body = body[quotes:-quotes]
     if "r" not in prefix:
-        body = _ESCAPE.sub(lambda escape: _unescape(escape, offset), body)
-    return body.encode("latin-1", "replace") if "b" in prefix else body
+        try:
+            body = _ESCAPE.sub(_unescape, body)
+        except ValueError:
+            return None
+    value: str | bytes = body.encode("latin-1", "replace") if "b" in prefix else body
+    return Token(TokenType.LITERAL, text, offset, value)
 
 
-def _unescape(escape: re.Match[str], offset: int) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
         if escape.group(group):
             number = int(escape.group(group), base)
@@ -114,5 +147,5 @@ def _unescape(escape: re.Match[str], offset: int) -> str:
             return chr(number)
     simple = _SIMPLE.get(escape.group(5) or "")
     if simple is None:
-        raise CelSyntaxError(f"unknown escape {escape.group()!r}", offset=offset)
+        raise ValueError(escape.group())
     return simple
