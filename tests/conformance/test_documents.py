@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from typing import Any
 
 import pytest
 
-from support.kubeapi import KubeApi
+from support.kubeapi import KubeApi, eventually
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2 = {"Accept": AGGREGATED}
@@ -38,6 +40,7 @@ def test_a_group(api: KubeApi) -> None:
     }  # fmt: skip
 
 
+TEXT = {"type": "string"}
 CRD = "CustomResourceDefinition"
 NAMES = ["name", "singularName", "namespaced", "kind", "shortNames"]
 
@@ -151,6 +154,63 @@ def test_a_custom_resource_is_discovered(api: KubeApi, things_served: KubeApi) -
     assert resources["things"]["categories"] == ["all"]
     scale = resources["things/scale"]
     assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
+
+
+def test_clients_are_told_when_the_stored_version_changes(api: KubeApi, things_served: KubeApi) -> None:
+    def hashes(path: str) -> dict[str, str | None]:
+        return {one["name"]: one.get("storageVersionHash") for one in api.get(path).json["resources"]}
+
+    core = hashes("/api/v1")
+    assert (core["configmaps"], core["namespaces/status"]) == ("qFsyl6wFWjQ=", None)
+    assert hashes("/apis/events.k8s.io/v1") == {"events": core["events"]}
+    assert hashes("/apis/authorization.k8s.io/v1")["subjectaccessreviews"] is None
+    digest = hashlib.sha256(b"conf.example.org/v1/Thing").digest()
+    assert hashes("/apis/conf.example.org/v1")["things"] == base64.b64encode(digest[:8]).decode()
+
+
+def test_openapi_v2_of_what_it_cannot_say(api: KubeApi) -> None:
+    inner: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": TEXT}},
+            "list": {"type": "array", "nullable": True, "items": TEXT},
+            "maybe": {"type": "object", "nullable": True, "properties": {"a": TEXT}},
+            "text": TEXT,
+        },
+        "required": ["list", "text"],
+    }
+    schemas = {
+        "v1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"spec": inner}},
+        "v2": {"type": "object", "properties": {"spec": inner}},
+    }
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+        for name, schema in schemas.items()
+    ]
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "blanks.wide.example.org"},
+        "spec": {
+            "group": "wide.example.org", "scope": "Namespaced", "versions": versions,
+            "names": {"plural": "blanks", "singular": "blank", "kind": "Blank"},
+        },
+    }  # fmt: skip
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    api.made(definitions, definition)
+
+    def shown() -> dict[str, Any] | None:
+        found: dict[str, Any] = api.get("/openapi/v2").json["definitions"]
+        return found if {f"org.example.wide.{name}.Blank" for name in schemas} <= found.keys() else None
+
+    found = eventually(shown)
+    kind = [{"group": "wide.example.org", "kind": "Blank", "version": "v1"}]
+    assert found["org.example.wide.v1.Blank"] == {"type": "object", "x-kubernetes-group-version-kind": kind}
+    assert found["org.example.wide.v2.Blank"]["properties"]["spec"] == {
+        "type": "object",
+        "properties": {"free": {"x-kubernetes-preserve-unknown-fields": True}, "list": {}, "maybe": {}, "text": TEXT},
+        "required": ["text"],
+    }
+    api.delete(f"{definitions}/blanks.wide.example.org")
 
 
 def test_openapi_v3_is_an_index(api: KubeApi) -> None:

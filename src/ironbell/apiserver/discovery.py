@@ -9,6 +9,8 @@ kubernetes/apimachinery: pkg/version/helpers.go (order of versions).
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -49,6 +51,8 @@ class Entry(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
+    storage_version_hash: str = ""
+    """Tells clients in which version objects are stored, without saying which; empty for what is not stored."""
 
     @property
     def shown_verbs(self) -> tuple[str, ...]:
@@ -160,7 +164,16 @@ def _entry(info: ResourceInfo, connects: Connects, actions: Actions) -> Entry:
             ),
         ),
         custom=info.custom,
+        storage_version_hash=_storage_version_hash(info),
     )
+
+
+def _storage_version_hash(info: ResourceInfo) -> str:
+    """Source: kubernetes/apiserver: pkg/endpoints/discovery/storageversionhash.go."""
+    group = info.group if info.storage_group is None else info.storage_group
+    version = info.storage_version or info.version
+    digest = hashlib.sha256(f"{group}/{version}/{info.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
 
 
 def _subresource(info: ResourceInfo, name: str) -> Subresource:
@@ -195,6 +208,8 @@ def _resources(entry: Entry) -> list[dict[str, Any]]:
         "verbs": entry.shown_verbs,
     }
     resource |= _names(entry)
+    if entry.storage_version_hash:
+        resource["storageVersionHash"] = entry.storage_version_hash
     return [resource, *(_subresource_entry(entry, sub) for sub in entry.subresources)]
 
 

@@ -68,7 +68,7 @@ def _published(schema: Schema) -> Schema:
 def _kind_schema(info: ResourceInfo, schema: Schema) -> Schema:
     properties: dict[str, Any] = dict(schema.get("properties", {}))
     properties |= type_meta()
-    properties["metadata"] = ref(OBJECT_META, "Standard metadata of the object.")
+    properties["metadata"] = ref(OBJECT_META, "Standard object's metadata.")
     kept = {key: value for key, value in schema.items() if key not in {"properties", "type"}}
     return {"type": "object", **kept, "properties": properties, **_gvk(info, info.kind)}
 

@@ -22,7 +22,7 @@ PATCH = f"{META}.Patch"
 WATCH_EVENT = f"{META}.WatchEvent"
 TIME = f"{META}.Time"
 
-API_VERSION_TEXT = "Version of the schema that this object is written in, with its API group."
+API_VERSION_TEXT = "APIVersion defines the schema version that this object is written in, with its API group."
 KIND_TEXT = "Type of this object, in CamelCase; it cannot be changed."
 
 
@@ -62,7 +62,7 @@ def type_meta() -> dict[str, Schema]:
 
 _METADATA = {
     "annotations": _strings("Unstructured values that tools keep with the object; they cannot be selected by."),
-    "creationTimestamp": ref(TIME, "When the server stored the object first."),
+    "creationTimestamp": ref(TIME, "CreationTimestamp is a timestamp of when the server stored the object first."),
     "deletionGracePeriodSeconds": _integer("Seconds that were granted for a graceful end."),
     "deletionTimestamp": ref(TIME, "Set when deletion was asked for; the object goes when its finalizers are gone."),
     "finalizers": _list(

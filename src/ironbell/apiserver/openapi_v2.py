@@ -21,7 +21,8 @@ from ironbell.apiserver.openapi_v3 import gvk
 
 _PLACE = "#/definitions/"
 _UNKNOWN_WORDS = {"allOf", "anyOf", "oneOf", "not", "nullable", "x-kubernetes-validations"}
-_TYPELESS = {"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"}
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_TYPELESS = {"x-kubernetes-int-or-string", _PRESERVE}
 
 
 def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version: str) -> dict[str, Any]:
@@ -29,14 +30,23 @@ def document(found: Sequence[Entry], schemas: Mapping[Key, KindSchemas], version
     paths = {item.path: _path(item, schemas.get(entry_key(item.entry))) for e in found for item in path_items(e)}
     definitions: dict[str, Schema] = {}
     for kind in schemas.values():
-        definitions |= {**kind.types, kind.name: kind.kind, kind.list_name: kind.list}
+        definitions |= {**kind.types, kind.list_name: kind.list}
     definitions |= shared_types()
+    kinds = {kind.name: _kind(kind.kind) for kind in schemas.values()}
+    narrowed = kinds | {name: narrow(schema) for name, schema in definitions.items() if name not in kinds}
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},
         "paths": paths,
-        "definitions": {name: narrow(schema) for name, schema in sorted(definitions.items())},
+        "definitions": dict(sorted(narrowed.items())),
     }
+
+
+def _kind(schema: Schema) -> Schema:
+    """A whole kind: of one that keeps unknown fields nothing is said, since kubectl would refuse them."""
+    if schema.get(_PRESERVE):
+        return {key: schema[key] for key in ("type", "x-kubernetes-group-version-kind") if key in schema}
+    return narrow(schema)
 
 
 def narrow(schema: Schema) -> Schema:
@@ -45,14 +55,29 @@ def narrow(schema: Schema) -> Schema:
     if isinstance(name, str):
         return {**schema, REF: _PLACE + name}
     kept = {key: value for key, value in schema.items() if key not in _UNKNOWN_WORDS}
+    if schema.get("nullable") or schema.get(_PRESERVE):
+        for word in ("items", "properties"):
+            kept.pop(word, None)
     if schema.get("nullable") or any(schema.get(word) for word in _TYPELESS):
         kept.pop("type", None)
+    if kept.get("type") == "array" and "items" not in kept:
+        kept.pop("type")
+    _keep_required(kept)
     if isinstance(kept.get("properties"), dict):
         kept["properties"] = {key: narrow(value) for key, value in kept["properties"].items()}
     for inner in ("items", "additionalProperties"):
         if isinstance(kept.get(inner), dict):
             kept[inner] = narrow(kept[inner])
     return kept
+
+
+def _keep_required(schema: Schema) -> None:
+    """Leave of what is required what cannot be null."""
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and schema.get("required"):
+        schema["required"] = [name for name in schema["required"] if not properties.get(name, {}).get("nullable")]
+        if not schema["required"]:
+            del schema["required"]
 
 
 def _path(item: PathItem, kind: KindSchemas | None) -> dict[str, Any]:
