@@ -246,6 +246,22 @@ def test_openapi_v3_names_kinds_and_actions(api: KubeApi) -> None:
     )
 
 
+def empty(value: Any, path: str = "") -> list[str]:
+    """Where a document has an empty list or map that is no default."""
+    if not value and isinstance(value, dict | list) and not path.endswith("/default"):
+        return [path]
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for name, part in parts for place in empty(part, f"{path}/{name}")]
+
+
+def test_openapi_v3_can_be_read_and_written_again(api: KubeApi) -> None:
+    """What Go's types leave out when they write it would make another document."""
+    versions = [group["preferredVersion"]["groupVersion"] for group in api.get("/apis").json["groups"]]
+    paths = ["api/v1", *(f"apis/{version}" for version in versions if not version.split("/")[0].endswith(".org"))]
+    for path in paths:
+        assert empty(api.get(f"/openapi/v3/{path}").json) == [], path
+
+
 def test_openapi_v3_of_nothing(api: KubeApi) -> None:
     assert api.get("/openapi/v3/apis/nope/v1").status == 404
 

@@ -48,14 +48,14 @@ def resolve(schema: Any) -> Any:
 
 def _path(item: PathItem, kind: KindSchemas | None) -> dict[str, Any]:
     operations = {op.method: _operation(item, op, kind) for op in item.operations}
-    return operations | {"parameters": [_parameter(parameter) for parameter in item.parameters]}
+    return operations | _parameters(item.parameters)
 
 
 def _operation(item: PathItem, operation: Operation, kind: KindSchemas | None) -> dict[str, Any]:
     answer = {"description": "OK", "content": _content(("application/json",), _type(operation.gives, kind))}
     written: dict[str, Any] = {
         "operationId": operation.identifier,
-        "parameters": [_parameter(parameter) for parameter in operation.parameters],
+        **_parameters(operation.parameters),
         "responses": {"200": answer},
         "x-kubernetes-action": operation.action,
         "x-kubernetes-group-version-kind": gvk(item),
@@ -85,6 +85,11 @@ def _type(wanted: str, kind: KindSchemas | None) -> str:
     if kind is None:
         return ""
     return kind.list_name if wanted == "list" else kind.name
+
+
+def _parameters(found: Sequence[Parameter]) -> dict[str, Any]:
+    """Parameters, if there are any: readers in Go would write an empty list as none, and find it to be another."""
+    return {"parameters": [_parameter(parameter) for parameter in found]} if found else {}
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

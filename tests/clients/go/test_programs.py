@@ -32,7 +32,8 @@ async def test_client_go(kubeconfig: Path) -> None:
     steps = await steps_of("clientgo", kubeconfig)
     for step in (
         "deployment is whole", "apply conflicts", "owned objects go first", "no write is lost",
-        "both ways tell the same", "dynamic informer sees the objects go", "metadata informer has annotations",
+        "both ways tell the same", "documents of all groups are read and written again",
+        "dynamic informer sees the objects go", "metadata informer has annotations",
         "informer tells of each change once", "bookmark of json", "bookmark of protocol buffers",
         "events are counted together", "events are seen by both APIs", "second leads as soon as the first stops",
         "schema is whole", "definition seen", "definition established", "one definition",

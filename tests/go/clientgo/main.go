@@ -67,6 +67,7 @@ func main() {
 	applied(ctx, client)
 	retried(ctx, client)
 	discovered(ctx, config)
+	documented(config)
 	dynamically(ctx, config)
 	onlyMetadata(ctx, config)
 	shared(ctx, client)
