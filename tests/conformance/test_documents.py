@@ -291,6 +291,12 @@ def test_the_version(api: KubeApi) -> None:
     assert found["platform"].startswith("linux/")
 
 
+@pytest.mark.parametrize("accept", ["application/yaml", "application/vnd.kubernetes.protobuf", "text/html"])
+def test_the_version_is_json(api: KubeApi, accept: str) -> None:
+    assert api.get("/version", headers={"Accept": accept}).status == 406
+    assert api.get("/version", headers={"Accept": f"{accept}, */*"}).status == 200
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/healthz/ping", "/livez/ping", "/readyz/ping"])
 def test_health(api: KubeApi, path: str) -> None:
     answer = api.get(path)

@@ -24,7 +24,7 @@ from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, reso
 from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
 from ironbell.apiserver.http.fairness import Fairness
-from ironbell.apiserver.http.media import plain_media_type
+from ironbell.apiserver.http.media import plain_media_type, require_json
 from ironbell.apiserver.http.parameters import flag, require_timeout
 from ironbell.apiserver.http.reviews import answer_review
 from ironbell.apiserver.http.reviews import find as find_review
@@ -160,6 +160,7 @@ class Handler:
         if request.method not in {"GET", "HEAD"}:
             raise method_not_allowed()
         if path == "/version":
+            require_json(request.headers.get("Accept", ""))
             return await answer_value(request, version_info())
         return health(request, path, is_writable=self.server.is_writable)
 
