@@ -262,6 +262,12 @@ def test_openapi_v3_can_be_read_and_written_again(api: KubeApi) -> None:
         assert empty(api.get(f"/openapi/v3/{path}").json) == [], path
 
 
+def test_openapi_v3_lists_its_documents_whatever_is_accepted(api: KubeApi) -> None:
+    accept = {"Accept": "text/html"}
+    assert api.get("/openapi/v3", headers=accept).status == 200
+    assert api.get("/openapi/v3/api/v1", headers=accept).status == 406
+
+
 def test_openapi_v3_of_nothing(api: KubeApi) -> None:
     assert api.get("/openapi/v3/apis/nope/v1").status == 404
 

@@ -119,9 +119,9 @@ class Documents:
         """`/openapi/v2`, `/openapi/v3` and the documents below it."""
         if path == "/openapi/v2":
             return await self._openapi_v2(request)
-        require_json(request.headers.get("Accept", ""))
-        if path == "/openapi/v3":
+        if path == "/openapi/v3":  # whatever the client accepts
             return await answer(request, await self._from_openapi(lambda openapi: openapi.index()))
+        require_json(request.headers.get("Accept", ""))
         document = await self._from_openapi(lambda openapi: openapi.v3(path.removeprefix("/openapi/v3/")))
         if document is None:
             raise NotFound(NO_RESOURCE)
