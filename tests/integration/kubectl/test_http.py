@@ -138,7 +138,7 @@ async def test_yaml_comes_and_goes(http: Http) -> None:
 
 
 async def test_what_cannot_be_given_is_not_acceptable(http: Http) -> None:
-    for path in (WIDGET_PATH, "/openapi/v2", "/openapi/v3"):
+    for path in (WIDGET_PATH, "/openapi/v2", "/openapi/v3/api/v1", "/version"):
         answer = await http.get(path, Accept="application/vnd.kubernetes.protobuf")
         assert answer.status == 406
     both = await http.get(WIDGET_PATH, Accept="application/vnd.kubernetes.protobuf,application/json")
