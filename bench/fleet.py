@@ -147,7 +147,7 @@ async def run(case: Case, folder: Path, *, timeout_s: float, idle_s: float) -> F
     """Measure one case on a site of its own."""
     http, grpc = free_ports(2)
     servers = case.machines + SPARE
-    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(folder / f"{case.clusters}-{case.workers}", ("--simulate", str(servers), *ports))
     began = time.perf_counter()
     await asyncio.to_thread(site.start)

@@ -30,7 +30,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     except NoKubectl as reason:
         pytest.skip(str(reason))
     http, grpc = free_ports(2)
-    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(tmp_path_factory.mktemp("seed"), ("--simulate", "2", *ports))
     try:
         site.start()

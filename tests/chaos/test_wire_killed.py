@@ -1,4 +1,5 @@
-"""`wire` dies at any stage of a machine's way from power-on to its last report: the machine is installed anyway."""
+"""The servers toward machines die at any stage of a machine's way from power-on to its last report: the machine is
+installed anyway, and the one of the two processes that was not killed goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE
 from support.faultlab import FaultLab
 from support.netmachine import NetMachine, action, template, workflow
-from support.site import WIRE, Seen, seen
+from support.site import BOOT, WORKFLOW, Seen, seen
 
 pytestmark = pytest.mark.root
 
@@ -52,8 +53,8 @@ async def test_killed_while_a_machine_boots(lab: FaultLab, stage: str) -> None:
 
     def at(reached: str) -> None:
         if reached == stage and not killed:
-            killed.append(lab.site.child(WIRE))
-            lab.site.kill_child(WIRE)
+            killed.append(lab.site.child(BOOT))
+            lab.site.kill_child(BOOT)
 
     async with seen(lab.site) as watching:
         await watching.apply(machine.hardware(allow=True))
@@ -71,13 +72,13 @@ async def test_killed_when_the_agent_starts(lab: FaultLab) -> None:
     machine.give_address()
     async with seen(lab.site) as watching:
         await install(watching, lab, machine, "agent-start")
-        lab.site.kill_child(WIRE)
+        lab.site.kill_child(WORKFLOW)
         machine.start_agent()
         await check_installed(watching, lab, machine, "agent-start")
 
 
 async def test_killed_while_the_image_is_written(lab: FaultLab) -> None:
-    """The writer is held still while `wire` dies and comes back, so that the transfer is broken in its middle."""
+    """The writer is held still while both die and come back, so that the transfer is broken in its middle."""
     machine = lab.machine("writing")
     machine.give_address()
     async with seen(lab.site) as watching:
@@ -85,7 +86,8 @@ async def test_killed_while_the_image_is_written(lab: FaultLab) -> None:
         machine.start_agent()
         writer = await asyncio.to_thread(machine.writing_action)
         os.kill(writer, signal.SIGSTOP)
-        lab.site.kill_child(WIRE)
+        lab.site.kill_child(BOOT)
+        lab.site.kill_child(WORKFLOW)
         await asyncio.to_thread(lab.site.wait_serving)
         os.kill(writer, signal.SIGCONT)
         await check_installed(watching, lab, machine, "writing")
@@ -94,7 +96,7 @@ async def test_killed_while_the_image_is_written(lab: FaultLab) -> None:
 
 
 async def test_killed_with_a_result_on_its_way(lab: FaultLab) -> None:
-    """`wire` hangs while an action ends, and dies before it has taken the report: the report comes again."""
+    """The workflow service hangs while an action ends, and dies before it has taken the report: it comes again."""
     name = "report"
     machine = lab.machine(name)
     machine.give_address()
@@ -104,10 +106,10 @@ async def test_killed_with_a_result_on_its_way(lab: FaultLab) -> None:
         await watching.apply(machine.hardware(), template(name, short), workflow(name, machine))
         machine.start_agent()
         await asyncio.to_thread(machine.wait_said, "sleep: started")
-        os.kill(lab.site.child(WIRE), signal.SIGSTOP)
+        os.kill(lab.site.child(WORKFLOW), signal.SIGSTOP)
         await asyncio.to_thread(machine.wait_said, "sleep: SUCCESS after")
         assert watching.state(name) == "RUNNING"
-        lab.site.kill_child(WIRE)
+        lab.site.kill_child(WORKFLOW)
         await watching.until(lambda: watching.state(name) == "SUCCESS", within_s=ENDED_S, what="the report")
     assert machine.said().count("sleep: started") == 1
     machine.stop_agent()

@@ -16,7 +16,7 @@ from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
 from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.installation import Artefacts, Installation, installation, kill
-from support.site import CORE, WIRE
+from support.site import BOOT, CORE, WORKFLOW
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -51,7 +51,7 @@ REFUSED: dict[str, Any] = {"within_s": 30, "what": "refusal"}
 async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_processes_are_killed(
     tmp_path: Path, artefacts: Artefacts, kubectl_binary: Path
 ) -> None:
-    """core and wire die while the image is written, wire once more at boot, core while the disk is wiped."""
+    """The boot services die at boot, the workflow service and core while the image is written, core at the wipe."""
     async with (
         installation(tmp_path, artefacts, firmware="uefi", options=("--identity", "strict")) as seen,
         capt_machine(seen, kubectl_binary, tmp_path) as machine,
@@ -59,10 +59,11 @@ async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_pro
         await machine.apply(*seen.objects())
         await machine.apply(*documents(f"{seen.base_url}/images/{seen.image.name}", USER_DATA))
         await seen.until(lambda: "BootScriptServed" in seen.reasons(), within_s=BOOT_S, what="boot script")
-        kill(WIRE, tmp_path)
+        kill(BOOT, tmp_path)
         await seen.until(lambda: seen.action_state(MACHINE, STREAM) == "RUNNING", within_s=INSTALL_S, what="writing")
         await check_told_as_it_goes(machine)
-        kill(WIRE, tmp_path)
+        kill(BOOT, tmp_path)
+        kill(WORKFLOW, tmp_path)
         kill(CORE, tmp_path)
         await machine.until(lambda: machine.is_ready, within_s=INSTALL_S + FINISH_S, what="TinkerbellMachine ready")
         assert any(text.endswith(" %") for text in machine.said), "how far the image is"

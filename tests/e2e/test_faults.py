@@ -1,4 +1,4 @@
-"""Faults on real firmware, whole boots: `wire` killed at each stage, disks booted past the network, proxy mode."""
+"""Faults on real firmware, whole boots: servers killed at each stage, disks booted past the network, proxy mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ironbell.demo.run import NODE
 from support.installation import Artefacts, installation, kill
 from support.netmachine import action, template
 from support.network import Lan, lan
-from support.site import WIRE, poll, seen, site
+from support.site import BOOT, poll, seen, site
+from support.site import WORKFLOW as WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]
 
@@ -27,18 +28,18 @@ STAGES = ("BootFileServed", "BootScriptServed", "KernelServed", "InitrdServed")
 
 
 @pytest.mark.parametrize("firmware", ["uefi", "bios"])
-async def test_wire_killed_at_each_stage_of_the_boot(tmp_path: Path, artefacts: Artefacts, firmware: str) -> None:
+async def test_servers_killed_at_each_stage_of_a_boot(tmp_path: Path, artefacts: Artefacts, firmware: str) -> None:
     async with installation(tmp_path, artefacts, firmware=firmware) as watching:
         await watching.apply(*watching.objects(), *watching.install())
         for stage in STAGES if firmware == "uefi" else STAGES[1:]:
             await watching.until(lambda stage=stage: stage in watching.reasons(), within_s=BOOT_S, what=stage)
-            kill(WIRE, tmp_path)
+            kill(BOOT, tmp_path)
         await watching.until(lambda: watching.state(WORKFLOW) == "RUNNING", within_s=BOOT_S, what="agent")
-        kill(WIRE, tmp_path)
+        kill(WORKFLOWS, tmp_path)
         await watching.until(
             lambda: watching.action_state(WORKFLOW, "boot into it") == "SUCCESS", within_s=INSTALL_S, what="last action"
         )
-        kill(WIRE, tmp_path)
+        kill(WORKFLOWS, tmp_path)
         await watching.until(lambda: "InstalledSystemUp" in watching.reasons(), within_s=INSTALL_S, what="installed")
         assert watching.state(WORKFLOW) == "SUCCESS"
 

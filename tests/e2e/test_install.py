@@ -17,7 +17,8 @@ from ironbell.lab.state import read_state
 from support.clusterinstallation import cluster_installation
 from support.components import OnCluster
 from support.installation import Artefacts, Installation, installation, kill
-from support.site import CORE, WIRE
+from support.site import BOOT, CORE
+from support.site import WORKFLOW as WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -36,13 +37,14 @@ async def check_installed(seen: Installation) -> None:
 
 @pytest.mark.soak
 async def test_uefi_machine_is_installed_though_every_process_is_killed(tmp_path: Path, artefacts: Artefacts) -> None:
-    """core and wire die while the image is written, wire once more at boot: the disk is right all the same."""
+    """All die while the image is written, the boot services once more at boot: the disk is right all the same."""
     async with installation(tmp_path, artefacts, firmware="uefi") as seen:
         await seen.apply(*seen.objects(), *seen.install())
         await seen.until(lambda: "BootScriptServed" in seen.reasons(), within_s=BOOT_S, what="boot script")
-        kill(WIRE, tmp_path)
+        kill(BOOT, tmp_path)
         await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "RUNNING", within_s=INSTALL_S, what="writing")
-        kill(WIRE, tmp_path)
+        kill(BOOT, tmp_path)
+        kill(WORKFLOWS, tmp_path)
         kill(CORE, tmp_path)
         await seen.until(lambda: seen.action_state(WORKFLOW, WRITE) == "SUCCESS", within_s=INSTALL_S, what="image")
         await seen.until(lambda: "InstalledSystemUp" in seen.reasons(), within_s=FINISH_S, what="cloud-init's report")

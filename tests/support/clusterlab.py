@@ -12,7 +12,7 @@ from support.faultlab import HTTP, OURS, FaultLab, publish, served
 from support.forward import forwarded
 from support.kubeapi import eventually
 from support.network import lan
-from support.site import WIRE, Site
+from support.site import BOOT, WORKFLOW, Site
 
 GROUPS = {
     "/apis/tinkerbell.org/v1alpha1": ("workflows", "templates", "hardware"),
@@ -33,8 +33,13 @@ class ClusterSite(Site):
         return self._cluster.admin
 
     def child(self, module: str) -> int:
-        assert module == WIRE
-        return self._wire.pid
+        return self._wire.child({BOOT: "boot", WORKFLOW: "workflow"}[module])
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self._wire.metric(name, **labels)
+
+    def is_serving(self) -> bool:
+        return self._wire.ready() == 200
 
     def logs(self, workflow: str, *options: str) -> str:
         return self._cluster.logs(workflow)

@@ -27,6 +27,8 @@ NAMESPACE = "ironbell-system"
 USER_AGENT = "ironbell"
 _numbers = itertools.count()
 READY_S = 60.0
+WIRE = "wire"
+"""The word of two processes and what supervises them."""
 SERVED = "health served"
 FAST_LEASE = ("--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms")
 
@@ -47,7 +49,8 @@ class Process:
     arguments: tuple[str, ...]
     namespace: str = ""
     """The network namespace to run in; empty: this one."""
-    health: str = ""
+    health: tuple[str, ...] = ()
+    """Where it says how it is: for each of its processes."""
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -62,34 +65,50 @@ class Process:
                 stdout=log,
                 stderr=log,
             )
-        found = eventually(lambda: self.said(SERVED)[before:] or not self.is_running, timeout=READY_S)
-        assert isinstance(found, list), f"ended: {self.end_of_log()}"
-        self.health = f"http://127.0.0.1:{found[0]['port']}"
+        count = 2 if WIRE in self.arguments else 1
+        eventually(lambda: len(self.said(SERVED)) >= before + count or not self.is_running, timeout=READY_S)
+        assert self.is_running, f"ended: {self.end_of_log()}"
+        self._know_health()
+
+    def _know_health(self) -> None:
+        ports = {one["process"]: one["port"] for one in self.said(SERVED)}
+        self.health = tuple(f"http://127.0.0.1:{port}" for port in ports.values())
 
     def wait_ready(self) -> None:
-        """Until it is ready."""
-        eventually(lambda: self.ready() == 200, timeout=READY_S)
+        """Until it is ready; where a process of it was started again, that has another port."""
+        eventually(lambda: self._know_health() or self.ready() == 200, timeout=READY_S)
 
     @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
 
+    def child(self, process: str) -> int:
+        """The process id of what it supervises."""
+        started = [one["pid"] for one in self.said("process started") if one.get("process") == process]
+        return int(started[-1])
+
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def ready(self) -> int:
-        """The status of /readyz; 0 where nobody answers."""
+        """The status of /readyz, which is 200 where all its processes are; 0 where nobody answers."""
         return self.get("/readyz")[0]
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of the health port."""
-        return within(self.namespace, lambda: self._get(path)) if self.namespace else self._get(path)
+        """Status and text of the health ports: the first status that is not 200, if any, and all texts."""
 
-    def _get(self, path: str) -> tuple[int, str]:
+        def ask() -> list[tuple[int, str]]:
+            return [self._get(f"{one}{path}") for one in self.health]
+
+        found = within(self.namespace, ask) if self.namespace else ask()
+        bad = [status for status, _ in found if status != 200]
+        return bad[0] if bad else 200, "".join(text for _, text in found)
+
+    def _get(self, url: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"{self.health}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

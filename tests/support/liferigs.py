@@ -29,7 +29,7 @@ from support.realcluster import RealCluster
 from support.servedimages import served_image
 
 _UP: Final = "up"
-_KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
+_KILLED: Final = (_UP, _UP, _UP, "core", "boot", "workflow", "simulation")
 _SITE: Final = "127.0.0.1"
 _READY_S: Final = 60.0
 _LOOK_S: Final = 1.0
@@ -102,7 +102,7 @@ class EmbeddedRig:
 def embedded(folder: Path, servers: int) -> Iterator[EmbeddedRig]:
     """`ironbell up`, ready."""
     http, grpc = _ports()
-    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(folder / "site", ("--simulate", str(servers), *ports))
     try:
         site.start()

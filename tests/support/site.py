@@ -38,7 +38,8 @@ KINDS: dict[str, Kind[Any]] = {
     kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)
 }
 WATCHED: tuple[Kind[Any], ...] = (core.EVENT, HARDWARE, TEMPLATE, WORKFLOW, MACHINE, JOB, TASK)
-WIRE, CORE, LAB = "ironbell.app.wire", "ironbell.app.core", "ironbell.lab.process"
+BOOT, WORKFLOW = "ironbell.app.boot", "ironbell.app.workflow"
+CORE, LAB = "ironbell.app.core", "ironbell.lab.process"
 READY_S = 60.0
 
 
@@ -63,10 +64,11 @@ def is_alive(pid: int) -> bool:
 class Site:
     """One data folder with, at most, one `ironbell up`, in the namespace that the caller is in."""
 
-    def __init__(self, folder: Path, *options: str, http: str = "127.0.0.1:7080") -> None:
+    def __init__(self, folder: Path, *options: str, http: str = "127.0.0.1:7080", workflow_port: int = 42114) -> None:
         self.folder = folder
         self.options = ("--data-dir", str(folder), "--api-port", "6443", *options)
         self.http = f"http://{http}"
+        self.workflow_http = f"http://{http.rpartition(':')[0]}:{workflow_port}"
         self.log = folder.with_name(f"{folder.name}.log")
         self._process: subprocess.Popen[str] | None = None
 
@@ -94,23 +96,29 @@ class Site:
 
     def is_serving(self) -> bool:
         with contextlib.suppress(OSError, urllib.error.URLError):
-            return self.get("/readyz") == b"ok"
+            return self.get("/readyz") == self._fetched(f"{self.workflow_http}/readyz") == b"ok"
         return False
 
     def get(self, path: str) -> bytes:
         """What the HTTP server toward machines answers."""
-        with urllib.request.urlopen(f"{self.http}{path}", timeout=5) as answer:
+        return self._fetched(f"{self.http}{path}")
+
+    def _fetched(self, url: str) -> bytes:
+        with urllib.request.urlopen(url, timeout=5) as answer:
             return bytes(answer.read())
 
     def metric(self, name: str, **labels: str) -> float:
-        """A counter of `wire`; zero where it is not there yet."""
+        """A counter of the servers toward machines; zero where it is not there yet."""
         wanted = {f'{key}="{value}"' for key, value in labels.items()}
-        for line in self.get("/metrics").decode().splitlines():
+        for line in self._metrics().splitlines():
             series, _, value = line.rpartition(" ")
             family, _, given = series.partition("{")
             if family == name and wanted <= set(given.rstrip("}").split(",")):
                 return float(value)
         return 0.0
+
+    def _metrics(self) -> str:
+        return "".join(self._fetched(f"{one}/metrics").decode() for one in (self.http, self.workflow_http))
 
     def stop(self, within_s: float = 10) -> int:
         """SIGTERM, and its exit status."""

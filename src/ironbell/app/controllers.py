@@ -77,7 +77,7 @@ def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]
 
 def identity(controller: str) -> Identity:
     """Who a controller is to the API."""
-    return Identity(roles.service_account_user(controller), roles.WIRE_GROUPS)
+    return Identity(roles.service_account_user(controller), roles.SERVICE_GROUPS)
 
 
 def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ()) -> None:

@@ -1,7 +1,8 @@
 """The `core` process: embedded API and controllers, joined by direct call.
 
-It reads no packet from a machine. What `wire` needs to reach the API is put into wire's folder: a Unix socket, and a
-token that is readable by wire's account alone. That folder is not wire's: see `app.service_folder`.
+It reads no packet from a machine. What the servers toward machines need to reach the API is put into their folder: a
+Unix socket, and for each process a token that is readable by their account alone. That folder is not theirs: see
+`app.service_folder`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ironbell.app.privileges import named_account
 from ironbell.app.reference_admission import check_references
 from ironbell.app.restored import hold_what_was_restored
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
-from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE
+from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE, WORKFLOW_TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SteadyClock, SystemClock
@@ -56,6 +57,8 @@ PREDECESSOR_S = 8.0
 _LOOK_AGAIN_S = 0.05
 TOKEN_MODE = 0o400
 _MOST_TOKEN = 4096
+_TOKENS = {TOKEN_FILE: roles.BOOT, WORKFLOW_TOKEN_FILE: roles.WORKFLOW}
+"""Where each process toward machines finds its token, and who it is."""
 SOCKET_MODE = 0o666
 """Everybody may connect; the token says who it is."""
 
@@ -102,7 +105,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             await asyncio.to_thread(_remove_socket, wire)
         running = await _serve(stack, server, configuration)
         if wire is not None:
-            await asyncio.to_thread(_give_token, running, wire, user=configuration.wire_user)
+            await asyncio.to_thread(_give_tokens, running, wire, user=configuration.wire_user)
         report("serving", kubeconfig=str(running.kubeconfig), port=running.port)
         await cluster_kinds.define(server)
         report("ready")
@@ -181,18 +184,20 @@ def _remove_socket(wire: Path) -> None:
         folder.remove(API_SOCKET)
 
 
-def _give_token(running: Running, wire: Path, *, user: str) -> None:
-    """Write a token where `wire` reads it, by rename; one that is there and still good stays, so that a restart of
-    this process goes unnoticed."""
+def _give_tokens(running: Running, wire: Path, *, user: str) -> None:
+    """Write the tokens where the servers toward machines read them, by rename; one that is there and still good stays,
+    so that a restart of this process goes unnoticed."""
     account = named_account(user)
+    running.tokens.revoke(roles.FORMER)
     with OwnFolder.open(wire) as folder:
-        found = folder.read(TOKEN_FILE, limit=_MOST_TOKEN)
-        if found is not None and found[1].st_uid == account.uid:
-            known = running.tokens.identify(found[0].decode("utf-8", "replace"))
-            if known is not None and known.user == roles.WIRE:
-                return
-        token = running.tokens.issue(roles.WIRE, roles.WIRE_GROUPS)
-        folder.write(TOKEN_FILE, token.encode(), mode=TOKEN_MODE, owner=(account.uid, account.gid))
+        for name, holder in _TOKENS.items():
+            found = folder.read(name, limit=_MOST_TOKEN)
+            if found is not None and found[1].st_uid == account.uid:
+                known = running.tokens.identify(found[0].decode("utf-8", "replace"))
+                if known is not None and known.user == holder:
+                    continue
+            token = running.tokens.issue(holder, roles.SERVICE_GROUPS)
+            folder.write(name, token.encode(), mode=TOKEN_MODE, owner=(account.uid, account.gid))
 
 
 if __name__ == "__main__":

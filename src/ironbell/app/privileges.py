@@ -10,12 +10,14 @@ import ctypes
 import os
 import pwd
 import re
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
 
 _CLONE_NEWNET = 0x40000000
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 ACCOUNT = "ironbell"
 """The account that services run as, where the system has one of this name."""
@@ -110,6 +112,12 @@ def drop_privileges(account: Account) -> None:
     except PermissionError:
         return
     raise PrivilegeError("root privileges could be regained after dropping them")
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process at once when its parent is killed, so that its ports are free for a successor.
+    To be called after `drop_privileges`, which would undo it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def enter_network_namespace(path: Path) -> None:

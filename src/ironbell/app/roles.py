@@ -18,20 +18,28 @@ def service_account_user(name: str) -> str:
     return f"system:serviceaccount:{NAMESPACE}:{name}"
 
 
-WIRE = service_account_user("ironbell-wire")
-WIRE_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
+BOOT = service_account_user("ironbell-boot")
+WORKFLOW = service_account_user("ironbell-workflow")
+FORMER = service_account_user("ironbell-wire")
+"""Whom earlier releases gave a token for all servers toward machines."""
+SERVICE_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 
+_READS = Rule(READ, ("hardware", "workflows"), TINKERBELL)
 # A colon, as in Kubernetes' own names: an installation on this API may have roles of the names without.
-WIRE_ROLE = Role(
-    "ironbell:wire",
+BOOT_ROLE = Role(
+    "ironbell:boot",
     (
-        Rule(READ, ("hardware", "workflows"), TINKERBELL),
-        # what agents and installed systems report
-        Rule(("patch",), ("hardware", "workflows", "workflows/status"), TINKERBELL),
+        _READS,
+        # what installed systems report, and the tokens of boots
+        Rule(("patch",), ("hardware",), TINKERBELL),
         Rule(("create", "patch"), ("events",), ("",)),
     ),
 )
-WIRE_BINDING = Binding(WIRE_ROLE.name, users=(WIRE,))
+WORKFLOW_ROLE = Role(
+    "ironbell:workflow",
+    # what agents report
+    (_READS, Rule(("patch",), ("hardware", "workflows", "workflows/status"), TINKERBELL)),
+)
 
 BMC = ("bmc.tinkerbell.org",)
 CLUSTER_API = (
@@ -44,7 +52,7 @@ CLUSTER_API = (
 )
 """Groups of Cluster API: its own, and those in which providers have their kinds."""
 
-READER = Identity(service_account_user("ironbell-controllers"), WIRE_GROUPS)
+READER = Identity(service_account_user("ironbell-controllers"), SERVICE_GROUPS)
 """Reads for all controllers; each writes under its own name."""
 READER_ROLE = Role(
     "ironbell:controllers",
@@ -62,6 +70,7 @@ READER_ROLE = Role(
 
 
 def grant_processes(authorizer: RoleAuthorizer) -> None:
-    """Give `wire`, and what reads for the controllers, their roles."""
-    authorizer.grant(WIRE_ROLE, [WIRE_BINDING])
+    """Give the processes toward machines, and what reads for the controllers, their roles."""
+    authorizer.grant(BOOT_ROLE, [Binding(BOOT_ROLE.name, users=(BOOT,))])
+    authorizer.grant(WORKFLOW_ROLE, [Binding(WORKFLOW_ROLE.name, users=(WORKFLOW,))])
     authorizer.grant(READER_ROLE, [Binding(READER_ROLE.name, users=(READER.user,))])

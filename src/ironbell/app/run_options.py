@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbell.app.components import Component
-from ironbell.app.wire_config import WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
@@ -73,7 +72,6 @@ class RunOptions:
     """Where `tink-controller` and `cluster-api` answer webhooks; empty: nowhere."""
     webhook_hosts: tuple[str, ...] = ()
     """Names by which the API server calls them."""
-    wire: WireConfig | None = None
     synced: Synced = NOTHING_MORE
     """What `cluster-api` hands from Machines to Nodes besides the usual."""
     metadata_url: str = ""
@@ -84,6 +82,8 @@ class RunOptions:
     """Where machines that `capt` installs get images that nobody names."""
     external_kubeconfig: Path | None = None
     """How `capt` reaches the cluster that keeps the servers, if the file is there."""
+    is_supervised: bool = False
+    """Whether the process ends with whoever holds the other end of its standard input."""
 
 
 def checked_token_ttl(seconds: float) -> float:

@@ -28,6 +28,7 @@ from ironbell.app.wire_config import (
     LOGS_FOLDER,
     LOGS_SOCKET,
     TOKEN_FILE,
+    WORKFLOW_TOKEN_FILE,
 )
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
@@ -39,7 +40,7 @@ MODE = 0o750
 """The service's account enters by its group."""
 _OWN_MODE = 0o700
 """The same where the service runs as the account that started it."""
-_PLANTABLE = (ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, API_SOCKET, LOGS_SOCKET)
+_PLANTABLE = (ARTEFACTS_FOLDER, IPXE_FOLDER, TOKEN_FILE, WORKFLOW_TOKEN_FILE, API_SOCKET, LOGS_SOCKET)
 """Names under which links may have been put while the folder belonged to the service's account."""
 
 

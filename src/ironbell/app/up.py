@@ -1,7 +1,8 @@
 """`ironbell up`: the processes of one site on one machine, started in order and kept alive.
 
-`core` (API and controllers) always; `lab` with a lab file; `wire` (servers toward machines) with a lab, an interface or
-simulated servers; `simulation` (machines and clusters in memory) when it is asked for.
+`core` (API and controllers) always; `lab` with a lab file; `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow` (the
+service that agents ask) with a lab, an interface or simulated servers; `simulation` (machines and clusters in memory)
+when it is asked for.
 Each is a child of its own, so that one which dies is started again without the others noticing. All state is in the
 data folder and the API: kill any of them, or all, and start again.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,15 +30,25 @@ from ironbell.app.privileges import named_account
 from ironbell.app.service_folder import open_service_folder, publish_all
 from ironbell.app.up_checks import check_environment, warnings
 from ironbell.app.up_options import UpOptions
-from ironbell.app.wire_config import WIRE_FOLDER, WireConfig
+from ironbell.app.wire_config import (
+    BOOT_PROCESS,
+    BOOT_SERVERS,
+    WIRE_FOLDER,
+    WORKFLOW_PROCESS,
+    WORKFLOW_SERVERS,
+    WireConfig,
+)
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.networkerrors import os_problem
+from ironbell.base.ports import free_ports
 from ironbell.contract.netboot import CONSOLES
 from ironbell.contract.node_images import FOLDER
 
 _log = structlog.get_logger()
 
-CORE, WIRE, LAB, SIMULATION = "core", "wire", "lab", "simulation"
+CORE, LAB, SIMULATION = "core", "lab", "simulation"
+_SERVERS = {BOOT_PROCESS: BOOT_SERVERS, WORKFLOW_PROCESS: WORKFLOW_SERVERS}
+"""What the processes toward machines serve; each is the module of its name."""
 UP = "up"
 PORT_FILE = "api-port"
 LAB_CONSOLES = ("tty0", "ttyS0,115200")
@@ -59,7 +69,7 @@ class Site:
     """The running site.
 
     `on_ready` is called with the kubeconfig's path, once: when every process that was requested has reported that it
-    serves. What only needs an API that answers (`wire`, the simulation) is started before the API has every kind.
+    serves. What only needs an API that answers (the servers, the simulation) is started before the API has every kind.
     """
 
     options: UpOptions
@@ -105,19 +115,20 @@ class Site:
             if self.options.simulate:
                 start(self._simulate(), SIMULATION)
             if self.options.serves_machines:
-                start(self._serve_machines(), WIRE)
+                start(self._serve_machines(), "servers")
             if self._images is not None:
                 start(self._images.run(), "images of nodes")
             raise UpError(await self._fatal)
 
     async def _serve_machines(self) -> None:
-        """Run `wire`, anew whenever the lab has a new network."""
+        """Run the processes toward machines, anew whenever the lab has a new network."""
         await self._core_serves.wait()
         while True:
             await self._wire_wanted.wait()
             self._wire_wanted.clear()
             async with _tasks() as start:
-                start(Child(self._wire(), self._reported).run(), WIRE)
+                for name in _SERVERS:
+                    start(Child(self._server(name), self._reported).run(), name)
                 await self._wire_wanted.wait()
 
     async def _simulate(self) -> None:
@@ -168,7 +179,7 @@ class Site:
         """
         options = self.options
         simulates = options.simulate and not options.without
-        wanted = {LAB: options.lab, SIMULATION: simulates, WIRE: options.serves_machines}
+        wanted = {LAB: options.lab, SIMULATION: simulates} | dict.fromkeys(_SERVERS, options.serves_machines)
         return {CORE, *(name for name, is_wanted in wanted.items() if is_wanted)}
 
     def _give_up(self, message: str) -> None:
@@ -176,7 +187,7 @@ class Site:
             self._fatal.set_result(message)
 
     def _prepare(self) -> tuple[str, ...]:
-        """Check the options against this machine, make wire's folder, owned by its account, and publish what it serves.
+        """Check the options against this machine, make the servers' folder, and publish what they serve.
 
         Returns what servers will not get.
 
@@ -239,12 +250,13 @@ class Site:
         except (OSError, ValueError):
             return 0
 
-    def _wire(self) -> ChildSpec:
+    def _server(self, name: str) -> ChildSpec:
         options = self.options
         return ChildSpec(
-            WIRE,
-            "ironbell.app.wire",
+            name,
+            f"ironbell.app.{name}",
             lambda: WireConfig(
+                serves=_SERVERS[name],
                 folder=str(self._wire_folder),
                 interface=options.interface or self._lab.get("bridge", ""),
                 address=SIMULATION_ADDRESS if options.simulated_servers else "",
@@ -253,12 +265,13 @@ class Site:
                 # simulated firmware knows what it would be told
                 dhcp_mode="off" if options.simulated_servers else options.dhcp,
                 # nobody else is on the lab's network, and who was alone at the start need not ask at every restart
-                force=options.force or bool(options.lab) or WIRE in self._was_ready,
+                force=options.force or bool(options.lab) or BOOT_PROCESS in self._was_ready,
                 http_port=options.http_port,
                 metadata_port=options.metadata_port,
                 metadata_by_instance_id=options.metadata_by_instance_id,
                 tftp_port=0 if options.simulated_servers else options.tftp_port,
                 grpc_port=options.grpc_port,
+                workflow_http_port=options.workflow_http_port,
                 artefacts=(*self._published(), *([FOLDER] if options.node_images else [])),
                 osie_url=options.osie_url,
                 consoles=options.consoles or (LAB_CONSOLES if options.lab else CONSOLES),
@@ -288,21 +301,26 @@ def make_folder(options: UpOptions) -> None:
     prepare_data_folder(options.folder)
 
 
-def _with_http_port(options: UpOptions) -> UpOptions:
-    """The options with a port for HTTP that is free now, where any will do: what installs machines is told the port
-    before it is bound.
+def _with_ports(options: UpOptions) -> UpOptions:
+    """The options with ports for HTTP and gRPC that are free now, where any will do: machines, and what installs them,
+    are told these ports by processes that do not bind them.
 
     Raises:
         UpError: there is no free port.
     """
-    if options.http_port or not options.serves_machines:
+    if not options.serves_machines:
         return options
-    with socket.socket() as probe:
-        try:
-            probe.bind((SIMULATION_ADDRESS if options.simulated_servers else "", 0))
-        except OSError as error:
-            raise UpError(f"there is no free port for HTTP: {os_problem(error)}; name one with --http-port") from error
-        return msgspec.structs.replace(options, http_port=probe.getsockname()[1])
+    any_will_do = [name for name in ("http_port", "grpc_port") if not getattr(options, name)]
+    try:
+        found = free_ports(SIMULATION_ADDRESS if options.simulated_servers else "", len(any_will_do))
+    except OSError as error:
+        service = f"--{any_will_do[0].replace('_', '-')}"
+        raise UpError(f"there is no free port: {os_problem(error)}; name one with {service}") from error
+    health = options.workflow_http_port
+    if health is None:
+        health = (options.grpc_port + 1) % 65536 if options.grpc_port else 0
+    ports = dict(zip(any_will_do, found, strict=True))
+    return msgspec.structs.replace(options, **ports, workflow_http_port=health)
 
 
 def _check_faults(path: Path) -> None:
@@ -339,7 +357,7 @@ async def run_site(
 ) -> None:
     """Run a site until cancelled; see `Site.run`."""
     try:
-        await Site(_with_http_port(options), on_ready, on_report).run()
+        await Site(_with_ports(options), on_ready, on_report).run()
     except BaseExceptionGroup as group:
         for error in leaves(group):
             if isinstance(error, IronbellError):

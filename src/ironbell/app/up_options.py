@@ -74,6 +74,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     metadata_by_instance_id: bool = False
     tftp_port: int = 69
     grpc_port: int = 42113
+    workflow_http_port: int | None = None
+    """None: the port after `grpc_port`."""
     osie_dir: str = ""
     osie_url: str = ""
     ipxe_dir: str = ""
@@ -183,6 +185,8 @@ def _checked(options: UpOptions) -> UpOptions:
     for name in ("api_port", "http_port", "metadata_port", "tftp_port", "grpc_port"):
         if not 0 <= getattr(options, name) <= 65535:
             raise OptionsError(f"{name.replace('_', '-')} must be between 0 and 65535")
+    if not 0 <= (options.workflow_http_port or 0) <= 65535:
+        raise OptionsError("workflow-http-port must be between 0 and 65535")
     return options
 
 

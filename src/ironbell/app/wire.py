@@ -1,27 +1,28 @@
-"""The `wire` process: everything that reads packets from machines.
+"""What the two processes toward machines have in common: `boot` (DHCP, TFTP, HTTP boot, metadata) and `workflow`
+(gRPC, action logs).
 
 In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
-sockets (or take over those of a predecessor that died), become an ordinary user inside its folder, and only then read
-the first packet.
-From there on it reaches the API over the local socket with its own token and holds no state but action logs; it may be
-killed at any moment.
+sockets (or take over those of a predecessor that died), become an ordinary user inside the service's folder, and only
+then read the first packet.
+From there on a process reaches the API over the local socket with its own token and holds no state but action logs; it
+may be killed at any moment, and the other one goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
+from ironbell.api.client import Api
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.kept_sockets import hand_up, inherited
 from ironbell.app.privileges import drop_privileges, enter_network_namespace, named_account
-from ironbell.app.wire_config import API_SOCKET, TOKEN_FILE, WireConfig
-from ironbell.app.wire_serve import serve_wire
+from ironbell.app.wire_config import API_SOCKET, SMEE, WireConfig
 from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
@@ -42,22 +43,46 @@ class ForeignDhcpServerError(IronbellError):
     retry = Retry.NEVER
 
 
-def prepare() -> Callable[[], Awaitable[None]]:
+class Serve(Protocol):
+    """Serves machines until cancelled; calls `on_ready` once all of them are answered."""
+
+    async def __call__(
+        self, config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]
+    ) -> None: ...
+
+
+def run_server(name: str, serve: Serve, token_file: str) -> int:
+    """Run one of the processes as a child of `ironbell up`; the exit status."""
+    return run_child(name, lambda: prepare(serve, token_file))
+
+
+def prepare(serve: Serve, token_file: str) -> Callable[[], Awaitable[None]]:
     """Everything that needs root; what is returned needs none and serves until cancelled."""
     configuration = read_configuration(WireConfig)
     if configuration.network_namespace:
         enter_network_namespace(Path(configuration.network_namespace))
-    sockets = adopted(inherited(), configuration)
-    if sockets is None:
-        if configuration.dhcp_mode == "reservation" and configuration.interface and not configuration.force:
-            refuse_beside_others(configuration.interface)
-        sockets = open_sockets(configuration)
-    hand_up(sockets.by_name())
+    sockets = bound_or_adopted(configuration)
     with OwnFolder.open(Path(configuration.folder)) as folder:
         sockets = sockets.with_logs(folder)
     become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())
-    return lambda: _serve(configuration, sockets)
+    return lambda: _serve(configuration, sockets, serve, token_file)
+
+
+def bound_or_adopted(configuration: WireConfig) -> WireSockets:
+    """The sockets: a predecessor's, where a supervisor has kept them, else new ones.
+
+    Raises:
+        WireSocketError, SocketError, ForeignDhcpServerError: a port cannot be had, or another server has the network.
+    """
+    sockets = adopted(inherited(), configuration)
+    if sockets is None:
+        gives_addresses = SMEE in configuration.serves and configuration.dhcp_mode == "reservation"
+        if gives_addresses and configuration.interface and not configuration.force:
+            refuse_beside_others(configuration.interface)
+        sockets = open_sockets(configuration)
+    hand_up(sockets.by_name())
+    return sockets
 
 
 def refuse_beside_others(interface: str) -> None:
@@ -93,14 +118,10 @@ def become_ordinary(configuration: WireConfig) -> None:
     _log.info("privileges dropped", account=account.name, uid=account.uid)
 
 
-async def _serve(configuration: WireConfig, sockets: WireSockets) -> None:
-    connection = Connection("http://localhost", token=FileToken(Path(TOKEN_FILE)), socket=API_SOCKET)
+async def _serve(configuration: WireConfig, sockets: WireSockets, serve: Serve, token_file: str) -> None:
+    connection = Connection("http://localhost", token=FileToken(Path(token_file)), socket=API_SOCKET)
     try:
         async with HttpApi(connection) as api:
-            await serve_wire(configuration, sockets, api, on_ready=lambda: report("ready", **sockets.ports()))
+            await serve(configuration, sockets, api, on_ready=lambda: report("ready", **sockets.ports()))
     finally:
         sockets.close()
-
-
-if __name__ == "__main__":
-    sys.exit(run_child("wire", prepare))

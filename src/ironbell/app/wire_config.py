@@ -1,4 +1,4 @@
-"""How `wire` is told what to serve: one value, sent over its standard input."""
+"""How the servers toward machines are told what to serve: one value, sent over the standard input of each process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ironbell.contract.netboot import CONSOLES, NetbootSettings
 
 API_SOCKET = "api.sock"
 TOKEN_FILE = "token"  # noqa: S105 - a file name
+WORKFLOW_TOKEN_FILE = "workflow-token"  # noqa: S105 - a file name
 LOGS_SOCKET = "logs.sock"
 LOGS_FOLDER = "logs"
 WIRE_FOLDER = "wire"
@@ -20,15 +21,21 @@ IPXE_FOLDER = "ipxe"
 SMEE, TOOTLES, TINK_SERVER = "smee", "tootles", "tink-server"
 """The servers toward machines by their names in the field: netboot (DHCP, TFTP, scripts and artefacts over HTTP),
 metadata, and the workflow service that agents speak to."""
-SERVERS = (SMEE, TOOTLES, TINK_SERVER)
+BOOT_SERVERS = (SMEE, TOOTLES)
+WORKFLOW_SERVERS = (TINK_SERVER,)
+"""What each of the two processes of `wire` serves: who floods the one does not reach the other."""
+SERVERS = (*BOOT_SERVERS, *WORKFLOW_SERVERS)
+BOOT_PROCESS, WORKFLOW_PROCESS = "boot", "workflow"
+"""The two processes by name."""
 
 
 class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how to serve machines. Everything that `wire` opens later lies below `folder`."""
+    """Where and how to serve machines. Everything that a server opens later lies below `folder`."""
 
     folder: str
     serves: tuple[str, ...] = SERVERS
-    """Which of the servers run in this process; those over HTTP share a port."""
+    """Which of the servers run in this process: the boot services, which share a port for HTTP, or the workflow
+    service."""
     namespace: str = ""
     """Serve the Hardware and Workflows of this namespace only; empty: all."""
     interface: str = ""
@@ -49,6 +56,8 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether metadata is served by instance id as well, to whoever knows one."""
     tftp_port: int = 69
     grpc_port: int = 42113
+    workflow_http_port: int | None = None
+    """Where the workflow service says over HTTP how it is; None: nowhere."""
     grpc_authority: str = ""
     """host:port of the workflow service for machines; empty: our address and `grpc_port`."""
     artefacts: tuple[str, ...] = ()
@@ -63,6 +72,10 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses and networks of peers that speak for machines."""
     user: str = ""
     """Account to run as, by name or number; empty: `ironbell` if there is one, else a number of its own."""
+
+    def serving(self, servers: tuple[str, ...]) -> WireConfig:
+        """The same for a process of these servers only."""
+        return msgspec.structs.replace(self, serves=tuple(name for name in self.serves if name in servers))
 
     @property
     def serves_http(self) -> bool:

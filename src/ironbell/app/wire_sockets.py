@@ -1,4 +1,4 @@
-"""The sockets of `wire`: all that is opened while the process is still root."""
+"""The sockets of the servers toward machines: all that is opened while a process is still root."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _PORTS = {
     "TFTP": ("udp", "choose another port with --tftp-port"),
     "HTTP": ("tcp", "choose another port with --http-port"),
     "gRPC": ("tcp", "choose another port with --grpc-port"),
+    "health of the workflow service": ("tcp", "choose another port with --workflow-http-port"),
     "metadata": ("tcp", "choose another port with --metadata-port, or leave it out"),
 }
 """What is served: its protocol, and what helps where the port is taken."""
@@ -44,6 +45,7 @@ class WireSockets:
     tftp: socket.socket | None = None
     http: socket.socket | None = None
     grpc: socket.socket | None = None
+    workflow_http: socket.socket | None = None
     metadata: socket.socket | None = None
     logs: socket.socket | None = None
     """Where the API asks for the logs of actions; a file in the service's folder, bound anew by each process."""
@@ -60,7 +62,13 @@ class WireSockets:
         return dhcp | {name: sock for name, sock in found.items() if sock is not None}
 
     def _one_of_each(self) -> dict[str, socket.socket | None]:
-        return {"tftp": self.tftp, "http": self.http, "grpc": self.grpc, "metadata": self.metadata}
+        return {
+            "tftp": self.tftp,
+            "http": self.http,
+            "grpc": self.grpc,
+            "workflow_http": self.workflow_http,
+            "metadata": self.metadata,
+        }
 
     def close(self) -> None:
         for sock in (*self.by_name().values(), *([self.logs] if self.logs else [])):
@@ -106,6 +114,7 @@ def open_sockets(config: WireConfig) -> WireSockets:
             raise WireSocketError(problem) from error
 
     second = config.metadata_port if TOOTLES in config.serves else 0
+    serves_workflows, health = TINK_SERVER in config.serves, config.workflow_http_port
     return WireSockets(
         dhcp=tuple(bound("DHCP", port, partial(open_dhcp_socket, interface, port)) for port in dhcp_ports),
         tftp=bound("TFTP", config.tftp_port, partial(open_tftp_socket, address, config.tftp_port, interface=interface))
@@ -115,7 +124,10 @@ def open_sockets(config: WireConfig) -> WireSockets:
         if config.serves_http
         else None,
         grpc=bound("gRPC", config.grpc_port, partial(_listening, address, config.grpc_port, interface))
-        if TINK_SERVER in config.serves
+        if serves_workflows
+        else None,
+        workflow_http=bound("health of the workflow service", health, partial(_listening, address, health, interface))
+        if serves_workflows and health is not None
         else None,
         metadata=bound("metadata", second, partial(_listening, address, second, interface)) if second else None,
     )
@@ -124,10 +136,16 @@ def open_sockets(config: WireConfig) -> WireSockets:
 def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSockets | None:
     """A predecessor's sockets, where all are there and their interface still is; the rest is closed."""
     dhcp = tuple(kept[name] for name in sorted(kept) if name.startswith("dhcp"))
-    needed = {"tftp", "http", "grpc", *(["metadata"] if config.metadata_port else [])}
-    if needed <= set(kept) and all(_is_on(sock, config.interface) for sock in kept.values()):
-        metadata = kept.get("metadata")
-        return WireSockets(dhcp=dhcp, tftp=kept["tftp"], http=kept["http"], grpc=kept["grpc"], metadata=metadata)
+    needed = {
+        "tftp": SMEE in config.serves,
+        "http": config.serves_http,
+        "grpc": TINK_SERVER in config.serves,
+        "workflow_http": TINK_SERVER in config.serves and config.workflow_http_port is not None,
+        "metadata": TOOTLES in config.serves and bool(config.metadata_port),
+    }
+    names = {name for name, is_needed in needed.items() if is_needed}
+    if names <= set(kept) and all(_is_on(sock, config.interface) for sock in kept.values()):
+        return WireSockets(dhcp=dhcp, **{name: kept[name] for name in names})
     for sock in kept.values():
         sock.close()
     return None

@@ -19,7 +19,16 @@ from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.api.tinkerbell.workflow import WorkflowState
-from ironbell.app.wire_config import SERVERS, SMEE, TINK_SERVER, TOOTLES
+from ironbell.app.wire_config import (
+    BOOT_PROCESS,
+    BOOT_SERVERS,
+    SERVERS,
+    SMEE,
+    TINK_SERVER,
+    TOOTLES,
+    WORKFLOW_PROCESS,
+    WORKFLOW_SERVERS,
+)
 from ironbell.contract.boot_token import BOOT_TOKEN
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 from ironbell.contract.identity import KNOWN_BY
@@ -36,11 +45,14 @@ EVENT_SOURCE: Final = "ironbell-wire"
 
 COMPONENTS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "wire": SERVERS,
+    BOOT_PROCESS: BOOT_SERVERS,
+    WORKFLOW_PROCESS: WORKFLOW_SERVERS,
     SMEE: (SMEE,),
     TOOTLES: (TOOTLES,),
     TINK_SERVER: (TINK_SERVER,),
 }
-"""Components by the process that runs them; its account is `ironbell-` and its name."""
+"""Components by the account, without its `ironbell-`, that they have: below `ironbell up` that of their process, on a
+cluster that of their Deployment."""
 
 
 @dataclass(frozen=True, slots=True)

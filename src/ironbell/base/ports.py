@@ -1,4 +1,4 @@
-"""Why a port cannot be bound, for the person who has to free it.
+"""Ports that are free, and why one cannot be bound, for the person who has to free it.
 
 Source: Linux proc(5), proc_pid_net(5): /proc/net/tcp and its siblings, /proc/PID/fd.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,19 @@ def bind_problem(error: OSError, *, task: str, protocol: str, port: int, remedy:
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{problem}this machine does not have the address. Give one that `ip address` lists."
     return f"{problem}{(os.strerror(error.errno) if error.errno else str(error)).lower()}."
+
+
+def free_ports(address: str, count: int) -> list[int]:
+    """Ports of an address that nobody listens on now, each another one.
+
+    Raises:
+        OSError: there are none.
+    """
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind((address, 0))
+        return [sock.getsockname()[1] for sock in sockets]
 
 
 def holder(port: int, protocol: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -24,8 +24,15 @@ def _list_components() -> str:
     return "\n".join(lines)
 
 
+_ARGUMENTS = "ironbell.run.arguments"
+
+
 class _Listing(click.Command):
-    """Shows the components in its help."""
+    """Shows the components in its help, and remembers what it was told: a part of it may run in another process."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Components"):
@@ -36,7 +43,12 @@ class _Listing(click.Command):
 @click.argument("components", nargs=-1, required=True, metavar="COMPONENT...")
 @api_options
 @click.option("--namespace", "-n", default="", help="Look at this namespace only.  [default: all]")
-@click.option("--health-address", default="", help="Serve /healthz, /readyz and /metrics here, as ADDRESS:PORT.")
+@click.option(
+    "--health-address",
+    default="",
+    help="Serve /healthz, /readyz and /metrics here, as ADDRESS:PORT; where several processes are run, the workflow "
+    "service has the port after that of the boot services, and controllers have the one after that.",
+)
 @click.option("--grace", "grace_s", type=SECONDS, default="20s", show_default=True, help="Time to end in.")
 @click.option("--workers", multiple=True, metavar="[CONTROLLER=]N", help="Reconciles at a time.")
 @click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Let one replica work.")
@@ -162,28 +174,75 @@ class _Listing(click.Command):
 @click.option("--kernel-argument", "kernel_arguments", multiple=True, help="Servers: argument of the in-memory OS.")
 @click.option("--syslog-host", default="", help="Servers: where the in-memory OS sends its log.")
 @click.option("--user", default="", help="Servers: account to become.  [default: ironbell if it exists, else 60770]")
-def run(components: tuple[str, ...], **given: Any) -> None:
+@click.option("--only-controllers", is_flag=True, hidden=True)
+@click.pass_context
+def run(ctx: click.Context, /, components: tuple[str, ...], **given: Any) -> None:
     """Run components against any Kubernetes API: this pod's, or a kubeconfig's.
 
-    Controllers elect a leader per component; servers toward machines run on every replica. SIGTERM lets work in
-    progress finish and hands the leases over; a second one ends the process at once.
+    Controllers elect a leader per component; servers toward machines run on every replica. The workflow service
+    (tink-server) beside boot services (smee, tootles), as in `wire`, is a process of its own, and so are controllers
+    beside servers; each is started again if it dies. SIGTERM lets work in progress finish and hands the leases over; a
+    second one ends the process at once.
     """
     from ironbell.app.logs import configure_logging
-    from ironbell.app.run import find_connection, run_components
-    from ironbell.app.run_wire import prepare_wire
+    from ironbell.app.run_parts import find_connection
 
-    options = _options(components, given)
-    configure_logging(process="-".join(component.name for component in options.components))
+    options, is_part = _options(components, given), given["only_controllers"]
     connection = find_connection(options.kubeconfig, options.context)
-    prepared = None
-    if options.wire is not None:
-        published = dict(_pair(text) for text in given["artefacts"])
-        if given["osie_dir"]:
-            published["osie"] = given["osie_dir"]
-        prepared = prepare_wire(
-            options.wire, published=published, ipxe_dir=given["ipxe_dir"], node_images=given["node_images"]
-        )
-    sys.exit(run_components(options, connection, prepared))
+    servers = () if is_part else _servers(components)
+    if servers:
+        _become_servers(servers, given, _other_arguments(ctx, given) if options.components else ())
+    from ironbell.app.child import report
+    from ironbell.app.privileges import drop_privileges, named_account
+    from ironbell.app.run import run_components
+
+    configure_logging(process="-".join(component.name for component in options.components))
+    if is_part:
+        drop_privileges(named_account(given["user"]))
+    failed = (lambda why: report("failed", message=why)) if is_part else (lambda _why: None)
+    sys.exit(run_components(options, connection, failed))
+
+
+def _servers(words: tuple[str, ...]) -> tuple[str, ...]:
+    from ironbell.app.components import Role, components_named
+
+    return tuple(component.name for component in components_named(words) if component.role is Role.SERVER)
+
+
+def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers: tuple[str, ...]) -> NoReturn:
+    """Go on as what serves machines, or as what supervises that."""
+    from ironbell.app.run_split import after, become_servers, become_supervisor, split
+    from ironbell.app.servers_config import ServersConfig
+
+    published = dict(_pair(text) for text in given["artefacts"])
+    if given["osie_dir"]:
+        published["osie"] = given["osie_dir"]
+    kubeconfig: Path | None = given["kubeconfig"]
+    config = ServersConfig(
+        name="-".join(servers),
+        wire=_wire(servers, given),
+        kubeconfig=str(kubeconfig.absolute()) if kubeconfig is not None else "",
+        context=given["context"],
+        health_address=given["health_address"],
+        grace_s=given["grace_s"],
+        published=published,
+        ipxe_dir=given["ipxe_dir"],
+        node_images=given["node_images"],
+        is_supervised=bool(controllers),
+    )
+    parts = split(config)
+    if len(parts) == 1 and not controllers:
+        become_servers(parts[0])
+    if controllers:
+        controllers = (*controllers, "--health-address", after(given["health_address"], len(parts)))
+    become_supervisor(parts, controllers=controllers, grace_s=given["grace_s"])
+
+
+def _other_arguments(context: click.Context, given: dict[str, Any]) -> tuple[str, ...]:
+    """Arguments of `ironbell` for a process with the controllers alone; what is given last counts."""
+    reach = [("--kubeconfig", str(given["kubeconfig"] or "")), ("--context", given["context"])]
+    more = [word for option, value in reach if value for word in (option, value)]
+    return ("run", *context.meta[_ARGUMENTS], *more, "--only-controllers")
 
 
 def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
@@ -195,8 +254,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.contract.node_images import image_source_at
     from ironbell.controllers.capi.machine.node_metadata import read_synced
 
-    components = components_named(words)
-    servers = tuple(component.name for component in components if component.role is Role.SERVER)
+    components = tuple(one for one in components_named(words) if one.role is Role.CONTROLLERS)
     if given["health_address"]:
         read_address(given["health_address"])
     if given["webhook_address"]:
@@ -221,7 +279,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         token_ttl_s=checked_token_ttl(given["token_ttl_s"]),
         webhook_address=given["webhook_address"],
         webhook_hosts=given["webhook_hosts"],
-        wire=_wire(servers, given) if servers else None,
+        is_supervised=given["only_controllers"],
         synced=read_synced(given["sync_labels"], given["sync_annotations"]),
         external_kubeconfig=given["external_kubeconfig"],
         installs_per_rack=given["installs_per_rack"],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HOME, CLEAR, PLAIN = "\x1b[H", "\x1b[J", "\x1b[0m"
 BOLD, RED, GREEN, YELLOW = "1", "31", "32", "33"
 _PLAIN_TERMINALS = {"", "dumb", "unknown"}
-CORE, WIRE, LAB = "core", "wire", "lab"
+CORE, BOOT, WORKFLOW, LAB = "core", "boot", "workflow", "lab"
 _CANNOT_START = "cannot start"
 
 
@@ -111,20 +111,22 @@ class SiteView:
 
     def _services(self) -> Iterator[tuple[str, str]]:
         """What serves where, as far as it is bound."""
-        core, wire, lab = (self.facts.get(name, {}) for name in (CORE, WIRE, LAB))
+        core, boot, workflow, lab = (self.facts.get(name, {}) for name in (CORE, BOOT, WORKFLOW, LAB))
         address = self.address or "all addresses"
         if "port" in core:
             yield "Kubernetes API", f"https://{self.options.api_address}:{core['port']}"
-        if "http" in wire:
-            yield "HTTP boot", f"http://{address}:{wire['http']}"
-            yield "Metadata", f"http://{address}:{wire.get('metadata', wire['http'])}"
-            yield "Metrics", f"http://{address}:{wire['http']}/metrics"
-        if "tftp" in wire:
-            yield "TFTP", f"{address}, UDP port {wire['tftp']}"
-        if "dhcp" in wire:
+        if "http" in boot:
+            yield "HTTP boot", f"http://{address}:{boot['http']}"
+            yield "Metadata", f"http://{address}:{boot.get('metadata', boot['http'])}"
+        if "tftp" in boot:
+            yield "TFTP", f"{address}, UDP port {boot['tftp']}"
+        if "dhcp" in boot:
             yield "DHCP", f"{self.options.interface or lab.get('bridge', address)}, {self.options.dhcp}"
-        if "grpc" in wire:
-            yield "Workflows", f"{address}:{wire['grpc']} (gRPC)"
+        if "grpc" in workflow:
+            yield "Workflows", f"{address}:{workflow['grpc']} (gRPC)"
+        ports = [port for port in (boot.get("http"), workflow.get("workflow_http")) if port is not None]
+        if ports:
+            yield "Metrics", ", ".join(f"http://{address}:{port}/metrics" for port in ports)
         if self.options.simulated_servers:
             yield "Simulation", f"servers: {self.options.simulated_servers}"
         if self.machines:

@@ -116,6 +116,11 @@ LOOK_S = 1.0
 )
 @click.option("--tftp-port", type=int, help="Port for TFTP.  [default: 69]")
 @click.option("--grpc-port", type=int, help="Port of the workflow service.  [default: 42113]")
+@click.option(
+    "--workflow-http-port",
+    type=int,
+    help="Port for /healthz, /readyz and /metrics of the workflow service.  [default: after --grpc-port]",
+)
 @click.option("--osie-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of the in-memory OS.")
 @click.option("--osie-url", help="Where machines fetch the in-memory OS instead of from us.")
 @click.option("--ipxe-dir", type=click.Path(path_type=str, file_okay=False), help="Folder of own iPXE binaries.")

@@ -14,8 +14,8 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
+from ironbell.app.wire_boot import serve_boot
 from ironbell.app.wire_config import WireConfig
-from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import open_sockets
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness
@@ -43,7 +43,7 @@ async def test_the_boot_script_names_the_ports_that_are_bound(tmp_path: Path, mo
         spec = {"interfaces": [{"dhcp": dhcp, "netboot": {"allowPXE": True}}]}
         body = {"apiVersion": HARDWARE.api_version, "kind": "Hardware", "metadata": {"name": "n"}, "spec": spec}
         await api.create(HARDWARE.collection, "default", msgspec.json.encode(body))
-        serving = asyncio.create_task(serve_wire(config, sockets, api, on_ready=ready.set))
+        serving = asyncio.create_task(serve_boot(config, sockets, api, on_ready=ready.set))
         async with ClientSession() as client, asyncio.timeout(20):
             await ready.wait()
             async with client.get(f"http://{ADDRESS}:{ports['http']}/ipxe/script/{MAC}/auto.ipxe") as answer:

@@ -15,8 +15,8 @@ from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
+from ironbell.app.wire_boot import serve_boot
 from ironbell.app.wire_config import TOOTLES, WireConfig
-from ironbell.app.wire_serve import serve_wire
 from ironbell.app.wire_sockets import open_sockets
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness
@@ -61,7 +61,7 @@ async def test_a_second_port_has_the_metadata_and_nothing_else(tmp_path: Path, m
         }
         body = {"apiVersion": HARDWARE.api_version, "kind": "Hardware", "metadata": {"name": "n"}, "spec": spec}
         await api.create(HARDWARE.collection, "default", msgspec.json.encode(body))
-        serving = asyncio.create_task(serve_wire(config, sockets, api, on_ready=ready.set))
+        serving = asyncio.create_task(serve_boot(config, sockets, api, on_ready=ready.set))
         async with ClientSession() as client, asyncio.timeout(20):
             await ready.wait()
             for name in ("http", "metadata"):

@@ -1,4 +1,4 @@
-"""The account of `wire` was taken over: what it plants in the data folder leads root nowhere at the next start."""
+"""The account of the servers toward machines was taken over: what it plants leads root nowhere at the next start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ironbell.app.privileges import named_account
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.http import HttpApi
-from support.site import WIRE, Site
+from support.site import BOOT, Site
+from support.site import WORKFLOW as WORKFLOWS
 
 pytestmark = pytest.mark.root
 
@@ -27,7 +28,7 @@ Entry = tuple[str, int, int, int, int, str]
 
 
 def as_account(uid: int, folder: Path, act: Callable[[], str]) -> str:
-    """What `act` returns in a process of that account which was in the folder before it became it, as `wire` is."""
+    """What `act` returns in a process of that account which was in the folder before it became it, as they are."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -114,19 +115,20 @@ def served(tmp_path: Path) -> Path:
 
 
 def started(site: Site) -> int:
-    """Start it; the account of `wire`."""
+    """Start it; the account of the servers toward machines."""
     site.start()
     site.wait_serving()
-    return Path(f"/proc/{site.child(WIRE)}").stat().st_uid
+    (account,) = {Path(f"/proc/{site.child(one)}").stat().st_uid for one in (BOOT, WORKFLOWS)}
+    return account
 
 
 def site_of(folder: Path, served: Path) -> Site:
     options = (*PORTS, "--artefacts", f"files={served}", "--ipxe-dir", str(served))
-    return Site(folder, *options, http="127.0.0.1:17480")
+    return Site(folder, *options, http="127.0.0.1:17480", workflow_port=17482)
 
 
 async def tries_to_restart_a_workflow(site: Site, token: str) -> None:
-    """With `wire`'s token: a Workflow that ended would have its machine netboot and its disks erased again."""
+    """With the workflow service's token: a Workflow that ended would have its machine netboot and its disks erased."""
     where = ("default", "ended")
     async with (
         HttpApi(from_kubeconfig(site.kubeconfig)) as api,
@@ -166,9 +168,10 @@ def test_links_in_a_folder_of_an_earlier_release_lead_nowhere(tmp_path: Path, vi
         assert folder.stat().st_mode & 0o7777 == 0o700
         owners = {name: (wire / name).lstat().st_uid for name in PLANTED if os.path.lexists(wire / name)}
         assert owners == {
-            "artefacts": 0, "ipxe": 0, "logs": account, "logs.sock": 0, "token": account, "evil": NOBODY,
+            "artefacts": 0, "ipxe": 0, "logs": account, "logs.sock": 0, "token": account, "workflow-token": account,
+            "evil": NOBODY,
         }  # fmt: skip
-        asyncio.run(tries_to_restart_a_workflow(site, (wire / "token").read_text()))
+        asyncio.run(tries_to_restart_a_workflow(site, (wire / "workflow-token").read_text()))
         site.stop()
         assert as_account(account, wire, plant(victim)) == ""
         assert as_account(account, wire, plant_below_logs(victim)) == "planted"

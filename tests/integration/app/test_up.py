@@ -22,8 +22,9 @@ from ironbell.api.capt import TINKERBELL_CLUSTER
 from ironbell.api.client import Forbidden
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.inclusteripam import IN_CLUSTER_IP_POOL
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.kube.client import Client
-from ironbell.kube.connection import from_kubeconfig
+from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.http import HttpApi
 
 NIC = {"dhcp": {"mac": "52:54:00:00:00:01"}, "netboot": {"allowPXE": False}}
@@ -205,48 +206,28 @@ def children_of(process: subprocess.Popen[str], module: str) -> list[int]:
 
 
 @pytest.mark.root
-async def test_wire_is_an_ordinary_user_that_may_not_read_secrets(tmp_path: Path, namespace: str) -> None:
-    """It runs without root, without capabilities, has only its own sockets, and its token opens only what it needs."""
+async def test_servers_are_ordinary_users_that_may_not_read_secrets(tmp_path: Path, namespace: str) -> None:
+    """They run without root, without capabilities, have only their own sockets, and each token opens only what its
+    process needs."""
     folder = tmp_path / "a"
     log = (tmp_path / "log").open("w")
     command = ["ip", "netns", "exec", namespace, *COMMAND, "--data-dir", str(folder), "--interface", "br0", "--force"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    inside = ["ip", "netns", "exec", namespace, sys.executable, "-c", MAKE_HARDWARE, str(folder / "kubeconfig")]
     try:
         wait_ready(process)
-        (wire,) = until(lambda: [pid for pid in children_of(process, "ironbell.app.wire") if has_dropped(pid)])
-        status = Path(f"/proc/{wire}/status").read_text()
-        assert "Uid:\t0" not in status
-        assert all(
-            int(line.split()[1], 16) == 0 for line in status.splitlines() if line.startswith(("CapEff", "CapPrm"))
-        )
-        assert "NoNewPrivs:\t1" in status
         until(lambda: "workflow service ready" in (tmp_path / "log").read_text())
-        bound = subprocess.run(
-            ["ip", "netns", "exec", namespace, "ss", "-Hlntup"], capture_output=True, text=True, check=True
-        ).stdout
-        ports = {line.split()[4].rsplit(":", 1)[1] for line in bound.splitlines() if f"pid={wire}," in line}
-        assert ports == {"67", "69", "7080", "42113"}
-        token = (folder / "wire" / "token").read_text()
-        from ironbell.kube.connection import over_socket
-
-        async with HttpApi(over_socket(folder / "wire" / "api.sock", token)) as api:
-            from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
-
-            assert (await Client(api).list(HARDWARE)).items == []
-            for kind in (core.SECRET, TEMPLATE, core.CONFIG_MAP):
-                with pytest.raises(Forbidden):
-                    await Client(api).list(kind)
-            with pytest.raises(Forbidden):
-                await Client(api).create(HARDWARE, {"metadata": {"name": "x", "namespace": "default"}})
-            with pytest.raises(Forbidden):
-                await Client(api).delete(HARDWARE, "default", "x")
-            inside = ["ip", "netns", "exec", namespace, sys.executable, "-c", MAKE_HARDWARE, str(folder / "kubeconfig")]
-            subprocess.run(inside, check=True)
-            note = {"metadata": {"annotations": {"ironbell.dev/installed-system-up": "now"}}}
-            await Client(api).merge_patch(HARDWARE, "default", "x", body=note)
-            allowed = {"spec": {"interfaces": [NIC | {"netboot": {"allowPXE": True}}]}}
-            with pytest.raises(Forbidden, match="annotations"):
-                await Client(api).merge_patch(HARDWARE, "default", "x", body=allowed)
+        for module, own in (("boot", {"67", "69", "7080"}), ("workflow", {"42113", "42114"})):
+            (server,) = children_of(process, f"ironbell.app.{module}")
+            check_ordinary(server)
+            bound = subprocess.run(
+                ["ip", "netns", "exec", namespace, "ss", "-Hlntup"], capture_output=True, text=True, check=True
+            ).stdout
+            ports = {line.split()[4].rsplit(":", 1)[1] for line in bound.splitlines() if f"pid={server}," in line}
+            assert ports == own
+        subprocess.run(inside, check=True)
+        await check_token(folder / "wire", "token", allowed="ironbell.dev/installed-system-up")
+        await check_token(folder / "wire", "workflow-token", allowed="tinkerbell.org/agent-attributes")
     finally:
         process.terminate()
         process.wait(timeout=10)
@@ -255,8 +236,32 @@ async def test_wire_is_an_ordinary_user_that_may_not_read_secrets(tmp_path: Path
         log.close()
 
 
-def has_dropped(pid: int) -> bool:
-    return "Uid:\t0" not in Path(f"/proc/{pid}/status").read_text()
+def check_ordinary(pid: int) -> None:
+    status = Path(f"/proc/{pid}/status").read_text()
+    assert "Uid:\t0" not in status
+    assert all(int(line.split()[1], 16) == 0 for line in status.splitlines() if line.startswith(("CapEff", "CapPrm")))
+    assert "NoNewPrivs:\t1" in status
+
+
+async def check_token(wire: Path, token: str, *, allowed: str) -> None:
+    """It opens what its process needs, and nothing of what the other one may write."""
+    both = {"ironbell.dev/installed-system-up", "tinkerbell.org/agent-attributes"}
+    async with HttpApi(over_socket(wire / "api.sock", (wire / token).read_text())) as api:
+        client = Client(api)
+        assert [one.metadata.name for one in (await client.list(HARDWARE)).items] == ["x"]
+        for kind in (core.SECRET, TEMPLATE, core.CONFIG_MAP):
+            with pytest.raises(Forbidden):
+                await client.list(kind)
+        with pytest.raises(Forbidden):
+            await client.create(HARDWARE, {"metadata": {"name": "y", "namespace": "default"}})
+        with pytest.raises(Forbidden):
+            await client.delete(HARDWARE, "default", "x")
+        await client.merge_patch(HARDWARE, "default", "x", body={"metadata": {"annotations": {allowed: "now"}}})
+        netboot = {"spec": {"interfaces": [NIC | {"netboot": {"allowPXE": True}}]}}
+        others = [{"metadata": {"annotations": {one: "another"}}} for one in both - {allowed}]
+        for body in (netboot, *others):
+            with pytest.raises(Forbidden, match="annotations"):
+                await client.merge_patch(HARDWARE, "default", "x", body=body)
 
 
 def until(ask, timeout_s: float = 20):  # type: ignore[no-untyped-def]

@@ -41,6 +41,12 @@ def taken() -> Iterator[int]:
     [
         ("--http-port", "HTTP", ADDRESS, "choose another port with --http-port"),
         ("--grpc-port", "gRPC", ADDRESS, "choose another port with --grpc-port"),
+        (
+            "--workflow-http-port",
+            "health of the workflow service",
+            ADDRESS,
+            "choose another port with --workflow-http-port",
+        ),
         ("--api-port", "the Kubernetes API", ADDRESS, "choose another port with --api-port"),
     ],
 )

@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 def simulating() -> tuple[str, ...]:
-    return ("--simulate", "2", "--http-port", str(free_port()), "--grpc-port", str(free_port()))
+    return ("--simulate", "2", "--http-port", str(free_port()), "--grpc-port", "0")
 
 
 def drawn(terminal: OnTerminal) -> str:
@@ -91,9 +91,9 @@ def test_a_process_that_died_is_named_until_it_is_back_and_no_colour_is_used(sta
     terminal = start(*simulating(), NO_COLOR="1")
     terminal.until(lambda text: "Ready." in text)
     children = Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
-    wire = next(pid for pid in children if b"ironbell.app.wire" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    os.kill(int(wire), signal.SIGKILL)
-    terminal.until(lambda text: "Waits for: wire ended with status -9 and is being started again" in text)
+    boot = next(pid for pid in children if b"ironbell.app.boot" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(int(boot), signal.SIGKILL)
+    terminal.until(lambda text: "Waits for: boot ended with status -9 and is being started again" in text)
     drawn(terminal)
     assert terminal.grid.styles == set()
     before = terminal.raw

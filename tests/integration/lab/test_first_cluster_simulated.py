@@ -94,7 +94,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     (folder / "images").mkdir()
     served_image(folder / "images", OLDER)
     options = ("--simulate", str(SERVERS), "--node-images", str(folder / "images"))
-    site = EmbeddedCluster(folder, (*options, "--http-port", str(ports[0]), "--grpc-port", str(ports[1])))
+    served = ("--http-port", str(ports[0]), "--grpc-port", str(ports[1]), "--workflow-http-port", "0")
+    site = EmbeddedCluster(folder, (*options, *served))
     try:
         site.start()
         page = Page(site, folder, ports[0])

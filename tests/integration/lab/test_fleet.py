@@ -86,7 +86,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     except NoKubectl as reason:
         pytest.skip(str(reason))
     http, grpc = free_ports(2)
-    ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+    ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(tmp_path_factory.mktemp("fleet"), ("--simulate", str(SERVERS), *ports))
     try:
         site.start()
@@ -129,7 +129,7 @@ def test_a_cluster_lives_on_simulated_servers(fleet: Fleet, tmp_path: Path) -> N
     assert len({racks[name] for name in nodes}) == 2
 
     fleet.run("scale", "machinedeployment", "one", "--replicas", "3")
-    for process in ("wire", "core", "simulation"):
+    for process in ("boot", "workflow", "core", "simulation"):
         _dies(fleet, process)
     assert eventually(lambda: fleet.running(4), timeout=WITHIN_S)
     fleet.run("scale", "machinedeployment", "one", "--replicas", "1")

@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, folder: Path, kubectl: Path) -> None:
         http, grpc = free_ports(2)
-        ports = ("--http-port", str(http), "--grpc-port", str(grpc))
+        ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
         self.up = EmbeddedCluster(folder, ("--simulate", str(SERVERS), "--identity", "strict", *ports))
         self.kubectl = kubectl
 

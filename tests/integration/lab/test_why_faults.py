@@ -87,7 +87,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     servers = {name: {"action-fails": 1, "action-message": said} for name, said in reports.items()}
     faults.write_text(json.dumps({"servers": servers}))
     options = ("--simulate", str(SERVERS), "--simulate-faults", str(faults))
-    site = EmbeddedCluster(folder, (*options, "--http-port", str(ports[0]), "--grpc-port", str(ports[1])))
+    served = ("--http-port", str(ports[0]), "--grpc-port", str(ports[1]), "--workflow-http-port", "0")
+    site = EmbeddedCluster(folder, (*options, *served))
     try:
         site.start()
         yield site

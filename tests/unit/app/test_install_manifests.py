@@ -9,6 +9,7 @@ import pytest
 
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
+from ironbell.apiserver.roles import Role
 from ironbell.app.components import (
     CLUSTER_API,
     COMPONENTS,
@@ -23,7 +24,7 @@ from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
 from ironbell.app.install.resources import COLLECTIONS
-from ironbell.app.roles import WIRE_ROLE
+from ironbell.app.roles import BOOT_ROLE, WORKFLOW_ROLE
 from ironbell.app.run_controllers import _CONTROLLERS, Ingredients, controller_names
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
@@ -83,15 +84,16 @@ def test_no_rule_is_wider_than_names() -> None:
     assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}
 
 
-def test_servers_below_up_may_do_what_they_may_on_a_cluster() -> None:
+@pytest.mark.parametrize(("role", "words"), [(BOOT_ROLE, ("smee", "tootles")), (WORKFLOW_ROLE, ("tink-server",))])
+def test_servers_below_up_may_do_what_they_may_on_a_cluster(role: Role, words: tuple[str, ...]) -> None:
     embedded = {
         (group, resource, verb)
-        for rule in WIRE_ROLE.rules
+        for rule in role.rules
         for group in rule.api_groups
         for resource in rule.resources
         for verb in rule.verbs
     }
-    assert embedded == allowed(rules_of(members("wire")))
+    assert embedded == allowed(rules_of(components_named(words)))
 
 
 def test_a_word_means_a_component_by_its_newer_or_older_name_or_a_group() -> None:
@@ -138,6 +140,20 @@ def test_only_servers_toward_machines_are_on_the_nodes_network_with_capabilities
         assert {"livenessProbe", "readinessProbe", "resources"} <= set(container)
 
 
+def test_the_workflow_service_is_a_container_of_its_own_beside_the_boot_services() -> None:
+    pod = of_kind(manifests(InstallOptions()), "Deployment")["ironbell-wire"]["spec"]["template"]["spec"]
+    boot, workflow = pod["containers"]
+    assert boot["args"][:4] == ["run", "smee", "tootles", "--health-address=127.0.0.1:8081"]
+    assert workflow["args"][:3] == ["run", "tink-server", "--health-address=127.0.0.1:8082"]
+    assert boot["name"] != workflow["name"]
+    for container, port in ((boot, 8081), (workflow, 8082)):
+        assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {port}
+    ports = [{one["name"]: one["containerPort"] for one in container["ports"]} for container in (boot, workflow)]
+    assert ports == [{"http": 7080}, {"grpc": 42113}]
+    service = of_kind(manifests(InstallOptions()), "Service")["ironbell-wire"]["spec"]["ports"]
+    assert [one["name"] for one in service] == ["http", "grpc"]
+
+
 def test_options_reach_the_manifests() -> None:
     options = InstallOptions(
         namespace="metal", image="registry.example/ironbell:1", words=("wire",), replicas=3,
@@ -147,9 +163,9 @@ def test_options_reach_the_manifests() -> None:
     assert {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]} == {"metal"}
     spec = of_kind(objects, "Deployment")["ironbell-wire"]["spec"]
     assert spec["replicas"] == 3
-    (container,) = spec["template"]["spec"]["containers"]
-    assert container["image"] == "registry.example/ironbell:1"
-    assert container["args"][-1] == "--interface=eth1"
+    for container in spec["template"]["spec"]["containers"]:
+        assert container["image"] == "registry.example/ironbell:1"
+        assert container["args"][-1] == "--interface=eth1"
     policy = of_kind(objects, "ValidatingAdmissionPolicy")["ironbell-limit-servers"]
     assert "system:serviceaccount:metal:ironbell-wire" in policy["spec"]["matchConditions"][0]["expression"]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.up import WIRE, Site
+from ironbell.app.up import Site
 from ironbell.app.up_options import UpOptions
+from ironbell.app.wire_config import BOOT_PROCESS
 
 
 @pytest.mark.parametrize(
@@ -22,5 +23,5 @@ from ironbell.app.up_options import UpOptions
 async def test_any_report_is_only_logged(report: dict[str, Any]) -> None:
     ready: list[Path] = []
     site = Site(UpOptions(data_dir="/nowhere"), ready.append)
-    await site._reported(WIRE, report)
+    await site._reported(BOOT_PROCESS, report)
     assert ready == []

@@ -23,7 +23,7 @@ from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app.components import COMPONENTS, members
 from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
-from ironbell.app.roles import WIRE_GROUPS, service_account_user
+from ironbell.app.roles import SERVICE_GROUPS, service_account_user
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.write_rules import COMPONENTS_OF, EDGES, EVENTS, OPEN, TABLE, FieldPath, Writes, shown, writes_of
 from ironbell.base.clock import ManualClock
@@ -42,6 +42,8 @@ STATES = (
     "STATE_TIMEOUT",
 )
 PROCESSES = tuple(COMPONENTS_OF)
+DEPLOYED = tuple(process for process in PROCESSES if process not in {"boot", "workflow"})
+"""Those that there are on a cluster; the others are below `ironbell up`."""
 PLACES: dict[str, Collection] = {
     "hardware": HARDWARE.collection, "workflows": WORKFLOW.collection, "events": EVENTS,
 }  # fmt: skip
@@ -211,7 +213,7 @@ class Policy:
     """The policy that is installed on other API servers, evaluated here."""
 
     def __init__(self) -> None:
-        options = InstallOptions(words=PROCESSES)
+        options = InstallOptions(words=DEPLOYED)
         (policy, _binding) = policies(options)
         spec = policy["spec"]
         variables = ("object", "oldObject", "request")
@@ -288,7 +290,7 @@ def patch_between(old: Any, new: Any) -> Any:
 
 async def patched(server: ApiServer, process: str, plural: str, change: Object, *, subresource: str = "") -> str:
     """Why the embedded API refuses a merge patch; empty if it does not."""
-    api = server.client(Identity(user_of(process), WIRE_GROUPS))
+    api = server.client(Identity(user_of(process), SERVICE_GROUPS))
     options = WriteOptions(dry_run=True)
     try:
         await api.patch(
@@ -305,7 +307,7 @@ async def patched(server: ApiServer, process: str, plural: str, change: Object, 
 # ---------------------------------------------------------------- tests
 
 
-@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("process", DEPLOYED)
 @pytest.mark.parametrize(
     ("plural", "subresource"), [("hardware", ""), ("workflows", ""), ("workflows", "status"), ("events", "")]
 )
@@ -457,7 +459,7 @@ async def test_events_are_about_hardware_and_name_their_source(policy: Policy, c
     old = {**right, "source": {"component": "kubelet"}}
     assert policy.refuses(user, "events", old, {**old, "count": 2})
     async with serving() as server:
-        api = server.client(Identity(user, WIRE_GROUPS))
+        api = server.client(Identity(user, SERVICE_GROUPS))
         with pytest.raises(Forbidden, match="may not create events e"):
             await api.create(EVENTS, "default", msgspec.json.encode(wrong))
         await api.create(EVENTS, "default", msgspec.json.encode(right))
@@ -470,7 +472,7 @@ async def test_no_object_of_our_kinds_is_created_or_deleted(policy: Policy, proc
     for plural in ("hardware", "workflows"):
         assert policy.refuses(user, plural, None, whole(plural))
     async with serving() as server:
-        api = server.client(Identity(user, WIRE_GROUPS))
+        api = server.client(Identity(user, SERVICE_GROUPS))
         for kind in (HARDWARE, WORKFLOW):
             body = {
                 "apiVersion": kind.api_version,

@@ -23,7 +23,8 @@ from support.terminal import Grid
 
 PATIENCE_S = 10.0
 
-PORTS = {"http": 7080, "grpc": 42113, "tftp": 69, "dhcp": 67, "metadata": 50061}
+PORTS = {"http": 7080, "tftp": 69, "dhcp": 67, "metadata": 50061}
+WORKFLOW_PORTS = {"grpc": 42113, "workflow_http": 42114}
 
 
 def site(**options: object) -> SiteView:
@@ -41,14 +42,17 @@ def shown(view: SiteView) -> str:
 
 def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
     view = site()
-    view.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("eno2 has no address.",)})
-    assert "Waits for: core is starting; wire is starting" in shown(view)
+    view.note(
+        "up", {"event": "requested", "processes": ["core", "boot", "workflow"], "warnings": ("eno2 has no address.",)}
+    )
+    assert "Waits for: core is starting; boot is starting; workflow is starting" in shown(view)
     assert "export" not in shown(view)
     view.note("core", {"event": "serving", "kubeconfig": "/srv/my site/kubeconfig", "port": 6443})
     view.note("core", {"event": "ready"})
     view.note("core", {"event": "controllers ready"})
-    assert "Waits for: wire is starting" in shown(view)
-    view.note("wire", {"event": "ready", **PORTS})
+    assert "Waits for: boot is starting; workflow is starting" in shown(view)
+    view.note("workflow", {"event": "ready", **WORKFLOW_PORTS})
+    view.note("boot", {"event": "ready", **PORTS})
     text = shown(view)
     for line in (
         "Ready.",
@@ -56,29 +60,29 @@ def test_it_shows_what_it_waits_for_until_everything_serves() -> None:
         "Kubernetes API   https://127.0.0.1:6443",
         "HTTP boot        http://192.0.2.1:7080",
         "Metadata         http://192.0.2.1:50061",
-        "Metrics          http://192.0.2.1:7080/metrics",
+        "Metrics          http://192.0.2.1:7080/metrics, http://192.0.2.1:42114/metrics",
         "TFTP             192.0.2.1, UDP port 69",
         "DHCP             eno2, reservation",
         "Workflows        192.0.2.1:42113 (gRPC)",
         "Warning: eno2 has no address.",
     ):
         assert line in text.splitlines()
-    view.note("wire", {"event": "failed", "message": "port 7080 is in use"})
-    assert "Waits for: wire cannot start: port 7080 is in use" in shown(view)
+    view.note("boot", {"event": "failed", "message": "port 7080 is in use"})
+    assert "Waits for: boot cannot start: port 7080 is in use" in shown(view)
 
 
 def test_why_a_process_cannot_start_is_shown_whole_until_it_serves() -> None:
     view, cause = site(), f"port 7080 is in use by {'nginx ' * 20}"
-    view.note("up", {"event": "requested", "processes": ["wire"], "warnings": ()})
-    view.note("wire", {"event": "ready", **PORTS})
-    view.note("wire", {"event": "ended", "status": -9})
-    assert "Waits for: wire ended with status -9 and is being started again" in shown(view)
+    view.note("up", {"event": "requested", "processes": ["boot"], "warnings": ()})
+    view.note("boot", {"event": "ready", **PORTS})
+    view.note("boot", {"event": "ended", "status": -9})
+    assert "Waits for: boot ended with status -9 and is being started again" in shown(view)
     for _ in range(2):
-        view.note("wire", {"event": "failed", "message": cause})
-        view.note("wire", {"event": "ended", "status": 1})
+        view.note("boot", {"event": "failed", "message": cause})
+        view.note("boot", {"event": "ended", "status": 1})
     waiting = next(line for line in view.lines() if line.text.startswith("Waits for"))
-    assert waiting.drawn(40, colour=False) == f"Waits for: wire cannot start: {cause}"
-    view.note("wire", {"event": "ready", **PORTS})
+    assert waiting.drawn(40, colour=False) == f"Waits for: boot cannot start: {cause}"
+    view.note("boot", {"event": "ready", **PORTS})
     assert "Ready." in shown(view)
 
 
@@ -114,9 +118,9 @@ def test_a_lab_counts_its_machines() -> None:
 @pytest.mark.parametrize("width", [10, 38, 200])
 def test_it_fits_and_the_most_important_lines_stay(width: int, height: int) -> None:
     view = site()
-    view.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("w" * 50,)})
+    view.note("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 50,)})
     view.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
-    view.note("wire", {"event": "ready", **PORTS})
+    view.note("boot", {"event": "ready", **PORTS})
     lines = fitted(view.lines(), width=width, height=height)
     assert sum(line.rows(width) for line in lines) < max(height, 2) or len(lines) == 1
     for line in lines:
@@ -145,9 +149,9 @@ def test_what_is_drawn_is_what_was_meant(width: int) -> None:
     grid.feed("$ ls\r\n" + "x" * 4 * width)
     view = site()
     screen = Screen(view, os.dup(slave), colour=True)
-    screen.note("up", {"event": "requested", "processes": ["core", "wire"], "warnings": ("w" * 30,)})
+    screen.note("up", {"event": "requested", "processes": ["core", "boot"], "warnings": ("w" * 30,)})
     screen.note("core", {"event": "serving", "kubeconfig": "/srv/site/kubeconfig", "port": 6443})
-    screen.note("wire", {"event": "ready", **PORTS})
+    screen.note("boot", {"event": "ready", **PORTS})
     screen.note("core", {"event": "ready"})
     screen.draw()
     expected = []

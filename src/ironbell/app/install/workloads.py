@@ -1,7 +1,8 @@
 """Deployments and Services.
 
 Controllers run as nobody with nothing writable. Servers toward machines are on their node's network, because DHCP is
-about that network; they start as root with the few capabilities that binding and becoming an ordinary user take.
+about that network; they start as root with the few capabilities that binding and becoming an ordinary user take. The
+workflow service beside boot services is a container of its own, so that who floods the one does not reach the other.
 
 Source: kubernetes.io: concepts/security/pod-security-standards (restricted, and what the servers need beyond it).
 """
@@ -11,13 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ironbell.app.components import CAPT, Role
+from ironbell.app.components import CAPT, Role, components_named
 from ironbell.app.external_tinkerbell import KUBECONFIG, SECRET
 from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
 from ironbell.app.privileges import SERVICE_ID
-from ironbell.app.wire_config import TINK_SERVER, WireConfig
+from ironbell.app.wire_config import (
+    BOOT_SERVERS,
+    TINK_SERVER,
+    WORKFLOW_PROCESS,
+    WORKFLOW_SERVERS,
+    WireConfig,
+)
 
 NOBODY = 65534
 DATA = "/var/lib/ironbell"
@@ -52,7 +59,10 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
         "terminationGracePeriodSeconds": _GRACE_S,
         "affinity": {"podAntiAffinity": _apart(unit, required=serves)},
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": SERVICE_ID if serves else NOBODY},
-        "containers": [_container(unit, options, serves=serves)],
+        "containers": [
+            _container(unit, options, words, health_port=HEALTH_PORT + number)
+            for number, words in enumerate(_processes(unit))
+        ],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
     if CAPT in unit.components:
@@ -66,7 +76,15 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
     return pod
 
 
-def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
+def _processes(unit: Unit) -> list[tuple[str, ...]]:
+    """What each container runs: names of components, or the unit's own word."""
+    names = [component.name for component in unit.components]
+    parts = [tuple(name for name in names if name in servers) for servers in (BOOT_SERVERS, WORKFLOW_SERVERS)]
+    return parts if _serves(unit) and all(parts) else [(unit.word,)]
+
+
+def _container(unit: Unit, options: InstallOptions, words: tuple[str, ...], *, health_port: int) -> Object:
+    serves = _serves(unit)
     # on the node's network the port would be everybody's, machines included
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
     more = [f"--user={SERVICE_ID}"] if serves else webhook_arguments(unit, options)
@@ -75,13 +93,14 @@ def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
         folder = str(Path(KUBECONFIG).parent)
         mounts.append({"name": "external-tinkerbell", "mountPath": folder, "readOnly": True})
     return {
-        "name": "ironbell",
+        "name": "ironbell" if health_port == HEALTH_PORT else WORKFLOW_PROCESS,
         "image": options.image,
-        "args": ["run", unit.word, f"--health-address={address}:{HEALTH_PORT}", *more, *unit.arguments],
+        "args": ["run", *words, f"--health-address={address}:{health_port}", *more, *unit.arguments],
         "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
-        "ports": [{"name": name, "containerPort": port} for name, port in _ports(unit).items()],
-        "livenessProbe": _probe("/healthz", on_node=serves) | {"initialDelaySeconds": 10, "periodSeconds": 20},
-        "readinessProbe": _probe("/readyz", on_node=serves) | {"periodSeconds": 10},
+        "ports": [{"name": name, "containerPort": port} for name, port in _ports(unit, words).items()],
+        "livenessProbe": _probe("/healthz", health_port, on_node=serves)
+        | {"initialDelaySeconds": 10, "periodSeconds": 20},
+        "readinessProbe": _probe("/readyz", health_port, on_node=serves) | {"periodSeconds": 10},
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -95,9 +114,9 @@ def _container(unit: Unit, options: InstallOptions, *, serves: bool) -> Object:
     }
 
 
-def _probe(path: str, *, on_node: bool) -> Object:
+def _probe(path: str, port: int, *, on_node: bool) -> Object:
     host = {"host": "127.0.0.1"} if on_node else {}
-    return {"httpGet": {"path": path, "port": HEALTH_PORT, **host}, "timeoutSeconds": 5}
+    return {"httpGet": {"path": path, "port": port, **host}, "timeoutSeconds": 5}
 
 
 def _apart(unit: Unit, *, required: bool) -> Object:
@@ -107,9 +126,9 @@ def _apart(unit: Unit, *, required: bool) -> Object:
     return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
 
 
-def _ports(unit: Unit) -> dict[str, int]:
-    """What others call, by name."""
-    names = {component.name for component in unit.components}
+def _ports(unit: Unit, words: tuple[str, ...] = ()) -> dict[str, int]:
+    """What others call, by name: of the whole pod, or of the container that runs these components."""
+    names = {component.name for component in components_named(words or (unit.word,))}
     defaults = WireConfig(folder=DATA)
     ports: dict[str, int] = {}
     if _serves(unit) and names != {TINK_SERVER}:

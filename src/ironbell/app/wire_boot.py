@@ -1,22 +1,19 @@
-"""What `wire` serves once it is an ordinary user: directory, DHCP, TFTP, HTTP, workflow service, logs.
+"""The boot services: DHCP, TFTP, HTTP boot and metadata, from one directory of Hardware.
 
-All paths are relative to wire's folder, which is the working directory.
+All paths are relative to the service's folder, which is the working directory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import structlog
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ironbell.api.client import Api
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
@@ -24,12 +21,10 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
 from ironbell.app.boot_recorder import BootRecorder
 from ironbell.app.forwarded import forwarding
-from ironbell.app.health_check import HealthCheck
-from ironbell.app.http_problems import problem_logger
 from ironbell.app.relays import Relays
 from ironbell.app.wire_config import ARTEFACTS_FOLDER, IPXE_FOLDER, SMEE, TOOTLES, WireConfig
+from ironbell.app.wire_http import health_routes, healthcheck_route, running
 from ironbell.app.wire_sockets import WireSockets
-from ironbell.app.wire_workflows import Workflows
 from ironbell.base.clock import Clock, SteadyClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.boot_token import Identity
@@ -48,10 +43,6 @@ from ironbell.services.dhcp.settings import DhcpSettings, Mode
 from ironbell.services.metadata.http import MetadataHttp
 from ironbell.services.tftp.server import TftpServer
 from ironbell.services.workflow.index import WorkflowTable
-
-_log = structlog.get_logger()
-
-SHUTDOWN_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +75,7 @@ class _Wire:
         return body
 
 
-async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
+async def serve_boot(config: WireConfig, sockets: WireSockets, api: Api, *, on_ready: Callable[[], None]) -> None:
     """Serve until cancelled. Machines are answered as soon as all Hardware is known; until then nobody is."""
     clock, config = SteadyClock(), config.with_ports(sockets.ports())
     async with asyncio.TaskGroup() as group:
@@ -96,16 +87,12 @@ async def serve_wire(config: WireConfig, sockets: WireSockets, api: Api, *, on_r
         for step in (hardware.run(), events.run(), recorder.run()):
             group.create_task(step)
         table = WorkflowTable()
-        if sockets.grpc is not None or TOOTLES in config.serves:
+        if TOOTLES in config.serves:
             workflows = Informer(api, WORKFLOW, namespace=config.namespace)
             workflows.add_handler(table.follow)
             group.create_task(workflows.run())
             await workflows.wait_synced()
         await hardware.wait_synced()
-        if sockets.grpc is not None:
-            proxies = networks(config.trusted_proxies)
-            flows = Workflows(api, table, directory, clock=clock, identity=config.identity, proxies=proxies)
-            group.create_task(flows.run(sockets.grpc, sockets.logs), name="workflows")
         folders = (Path(IPXE_FOLDER), DISTRIBUTION_FOLDER)
         tokens = None
         if config.identity is not Identity.COMPAT:
@@ -152,37 +139,20 @@ async def _serve_http(
 ) -> None:
     forwarded = forwarding(networks(wire.config.trusted_proxies))
     application, alone = web.Application(middlewares=[forwarded]), web.Application(middlewares=[forwarded])
-    health = HealthCheck(version("ironbell"), wire.clock)
+    healthcheck = healthcheck_route(wire.clock)
     if SMEE in wire.config.serves:
         application.add_routes(_boot(wire).routes())
     if TOOTLES in wire.config.serves:
         application.add_routes(_metadata(wire).routes())
         alone.add_routes(_metadata(wire).routes())
-    application.add_routes([web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)])
+    application.add_routes(health_routes())
     async with AsyncExitStack() as stack:
         for app, port in ((application, sock), (alone, metadata_sock)):
-            app.add_routes([web.get("/healthcheck", health.answer)])
+            app.add_routes([healthcheck])
             if port is not None:
-                await stack.enter_async_context(_running(app, port))
+                await stack.enter_async_context(running(app, port))
         on_ready()
         await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def _running(application: web.Application, sock: socket.socket) -> AsyncIterator[None]:
-    runner = web.AppRunner(
-        application,
-        access_log=None,
-        logger=problem_logger(),
-        handler_cancellation=True,
-        shutdown_timeout=SHUTDOWN_TIMEOUT_S,
-    )
-    await runner.setup()
-    try:
-        await web.SockSite(runner, sock).start()
-        yield
-    finally:
-        await runner.cleanup()
 
 
 def _metadata(wire: _Wire) -> MetadataHttp:
@@ -208,13 +178,3 @@ def _boot(wire: _Wire) -> BootHttp:
         tokens=wire.tokens,
         serve_unknown=Mode.parse(wire.config.dhcp_mode) is Mode.AUTO_PROXY if wire.config.dhcp_mode != "off" else False,
     )
-
-
-async def _healthy(_request: web.Request) -> web.Response:
-    """This route is only there while all caches are filled."""
-    return web.Response(text="ok")
-
-
-async def _metrics(_request: web.Request) -> web.Response:
-    body = await asyncio.to_thread(generate_latest)
-    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
