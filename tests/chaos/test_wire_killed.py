@@ -12,7 +12,7 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE
 from support.faultlab import FaultLab
 from support.netmachine import NetMachine, action, template, workflow
-from support.site import BOOT, WORKFLOW, Seen, seen
+from support.site import BOOT, WORKFLOWS, Seen, seen
 
 pytestmark = pytest.mark.root
 
@@ -72,7 +72,7 @@ async def test_killed_when_the_agent_starts(lab: FaultLab) -> None:
     machine.give_address()
     async with seen(lab.site) as watching:
         await install(watching, lab, machine, "agent-start")
-        lab.site.kill_child(WORKFLOW)
+        lab.site.kill_child(WORKFLOWS)
         machine.start_agent()
         await check_installed(watching, lab, machine, "agent-start")
 
@@ -87,7 +87,7 @@ async def test_killed_while_the_image_is_written(lab: FaultLab) -> None:
         writer = await asyncio.to_thread(machine.writing_action)
         os.kill(writer, signal.SIGSTOP)
         lab.site.kill_child(BOOT)
-        lab.site.kill_child(WORKFLOW)
+        lab.site.kill_child(WORKFLOWS)
         await asyncio.to_thread(lab.site.wait_serving)
         os.kill(writer, signal.SIGCONT)
         await check_installed(watching, lab, machine, "writing")
@@ -106,10 +106,10 @@ async def test_killed_with_a_result_on_its_way(lab: FaultLab) -> None:
         await watching.apply(machine.hardware(), template(name, short), workflow(name, machine))
         machine.start_agent()
         await asyncio.to_thread(machine.wait_said, "sleep: started")
-        os.kill(lab.site.child(WORKFLOW), signal.SIGSTOP)
+        os.kill(lab.site.child(WORKFLOWS), signal.SIGSTOP)
         await asyncio.to_thread(machine.wait_said, "sleep: SUCCESS after")
         assert watching.state(name) == "RUNNING"
-        lab.site.kill_child(WORKFLOW)
+        lab.site.kill_child(WORKFLOWS)
         await watching.until(lambda: watching.state(name) == "SUCCESS", within_s=ENDED_S, what="the report")
     assert machine.said().count("sleep: started") == 1
     machine.stop_agent()

@@ -16,7 +16,7 @@ from ironbell.demo.run import NODE
 from ironbell.lab.state import read_state
 from support.captinstallation import MACHINE, CaptMachine, capt_machine, documents
 from support.installation import Artefacts, Installation, installation, kill
-from support.site import BOOT, CORE, WORKFLOW
+from support.site import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -63,7 +63,7 @@ async def test_machine_of_a_cluster_is_installed_and_given_back_wiped_though_pro
         await seen.until(lambda: seen.action_state(MACHINE, STREAM) == "RUNNING", within_s=INSTALL_S, what="writing")
         await check_told_as_it_goes(machine)
         kill(BOOT, tmp_path)
-        kill(WORKFLOW, tmp_path)
+        kill(WORKFLOWS, tmp_path)
         kill(CORE, tmp_path)
         await machine.until(lambda: machine.is_ready, within_s=INSTALL_S + FINISH_S, what="TinkerbellMachine ready")
         assert any(text.endswith(" %") for text in machine.said), "how far the image is"

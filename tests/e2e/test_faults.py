@@ -17,8 +17,7 @@ from ironbell.demo.run import NODE
 from support.installation import Artefacts, installation, kill
 from support.netmachine import action, template
 from support.network import Lan, lan
-from support.site import BOOT, poll, seen, site
-from support.site import WORKFLOW as WORKFLOWS
+from support.site import BOOT, WORKFLOWS, poll, seen, site
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]
 

@@ -17,8 +17,7 @@ from ironbell.lab.state import read_state
 from support.clusterinstallation import cluster_installation
 from support.components import OnCluster
 from support.installation import Artefacts, Installation, installation, kill
-from support.site import BOOT, CORE
-from support.site import WORKFLOW as WORKFLOWS
+from support.site import BOOT, CORE, WORKFLOWS
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 

@@ -12,7 +12,7 @@ from support.faultlab import HTTP, OURS, FaultLab, publish, served
 from support.forward import forwarded
 from support.kubeapi import eventually
 from support.network import lan
-from support.site import BOOT, WORKFLOW, Site
+from support.site import BOOT, WORKFLOWS, Site
 
 GROUPS = {
     "/apis/tinkerbell.org/v1alpha1": ("workflows", "templates", "hardware"),
@@ -33,7 +33,7 @@ class ClusterSite(Site):
         return self._cluster.admin
 
     def child(self, module: str) -> int:
-        return self._wire.child({BOOT: "boot", WORKFLOW: "workflow"}[module])
+        return self._wire.child({BOOT: "boot", WORKFLOWS: "workflow"}[module])
 
     def metric(self, name: str, **labels: str) -> float:
         return self._wire.metric(name, **labels)

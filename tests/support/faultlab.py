@@ -118,8 +118,12 @@ def served(folder: Path) -> tuple[str, ...]:
 
 
 @contextmanager
-def fault_lab(folder: Path, *options: str) -> Iterator[FaultLab]:
+def fault_lab(folder: Path, *options: str, files: int = 0) -> Iterator[FaultLab]:
     """A running site that serves machines; this thread is inside its namespace."""
     image, words = publish(folder), (*served(folder), *options)
-    with lan(f"{OURS}/24") as network, site(folder / "data", *words, http=HTTP) as running, ExitStack() as stack:
+    with (
+        lan(f"{OURS}/24") as network,
+        site(folder / "data", *words, http=HTTP, files=files) as running,
+        ExitStack() as stack,
+    ):
         yield FaultLab(folder, network, running, image, stack)

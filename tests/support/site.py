@@ -38,7 +38,7 @@ KINDS: dict[str, Kind[Any]] = {
     kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)
 }
 WATCHED: tuple[Kind[Any], ...] = (core.EVENT, HARDWARE, TEMPLATE, WORKFLOW, MACHINE, JOB, TASK)
-BOOT, WORKFLOW = "ironbell.app.boot", "ironbell.app.workflow"
+BOOT, WORKFLOWS = "ironbell.app.boot", "ironbell.app.workflow"
 CORE, LAB = "ironbell.app.core", "ironbell.lab.process"
 READY_S = 60.0
 
@@ -64,12 +64,15 @@ def is_alive(pid: int) -> bool:
 class Site:
     """One data folder with, at most, one `ironbell up`, in the namespace that the caller is in."""
 
-    def __init__(self, folder: Path, *options: str, http: str = "127.0.0.1:7080", workflow_port: int = 42114) -> None:
+    def __init__(
+        self, folder: Path, *options: str, http: str = "127.0.0.1:7080", workflow_port: int = 42114, files: int = 0
+    ) -> None:
         self.folder = folder
         self.options = ("--data-dir", str(folder), "--api-port", "6443", *options)
         self.http = f"http://{http}"
         self.workflow_http = f"http://{http.rpartition(':')[0]}:{workflow_port}"
         self.log = folder.with_name(f"{folder.name}.log")
+        self._prefix = ("prlimit", f"--nofile={files}:{files}") if files else ()
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -84,7 +87,9 @@ class Site:
     def start(self, within_s: float = READY_S) -> None:
         """Start it and wait until it says that it is ready."""
         with self.log.open("a") as log:
-            self._process = subprocess.Popen([*UP, *self.options], stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(
+                [*self._prefix, *UP, *self.options], stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], within_s)
         line = self._process.stdout.readline() if readable else ""
@@ -187,9 +192,12 @@ class Site:
 
 
 @contextmanager
-def site(folder: Path, *options: str, http: str = "127.0.0.1:7080", serves: bool = True) -> Iterator[Site]:
-    """A running site; with `serves`, its servers toward machines answer."""
-    made = Site(folder, *options, http=http)
+def site(
+    folder: Path, *options: str, http: str = "127.0.0.1:7080", serves: bool = True, files: int = 0
+) -> Iterator[Site]:
+    """A running site; with `serves`, its servers toward machines answer; each of its processes may have so many files
+    open, where that is given."""
+    made = Site(folder, *options, http=http, files=files)
     try:
         made.start()
         if serves:

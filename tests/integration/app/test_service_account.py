@@ -16,14 +16,13 @@ from ironbell.app.privileges import named_account
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.http import HttpApi
-from support.site import BOOT, Site
-from support.site import WORKFLOW as WORKFLOWS
+from support.site import BOOT, WORKFLOWS, Site
 
 pytestmark = pytest.mark.root
 
 NOBODY = 65534
 PORTS = ("--simulate", "1", "--http-port", "17480", "--grpc-port", "17481")
-PLANTED = ("artefacts", "ipxe", "logs", "token", ".token.partial", "logs.sock", "evil")
+PLANTED = ("artefacts", "ipxe", "logs", "token", "workflow-token", ".token.partial", "logs.sock", "evil")
 Entry = tuple[str, int, int, int, int, str]
 
 
@@ -63,7 +62,7 @@ def plant(victim: Path) -> Callable[[], str]:
         for name in PLANTED:
             place, aside = Path(name), Path(f"old-{name}")
             is_free = not os.path.lexists(place) or tried(lambda place=place, aside=aside: place.rename(aside))
-            target = victim / "precious" if "." in name or name == "token" else victim
+            target = victim / "precious" if "." in name or "token" in name else victim
             if is_free and tried(lambda place=place, target=target: place.symlink_to(target)):
                 done.append(name)
         if "artefacts" in done:  # a folder of the attacker's own, in which the link is one level down

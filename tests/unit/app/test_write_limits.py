@@ -469,8 +469,9 @@ async def test_events_are_about_hardware_and_name_their_source(policy: Policy, c
 async def test_no_object_of_our_kinds_is_created_or_deleted(policy: Policy, process: str) -> None:
     """Nor by applying one that does not exist."""
     user = user_of(process)
-    for plural in ("hardware", "workflows"):
-        assert policy.refuses(user, plural, None, whole(plural))
+    if process in DEPLOYED:
+        for plural in ("hardware", "workflows"):
+            assert policy.refuses(user, plural, None, whole(plural))
     async with serving() as server:
         api = server.client(Identity(user, SERVICE_GROUPS))
         for kind in (HARDWARE, WORKFLOW):
