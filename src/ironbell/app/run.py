@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401 - beside servers nothing can be imported once we are an ordinary user
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 

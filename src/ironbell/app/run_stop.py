@@ -13,14 +13,16 @@ _log = structlog.get_logger()
 
 
 def told_to_stop(*, is_supervised: bool = False) -> asyncio.Event:
-    """Set by SIGTERM and SIGINT, and at the end of standard input where it is a supervisor's."""
-    told = asyncio.Event()
+    """Set by SIGTERM and SIGINT, of which a second one ends the process; and at the end of standard input where it is
+    a supervisor's, which closes it before it sends a signal."""
+    told, signalled = asyncio.Event(), asyncio.Event()
 
     def tell() -> None:
-        if told.is_set():
+        if signalled.is_set():
             _log.warning("told twice to stop; leaving at once")
             os._exit(1)
         _log.info("told to stop")
+        signalled.set()
         told.set()
 
     loop = asyncio.get_running_loop()

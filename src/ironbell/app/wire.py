@@ -27,11 +27,8 @@ from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, ope
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.ports import bind_problem
-from ironbell.codec.dhcp import CLIENT_PORT
 from ironbell.kube.connection import Connection, FileToken
 from ironbell.kube.http import HttpApi
-from ironbell.services.dhcp.probe import probe_for_servers
-from ironbell.services.dhcp.sockets import SocketError
 
 _log = structlog.get_logger()
 
@@ -92,6 +89,11 @@ def refuse_beside_others(interface: str) -> None:
         ForeignDhcpServerError: there is one.
         WireSocketError: something else, such as a DHCP client, has the port.
     """
+    # the workflow service's process has no use for them
+    from ironbell.codec.dhcp import CLIENT_PORT
+    from ironbell.services.dhcp.probe import probe_for_servers
+    from ironbell.services.dhcp.sockets import SocketError
+
     try:
         found = asyncio.run(probe_for_servers(interface))
     except SocketError as error:

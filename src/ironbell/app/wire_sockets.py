@@ -6,14 +6,12 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from ironbell.app.wire_config import LOGS_SOCKET, SMEE, TINK_SERVER, TOOTLES, WireConfig
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.ports import bind_problem
-from ironbell.services.dhcp.settings import DhcpSettings, Mode
-from ironbell.services.dhcp.sockets import SocketError, open_dhcp_socket
-from ironbell.services.tftp.sockets import TftpSocketError, open_tftp_socket
 
 BACKLOG = 1024
 IFNAMSIZ = 16
@@ -28,6 +26,10 @@ _PORTS = {
     "metadata": ("tcp", "choose another port with --metadata-port, or leave it out"),
 }
 """What is served: its protocol, and what helps where the port is taken."""
+
+
+_Bound: TypeAlias = Callable[[str, int, Callable[[], socket.socket]], socket.socket]
+"""Binds for a service, by its name, and a port; tells what is wrong if that fails."""
 
 
 class WireSocketError(IronbellError):
@@ -95,9 +97,6 @@ def open_sockets(config: WireConfig) -> WireSockets:
     Raises:
         WireSocketError: a port is taken, the interface does not exist, or the privilege is missing.
     """
-    netboots = SMEE in config.serves
-    wants_dhcp = netboots and config.dhcp_mode != "off"
-    dhcp_ports = DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports if wants_dhcp else ()
     interface, address = config.interface, config.address or ANY
     where = f'interface "{interface}"' if interface else "all interfaces" if address == ANY else address
 
@@ -105,7 +104,7 @@ def open_sockets(config: WireConfig) -> WireSockets:
         protocol, remedy = _PORTS[service]
         try:
             return bind()
-        except (OSError, SocketError, TftpSocketError) as error:
+        except (OSError, IronbellError) as error:
             cause = error if isinstance(error, OSError) else error.__cause__
             if not isinstance(cause, OSError):
                 raise
@@ -113,13 +112,12 @@ def open_sockets(config: WireConfig) -> WireSockets:
             problem = bind_problem(cause, task=task, protocol=protocol, port=port, remedy=remedy)
             raise WireSocketError(problem) from error
 
+    dhcp, tftp = _netboot_sockets(config, bound) if SMEE in config.serves else ((), None)
     second = config.metadata_port if TOOTLES in config.serves else 0
     serves_workflows, health = TINK_SERVER in config.serves, config.workflow_http_port
     return WireSockets(
-        dhcp=tuple(bound("DHCP", port, partial(open_dhcp_socket, interface, port)) for port in dhcp_ports),
-        tftp=bound("TFTP", config.tftp_port, partial(open_tftp_socket, address, config.tftp_port, interface=interface))
-        if netboots
-        else None,
+        dhcp=dhcp,
+        tftp=tftp,
         http=bound("HTTP", config.http_port, partial(_listening, address, config.http_port, interface))
         if config.serves_http
         else None,
@@ -131,6 +129,19 @@ def open_sockets(config: WireConfig) -> WireSockets:
         else None,
         metadata=bound("metadata", second, partial(_listening, address, second, interface)) if second else None,
     )
+
+
+def _netboot_sockets(config: WireConfig, bound: _Bound) -> tuple[tuple[socket.socket, ...], socket.socket]:
+    """Those of DHCP and TFTP."""
+    # the workflow service's process has no use for them
+    from ironbell.services.dhcp.settings import DhcpSettings, Mode
+    from ironbell.services.dhcp.sockets import open_dhcp_socket
+    from ironbell.services.tftp.sockets import open_tftp_socket
+
+    interface, address, port = config.interface, config.address or ANY, config.tftp_port
+    ports = DhcpSettings(mode=Mode.parse(config.dhcp_mode)).ports if config.dhcp_mode != "off" else ()
+    dhcp = tuple(bound("DHCP", number, partial(open_dhcp_socket, interface, number)) for number in ports)
+    return dhcp, bound("TFTP", port, partial(open_tftp_socket, address, port, interface=interface))
 
 
 def adopted(kept: Mapping[str, socket.socket], config: WireConfig) -> WireSockets | None:

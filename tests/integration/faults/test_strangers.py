@@ -17,7 +17,7 @@ from support import firmware
 from support.faultlab import OURS, FaultLab
 from support.netmachine import NetMachine
 from support.network import within
-from support.site import WIRE, Seen, seen
+from support.site import BOOT, WORKFLOWS, Seen, seen
 
 pytestmark = pytest.mark.root
 
@@ -174,9 +174,10 @@ async def test_malformed_input_is_ignored_and_counted(lab: FaultLab, protocol: s
     send, counter, labels = MALFORMED[protocol]
     machine = lab.machine(f"noise-{protocol}", disk_mib=1)
     machine.give_address()
-    wire, before = lab.site.child(WIRE), await asyncio.to_thread(lab.site.metric, counter, **labels)
+    process = WORKFLOWS if protocol == "grpc" else BOOT
+    serving, before = lab.site.child(process), await asyncio.to_thread(lab.site.metric, counter, **labels)
     await asyncio.to_thread(within, machine.namespace, send)
-    assert lab.site.child(WIRE) == wire
+    assert lab.site.child(process) == serving
     assert await asyncio.to_thread(lab.site.metric, counter, **labels) > before
     async with seen(lab.site) as watching:
         await known(watching, machine, allow=True)
