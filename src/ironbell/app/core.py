@@ -1,8 +1,8 @@
 """The `core` process: embedded API and controllers, joined by direct call.
 
 It reads no packet from a machine. What the servers toward machines need to reach the API is put into their folder: a
-Unix socket, and for each process a token that is readable by their account alone. That folder is not theirs: see
-`app.service_folder`.
+Unix socket, and for each process a token, which it reads before it gives up its privileges and nobody else can. That
+folder is not theirs: see `app.service_folder`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.core_config import CoreConfig
 from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.hold_admission import protect_held_servers
-from ironbell.app.privileges import named_account
 from ironbell.app.reference_admission import check_references
 from ironbell.app.restored import hold_what_was_restored
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
@@ -105,7 +104,7 @@ async def serve_core(configuration: CoreConfig) -> None:
             await asyncio.to_thread(_remove_socket, wire)
         running = await _serve(stack, server, configuration)
         if wire is not None:
-            await asyncio.to_thread(_give_tokens, running, wire, user=configuration.wire_user)
+            await asyncio.to_thread(_give_tokens, running, wire)
         report("serving", kubeconfig=str(running.kubeconfig), port=running.port)
         await cluster_kinds.define(server)
         report("ready")
@@ -184,20 +183,19 @@ def _remove_socket(wire: Path) -> None:
         folder.remove(API_SOCKET)
 
 
-def _give_tokens(running: Running, wire: Path, *, user: str) -> None:
+def _give_tokens(running: Running, wire: Path) -> None:
     """Write the tokens where the servers toward machines read them, by rename; one that is there and still good stays,
     so that a restart of this process goes unnoticed."""
-    account = named_account(user)
     running.tokens.revoke(roles.FORMER)
     with OwnFolder.open(wire) as folder:
         for name, holder in _TOKENS.items():
             found = folder.read(name, limit=_MOST_TOKEN)
-            if found is not None and found[1].st_uid == account.uid:
+            if found is not None and found[1].st_uid == os.geteuid():
                 known = running.tokens.identify(found[0].decode("utf-8", "replace"))
                 if known is not None and known.user == holder:
                     continue
             token = running.tokens.issue(holder, roles.SERVICE_GROUPS)
-            folder.write(name, token.encode(), mode=TOKEN_MODE, owner=(account.uid, account.gid))
+            folder.write(name, token.encode(), mode=TOKEN_MODE)
 
 
 if __name__ == "__main__":

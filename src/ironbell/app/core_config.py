@@ -23,9 +23,7 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     audit_log: str = ""
     """Where requests are recorded; empty: nowhere."""
     wire_folder: str = ""
-    """Where `wire` finds the API's local socket and its token; empty when there is no `wire`."""
-    wire_user: str = ""
-    """The account that `wire` runs as; empty: the usual one."""
+    """Where the servers toward machines find the API's local socket and their tokens; empty when there are none."""
     metadata_url: str = ""
     """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
     installs_per_rack: int = INSTALLS_PER_RACK

@@ -234,7 +234,6 @@ class Site:
                 token_file=_absolute(options.token_auth_file),
                 audit_log=_absolute(options.audit_log),
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
-                wire_user=options.user,
                 metadata_url=metadata_url(options),
                 installs_per_rack=options.installs_per_rack,
                 images=image_source(options),

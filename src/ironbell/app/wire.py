@@ -4,8 +4,8 @@
 In this order: read the configuration, enter the network namespace (lab), look for foreign DHCP servers, bind all
 sockets (or take over those of a predecessor that died), become an ordinary user inside the service's folder, and only
 then read the first packet.
-From there on a process reaches the API over the local socket with its own token and holds no state but action logs; it
-may be killed at any moment, and the other one goes on.
+From there on a process reaches the API over the local socket with its own token, which it has read before and the other
+one cannot read, and holds no state but action logs; it may be killed at any moment, and the other one goes on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -27,10 +28,20 @@ from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, ope
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.ports import bind_problem
-from ironbell.kube.connection import Connection, FileToken
+from ironbell.kube.connection import Connection, GivenToken
 from ironbell.kube.http import HttpApi
 
 _log = structlog.get_logger()
+
+
+_MOST_TOKEN = 4096
+
+
+class TokenError(IronbellError):
+    """A process has no token for the API that is good."""
+
+    reason = "NoToken"
+    retry = Retry.NEVER
 
 
 class ForeignDhcpServerError(IronbellError):
@@ -61,9 +72,22 @@ def prepare(serve: Serve, token_file: str) -> Callable[[], Awaitable[None]]:
     sockets = bound_or_adopted(configuration)
     with OwnFolder.open(Path(configuration.folder)) as folder:
         sockets = sockets.with_logs(folder)
+        token = _read_token(folder, token_file)
     become_ordinary(configuration)
     report("bound", uid=os.geteuid(), **sockets.ports())
-    return lambda: _serve(configuration, sockets, serve, token_file)
+    return lambda: _serve(configuration, sockets, serve, token)
+
+
+def _read_token(folder: OwnFolder, name: str) -> str:
+    """What `core` has put there for this process.
+
+    Raises:
+        TokenError: nothing.
+    """
+    found = folder.read(name, limit=_MOST_TOKEN)
+    if found is None:
+        raise TokenError(f"there is no token in {folder.path / name}; `ironbell up` puts one there at its next start")
+    return found[0].decode("utf-8", "replace")
 
 
 def bound_or_adopted(configuration: WireConfig) -> WireSockets:
@@ -120,10 +144,24 @@ def become_ordinary(configuration: WireConfig) -> None:
     _log.info("privileges dropped", account=account.name, uid=account.uid)
 
 
-async def _serve(configuration: WireConfig, sockets: WireSockets, serve: Serve, token_file: str) -> None:
-    connection = Connection("http://localhost", token=FileToken(Path(token_file)), socket=API_SOCKET)
+async def _serve(configuration: WireConfig, sockets: WireSockets, serve: Serve, token: str) -> None:
+    given = GivenToken(token)
     try:
-        async with HttpApi(connection) as api:
-            await serve(configuration, sockets, api, on_ready=lambda: report("ready", **sockets.ports()))
+        async with (
+            HttpApi(Connection("http://localhost", token=given, socket=API_SOCKET)) as api,
+            asyncio.TaskGroup() as group,
+        ):
+            ready = partial(report, "ready", **sockets.ports())
+            group.create_task(serve(configuration, sockets, api, on_ready=ready), name="servers")
+            group.create_task(_end_when_refused(given), name="token")
     finally:
         sockets.close()
+
+
+async def _end_when_refused(token: GivenToken) -> None:
+    """
+    Raises:
+        TokenError: the token is no good any more; whoever starts this process again gives it another one.
+    """
+    await token.refused.wait()
+    raise TokenError("the Kubernetes API does not know this process's token any more")

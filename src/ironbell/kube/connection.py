@@ -25,12 +25,13 @@ from ironbell.kube.exec_plugin import Credential, ExecPlugin, PluginTls, cluster
 from ironbell.kube.kubeconfig import Chosen, Section, choose
 from ironbell.kube.proxies import checked_proxy, environment_proxy
 from ironbell.kube.tls_sources import FileTls, TlsSource, make_context
-from ironbell.kube.tokens import ConnectionConfigError, FileToken, TokenSource, fixed_token
+from ironbell.kube.tokens import ConnectionConfigError, FileToken, GivenToken, TokenSource, fixed_token
 
 __all__ = [
     "Connection",
     "ConnectionConfigError",
     "FileToken",
+    "GivenToken",
     "TokenSource",
     "fixed_token",
     "from_content",

@@ -35,6 +35,23 @@ def fixed_token(token: str) -> TokenSource:
     return source
 
 
+class GivenToken:
+    """A token that was given to a process which cannot get another one: a refusal is for its owner to act upon."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self.refused = asyncio.Event()
+
+    def forget(self, used: str = "") -> None:
+        """The server refuses it."""
+        if not used or used == self._token:
+            self.refused.set()
+
+    async def __call__(self) -> str:
+        """The token."""
+        return self._token
+
+
 class FileToken:
     """A token in a file that is replaced from time to time, as those of pods are."""
 
