@@ -1,9 +1,9 @@
 """Many clusters on simulated servers, or one large one: from `apply` to all Machines Running, from power-on to a node.
 
 The product runs as it is (`ironbell up --simulate N`, every process on its own): API and controllers in `core`, servers
-toward machines in `wire`; simulated servers and workload clusters in `lab`, joined by sockets. Simulated servers take
-no time, so that what is measured is the product: a Machine finds its server, which is powered on by its BMC, netboots,
-is installed by a Workflow, fetches its user data, and joins.
+toward machines in `boot` and `workflow`; simulated servers and workload clusters in `lab`, joined by sockets. Simulated
+servers take no time, so that what is measured is the product: a Machine finds its server, which is powered on by its
+BMC, netboots, is installed by a Workflow, fetches its user data, and joins.
 
 It prints for each size: the time until all servers are registered and their BMCs have told their inventory; the time
 from the first create to the last Machine Running; processor time and the largest resident memory of each process;

@@ -31,8 +31,16 @@ HELP_WIDTH = 100
 _READING = {"get", "list", "watch"}
 METRIC_SECTIONS = (
     ("Kubernetes API", "`core`", ("apiserver",)),
-    ("Controllers, informers, event loop", "`core`; of these `wire` has informers, events and requests", ("kube",)),
-    ("Servers toward machines", "`wire`", ("services", "app.http_problems")),
+    (
+        "Controllers, informers, event loop",
+        "`core`; of these `boot` and `workflow` have informers and requests, and `boot` has events",
+        ("kube",),
+    ),
+    (
+        "Servers toward machines",
+        "`boot`; those of the workflow service (`ironbell_workflow_`, `grpc_`) `workflow`",
+        ("services", "app.http_problems"),
+    ),
     ("Webhooks", "`ironbell run tink-controller`", ("app.webhooks",)),
     ("BMCs", "`core`", ("bmc", "controllers")),
     ("Templates", "`core`", ("app.rendering_pool",)),
@@ -112,7 +120,8 @@ In the form that Prometheus reads.
 | process | address | who may read |
 | --- | --- | --- |
 | `core` | `/metrics` of the Kubernetes API | the administrator, by `kubectl get --raw /metrics` |
-| `wire` | `/metrics` of the HTTP port (7080) | everybody who reaches the port, machines too |
+| `boot` | `/metrics` of the HTTP port (7080) | everybody who reaches the port, machines too |
+| `workflow` | `/metrics` of the port after gRPC's (42114) | everybody who reaches the port, machines too |
 | `ironbell run` | `/metrics` of `--health-address` | everybody who reaches that address |
 
 No label names a single object, so the number of series does not grow with the number of machines. Names are those of
@@ -132,8 +141,9 @@ WRITES_SERVERS = """\
 
 These processes read packets from strangers, so what they write is limited field by field: in the embedded API by
 admission, on other API servers by the ValidatingAdmissionPolicy `ironbell-limit-servers`, which `ironbell install`
-applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. `wire` is all three in one process,
-and may write what any of them may.
+applies. None of them creates or deletes Hardware or Workflows, or reads Secrets. Below `ironbell up` the process `boot`
+is `smee` and `tootles`, and `workflow` is `tink-server`, each with an account of its own; on a cluster `wire` is one
+account of both processes, and may write what any of the three may.
 """
 WRITES_CONTROLLERS = """\
 ## Controllers
@@ -334,7 +344,7 @@ def writes_page() -> str:
     """What each process may write, from the table that admission enforces and the rules that roles are made of."""
     parts = [WRITES_HEAD, WRITES_SERVERS]
     for process in COMPONENTS_OF:
-        if len(COMPONENTS_OF[process]) == 1:
+        if COMPONENTS_OF[process] == (process,):
             parts.append(f"### {process}\n")
             parts += ["| resource | verb | fields | condition | what it is |", "| --- | --- | --- | --- | --- |"]
             parts += [_write_row(row) for row in writes_of(process)]

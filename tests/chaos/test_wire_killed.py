@@ -67,6 +67,15 @@ async def test_killed_while_a_machine_boots(lab: FaultLab, stage: str) -> None:
     assert boot.arguments["grpc_authority"] == "192.0.2.1:42113"
 
 
+@pytest.mark.parametrize(("killed", "other"), [(BOOT, WORKFLOWS), (WORKFLOWS, BOOT)], ids=["boot", "workflow"])
+async def test_the_other_one_goes_on(lab: FaultLab, killed: str, other: str) -> None:
+    gone, stays = lab.site.child(killed), lab.site.child(other)
+    await asyncio.to_thread(lab.site.kill_child, killed)
+    await asyncio.to_thread(lab.site.wait_serving)
+    assert lab.site.child(killed) != gone
+    assert lab.site.child(other) == stays
+
+
 async def test_killed_when_the_agent_starts(lab: FaultLab) -> None:
     machine = lab.machine("agent-start")
     machine.give_address()

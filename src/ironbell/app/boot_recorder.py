@@ -1,6 +1,6 @@
 """Turns what machines were served into log lines and Events on their Hardware, and remembers the last step there.
 
-The wire's servers call it from the event loop; nothing here waits. When an installed system reports that it is up,
+The boot services call it from the event loop; nothing here waits. When an installed system reports that it is up,
 the moment is also kept as an annotation of the Hardware, since Events expire.
 """
 
@@ -37,7 +37,7 @@ FINAL_CODES = {400, 403, 404, 422}
 
 @dataclass
 class BootRecorder:
-    """The observer of all servers in `wire`. `run` writes annotations until cancelled."""
+    """The observer of all boot services. `run` writes annotations until cancelled."""
 
     directory: HardwareDirectory
     events: EventRecorder

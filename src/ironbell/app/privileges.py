@@ -1,7 +1,7 @@
 """Entering a network namespace, and giving up root for good.
 
-`wire` binds its sockets as root and then becomes an ordinary user that owns nothing but its own folder; afterwards
-there is no way back, which `drop_privileges` verifies. Where the process is not root, it stays who it is.
+A server toward machines binds its sockets as root and then becomes an ordinary user that owns nothing but its logs;
+afterwards there is no way back, which `drop_privileges` verifies. Where the process is not root, it stays who it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make files readable to `wire`: hard links (or copies) in its own folder, since it may read nothing else.
+"""Make files readable to the servers toward machines, which may read nothing else: links or copies in their folder.
 
 Publishing is repeated at every start and follows the source: changed files are replaced by rename, files that are gone
 are removed. A machine that is downloading keeps the file it began with.

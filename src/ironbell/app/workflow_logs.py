@@ -1,6 +1,6 @@
-"""`GET .../workflows/NAME/log`: the API passes on what `wire` keeps, over a local socket.
+"""`GET .../workflows/NAME/log`: the API passes on what the workflow service keeps, over a local socket.
 
-The caller is authorised by the API (`get` on `workflows/log`) before anything is asked of `wire`.
+The caller is authorised by the API (`get` on `workflows/log`) before anything is asked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PARAMETERS = ("follow", "action", "tail", "timestamps", "format")
 
 @dataclass(frozen=True)
 class WorkflowLogs:
-    """The handler. `socket` is where `wire` answers."""
+    """The handler. `socket` is where the workflow service answers."""
 
     socket: Path
 
@@ -39,7 +39,7 @@ class WorkflowLogs:
         Raises:
             NotFound: there are no logs of that workflow.
             BadRequest: a parameter or a name is not a valid one.
-            Unavailable: `wire` does not run, or does not answer.
+            Unavailable: the workflow service does not run, or does not answer.
         """
         import aiohttp  # loaded with the BMC drivers, after the API has begun to answer
 
@@ -54,7 +54,7 @@ class WorkflowLogs:
             answer = await session.get(_address(request.namespace, request.name, query))
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             await session.close()
-            raise Unavailable(f"the workflow service does not answer: {error}; is `wire` running?") from error
+            raise Unavailable(f"the workflow service does not answer: {error}; does its process run?") from error
         except BaseException:
             await session.close()
             raise
@@ -70,7 +70,7 @@ class WorkflowLogs:
 
 
 def _address(namespace: str, name: str, query: Mapping[str, str]) -> URL:
-    """Where `wire` has a log. Names are quoted: the caller was authorised for this namespace and no other."""
+    """Where a log is. Names are quoted: the caller was authorised for this namespace and no other."""
     from yarl import URL  # as aiohttp
 
     path = "/".join(quote(part, safe="") for part in ("logs", namespace, name))

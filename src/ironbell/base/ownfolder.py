@@ -186,17 +186,14 @@ class OwnFolder:
         os.close(descriptor)
         return None
 
-    def write(self, name: str, content: bytes, *, mode: int, owner: tuple[int, int] | None = None) -> None:
-        """Replace a file at once; `owner` (user id and group id) may read it as the mode says.
+    def write(self, name: str, content: bytes, *, mode: int) -> None:
+        """Replace a file at once.
 
         Raises:
             OSError: it cannot be written.
         """
-        with self._replacing(name, mode) as descriptor:
-            if owner is not None and owner != (os.geteuid(), os.getegid()):
-                os.fchown(descriptor, *owner)
-            with os.fdopen(os.dup(descriptor), "wb") as file:
-                file.write(content)
+        with self._replacing(name, mode) as descriptor, os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
 
     def place(self, source: Path, name: str) -> None:
         """Make `name` the same file as `source`, at once: a link to it where everybody may read that, else a copy.
