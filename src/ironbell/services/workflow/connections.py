@@ -50,7 +50,7 @@ class ConnectionLimits:
 
 
 def default_limits() -> ConnectionLimits:
-    """Half the files that this process may have open: the other half is for the API, logs and boot services."""
+    """Half the files that this process may have open: the other half is for the API and logs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = 1 << 14 if soft == resource.RLIM_INFINITY else soft
     total = max(16, min(8192, allowed // 2))
