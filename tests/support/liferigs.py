@@ -29,7 +29,9 @@ from support.realcluster import RealCluster
 from support.servedimages import served_image
 
 _UP: Final = "up"
-_KILLED: Final = (_UP, _UP, _UP, "core", "boot", "workflow", "simulation")
+_KILLED: Final = (_UP, _UP, _UP, "core", "wire", "simulation")
+_PROCESSES: Final = {"wire": ("boot", "workflow")}
+"""What is killed, where it is several."""
 _SITE: Final = "127.0.0.1"
 _READY_S: Final = 60.0
 _LOOK_S: Final = 1.0
@@ -77,9 +79,11 @@ class EmbeddedRig:
             self.site.kill()
             self.site.start()
             return chosen
-        before = self._started(chosen)
-        os.kill(int(before[-1]["pid"]), signal.SIGKILL)
-        eventually(lambda: len(self._started(chosen)) > len(before), timeout=_READY_S)
+        processes = _PROCESSES.get(chosen, (chosen,))
+        before = {name: self._started(name) for name in processes}
+        for started in before.values():
+            os.kill(int(started[-1]["pid"]), signal.SIGKILL)
+        eventually(lambda: all(len(self._started(name)) > len(before[name]) for name in processes), timeout=_READY_S)
         eventually(self._answers, timeout=_READY_S)
         return chosen
 
