@@ -16,7 +16,7 @@ from ironbell.app.privileges import named_account
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.http import HttpApi
-from support.site import BOOT, WORKFLOWS, Site
+from support.site import BOOT, CORE, WORKFLOWS, Site, poll
 
 pytestmark = pytest.mark.root
 
@@ -186,5 +186,20 @@ def test_links_in_a_folder_of_an_earlier_release_lead_nowhere(tmp_path: Path, vi
         assert site.get("/files/file") == b"public"
         with socket.socket(socket.AF_UNIX) as asked:
             asked.connect(str(wire / "logs.sock"))
+    finally:
+        site.close()
+
+
+def test_who_is_not_known_any_more_begins_anew_with_another_token(tmp_path: Path, served: Path) -> None:
+    site = site_of(tmp_path / "site", served)
+    try:
+        started(site)
+        before = {one: site.child(one) for one in (BOOT, WORKFLOWS)}
+        (site.folder / "tokens.json").unlink()
+        site.kill_child(CORE)
+        for one, gone in before.items():
+            poll(lambda one=one, gone=gone: site.child(one) != gone, within_s=60, what=f"a successor of {one}")  # type: ignore[misc]
+        site.wait_serving()
+        assert "does not know this process's token any more" in site.log.read_text()
     finally:
         site.close()
