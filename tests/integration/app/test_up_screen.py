@@ -133,6 +133,6 @@ def test_what_cannot_start_is_one_line_on_the_terminal(start: Start) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        terminal = start("--simulate", "1", "--http-port", str(taken.getsockname()[1]))
+        terminal = start("--simulate", "1", "--http-port", str(taken.getsockname()[1]), "--grpc-port", "0")
         assert terminal.ended(within_s=40) == 1
     assert "ironbell: Cannot serve HTTP on port" in terminal.raw
