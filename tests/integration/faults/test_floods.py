@@ -29,7 +29,7 @@ from support import firmware
 from support.faultlab import HTTP, OURS, FaultLab, fault_lab
 from support.netmachine import NetMachine, action, template, workflow
 from support.network import entered
-from support.site import Seen, is_alive, seen
+from support.site import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
 
 T = TypeVar("T")
 
@@ -253,7 +253,7 @@ async def test_everybody_else_is_answered_during_a_flood(lab: FaultLab, kind: st
     name = kind.replace(" ", "-").replace("_", "-").lower()
     machine = lab.machine(name)
     machine.give_address()
-    ours = children(lab.site.pid)
+    ours = [lab.site.child(module) for module in (CORE, BOOT, WORKFLOWS)]
     installation = Installation(machine)
     async with seen(lab.site) as watching:
         await installation.begin(watching, name)
