@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from grpclib.client import Channel
+from grpclib.protocol import H2Protocol
 
 from ironbell.agent.rpc import CallError, Client
 from ironbell.agent.settings import Settings
@@ -28,7 +30,7 @@ from ironbell.codec.proto import workflow_pb2
 from support import firmware
 from support.faultlab import HTTP, OURS, FaultLab, fault_lab
 from support.netmachine import NetMachine, action, template, workflow
-from support.network import entered
+from support.network import entered, within
 from support.site import BOOT, CORE, WORKFLOWS, Seen, is_alive, seen
 
 T = TypeVar("T")
@@ -190,6 +192,19 @@ def first_block() -> None:
     raise TimeoutError
 
 
+class FromMachine(Channel):
+    """A connection from a machine's own address, by which it is known."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(OURS, GRPC)
+        self._namespace = namespace
+
+    async def _create_connection(self) -> H2Protocol:
+        sock = await asyncio.to_thread(within, self._namespace, lambda: socket.create_connection((OURS, GRPC)))
+        _, protocol = await self._loop.create_connection(self._protocol_factory, sock=sock)
+        return protocol
+
+
 class Installation:
     """An agent that carries out one action after the other."""
 
@@ -258,7 +273,7 @@ async def test_everybody_else_is_answered_during_a_flood(lab: FaultLab, kind: st
     async with seen(lab.site) as watching:
         await installation.begin(watching, name)
     memory = Memory.of(lab.site.pid)
-    client = Client(Settings(agent_id=machine.mac, host=OURS, port=GRPC))
+    client = Client(Settings(agent_id=machine.mac, host=OURS, port=GRPC), channel=FromMachine(machine.namespace))
     watchers = [
         Watcher("health", lab.lan.site, health),
         Watcher("DHCP", machine.namespace, offer(machine)),
