@@ -23,7 +23,7 @@ from ironbell.kube.connection import from_kubeconfig
 from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
 from ironbell.lab.state import LabState, NoLabError, read_state
-from support.components import FAST_LEASE, OnCluster, Process
+from support.components import FAST_LEASE, OnCluster, Process, unchecked_references
 from support.forward import forwarded
 from support.installation import Artefacts, Installation
 
@@ -39,6 +39,8 @@ async def cluster_installation(
     """A powered-off machine and all components; with several replicas, leaders are killed again and again."""
     demo = Demo(firmware, artefacts.osie, artefacts.image, folder)
     async with AsyncExitStack() as stack:
+        # the lab's manifests confirm where its BMCs are
+        stack.enter_context(unchecked_references(cluster))
         lab = await stack.enter_async_context(_lab(demo.write_lab_file(), folder))
         network = Path(lab.network_namespace).name
         stack.enter_context(forwarded(urlsplit(cluster.api.server).port or 0, network))

@@ -30,6 +30,8 @@ READY_S = 60.0
 WIRE = "wire"
 """The word of two processes and what supervises them."""
 SERVED = "health served"
+_VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ironbell-validate"
+_REFERENCES = ".references.ironbell.dev"
 FAST_LEASE = ("--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms")
 
 
@@ -225,6 +227,19 @@ def _audit(folder: Path) -> list[Mapping[str, Any]]:
     log = folder / "audit.log"
     lines = log.read_bytes().splitlines() if log.exists() else []
     return [json.loads(line) for line in lines if line.endswith(b"}")]
+
+
+@contextmanager
+def unchecked_references(cluster: OnCluster) -> Iterator[None]:
+    """Nobody asks whether references into other namespaces and addresses of BMCs may be set while the block runs. No
+    API server outside a cluster reaches the Service that would answer, and these questions must be answered."""
+    found = cluster.api.get(_VALIDATING).json
+    found["webhooks"] = [one for one in found["webhooks"] if not one["name"].endswith(_REFERENCES)]
+    assert cluster.api.put(_VALIDATING, found).status == 200
+    try:
+        yield
+    finally:
+        ironbell("install", "--kubeconfig", cluster.admin)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any, Final
 import urllib3
 
 from support.clusterapisite import KUBEADM, cluster_api, simulation
-from support.components import OnCluster, Process, installed
+from support.components import OnCluster, Process, installed, unchecked_references
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import connect, eventually
 from support.lifelive import OpenRig
@@ -185,6 +185,7 @@ def real(folder: Path, servers: int) -> Iterator[RealRig]:
             ThreadPoolExecutor() as starters,
             installed(cluster) as ours,
             cluster_api(ours, *KUBEADM, "capt", lease=_LEASE, options=options) as first,
+            unchecked_references(ours),
         ):
             words = (("tink-controller", *_LEASE), ("rufio", *_LEASE), ("wire", *wire))
             more = list(starters.map(lambda each: ours.run(*each), words))
