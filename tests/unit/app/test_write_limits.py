@@ -465,6 +465,18 @@ async def test_events_are_about_hardware_and_name_their_source(policy: Policy, c
         await api.create(EVENTS, "default", msgspec.json.encode(right))
 
 
+def test_what_the_api_server_writes_itself_may_change(policy: Policy) -> None:
+    """Found on a real one: no repetition of an Event was counted, since each changes who manages the count."""
+    old = whole("events")
+    new = {**copy.deepcopy(old), "count": 2, "lastTimestamp": "2026-01-01T00:00:05Z"}
+    for obj, number in ((old, "1"), (new, "2")):
+        fields = [{"manager": "ironbell-wire", "time": f"2026-01-01T00:00:0{number}Z"}]
+        obj["metadata"] |= {"resourceVersion": number, "managedFields": fields}
+    assert policy.refuses(user_of("wire"), "events", old, new) == ""
+    new["metadata"]["labels"] = {"key": "b"}
+    assert policy.refuses(user_of("wire"), "events", old, new)
+
+
 @pytest.mark.parametrize("process", PROCESSES)
 async def test_no_object_of_our_kinds_is_created_or_deleted(policy: Policy, process: str) -> None:
     """Nor by applying one that does not exist."""
