@@ -7,7 +7,6 @@ Source: kubernetes/apiserver: pkg/endpoints/handlers/responsewriters/writers.go.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from ironbell.apiserver.http.media import JSON, PROTOBUF, YAML, NotAcceptable, p
 from ironbell.apiserver.http.sending import send_whole
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.status import status_object
+from ironbell.apiserver.threads import in_thread
 
 GZIP_FROM_BYTES = 128 * 1024
 _THREAD_FROM_BYTES = 64 * 1024
@@ -44,14 +44,14 @@ async def answer(
     Without `pretty` the body is passed on as it is, whatever the client wants.
     """
     if media_type == YAML:
-        body = await asyncio.to_thread(_yaml, body)
+        body = await in_thread(_yaml, body)
     elif media_type == PROTOBUF:
         body = await _protobuf(body)
     elif pretty and _wants_pretty(request):
         body = msgspec.json.format(body, indent=2) + b"\n"
     sent = {"Content-Type": media_type, "Cache-Control": _NO_CACHE, **(headers or {})}
     if len(body) > GZIP_FROM_BYTES and _takes_gzip(request):
-        body = await asyncio.to_thread(_gzip, body)
+        body = await in_thread(_gzip, body)
         sent |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     return await send_whole(request, body, status=status, headers=sent)
 
@@ -88,7 +88,7 @@ def text(body: str, *, status: int = 200) -> Response:
 async def _protobuf(body: bytes) -> bytes:
     if len(body) < _THREAD_FROM_BYTES:
         return protobuf_writer.from_json(body)
-    return await asyncio.to_thread(protobuf_writer.from_json, body)
+    return await in_thread(protobuf_writer.from_json, body)
 
 
 def _yaml(body: bytes) -> bytes:

@@ -14,6 +14,7 @@ from ironbell.api.client import ApiError, BadRequest, PatchType, UnsupportedMedi
 from ironbell.apiserver.http import protobuf
 from ironbell.apiserver.http.media import JSON, PROTOBUF, content_type
 from ironbell.apiserver.http.server.message import MAX_BODY_BYTES, BodyMalformed, BodyTooLarge, Request
+from ironbell.apiserver.threads import in_thread
 from ironbell.apiserver.verbs.duplicates import text_faults
 
 READ_TIMEOUT_S = 60
@@ -110,7 +111,7 @@ async def read_patch(request: Request) -> tuple[Body, PatchType]:
 
 async def _from_yaml(body: bytes) -> Body:
     if len(body) > _THREAD_FROM_BYTES:
-        return await asyncio.to_thread(_convert, body)
+        return await in_thread(_convert, body)
     return _convert(body)
 
 

@@ -5,7 +5,6 @@ Source: kubernetes/apiserver: pkg/server/routes, pkg/server/healthz, pkg/endpoin
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import platform
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from ironbell.apiserver.http.media import (
 from ironbell.apiserver.http.server.message import Request, Response
 from ironbell.apiserver.http.target import Target
 from ironbell.apiserver.identities.accounts import AccountTokens
+from ironbell.apiserver.threads import in_thread
 
 if TYPE_CHECKING:
     from ironbell.apiserver.openapi import OpenApi
@@ -95,7 +95,7 @@ class Documents:
 
     async def _from_openapi(self, read: Callable[[OpenApi], T]) -> T:
         """What is read in a thread, which also loads all that is needed for it."""
-        return await asyncio.to_thread(lambda: read(self._openapi))
+        return await in_thread(lambda: read(self._openapi))
 
     async def discovery(self, request: Request, path: str, target: Target | None) -> Response:
         """`/api`, `/apis`, and the resources of one group or version."""
@@ -173,7 +173,7 @@ class Documents:
 
     async def metrics(self) -> Response:
         """Prometheus' text exposition of the process."""
-        exposed = await asyncio.to_thread(prometheus_client.generate_latest)
+        exposed = await in_thread(prometheus_client.generate_latest)
         return Response(body=exposed, headers={"Content-Type": _EXPOSITION})
 
     async def _openapi_v2(self, request: Request) -> Response:

@@ -5,7 +5,6 @@ Long lists are printed in a thread.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.tables_cells import Printer
+from ironbell.apiserver.threads import in_thread
 
 _THREAD_FROM_ITEMS = 100
 
@@ -48,7 +48,7 @@ async def list_body(call: Call, page: Page, shown: Format) -> bytes:
         return tables.partial_metadata_list(page.items, meta, api_version=shown.meta_api_version)
     if len(page.items) < _THREAD_FROM_ITEMS:
         return _table(call, page.items, meta, shown)
-    return await asyncio.to_thread(_table, call, page.items, meta, shown)
+    return await in_thread(_table, call, page.items, meta, shown)
 
 
 def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any]) -> bytes:

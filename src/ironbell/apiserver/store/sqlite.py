@@ -27,6 +27,7 @@ from ironbell.apiserver.store import faults, schema
 from ironbell.apiserver.store.guards import hold, reserve_index
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.store.log import Done, Loaded, Mark, Row, StorageError
+from ironbell.apiserver.threads import in_thread
 
 LEAST_SQLITE = (3, 51, 3)
 MAX_BATCH_ROWS = 256
@@ -146,7 +147,7 @@ class SqliteLog:
         self._queue.put(_Forget(horizon, dead))
 
     async def read(self, after: int, resource: str, *, limit: int) -> list[tuple[Row, bytes | None]]:
-        return await asyncio.to_thread(self._read, after, resource, limit)
+        return await in_thread(self._read, after, resource, limit)
 
     def _read(self, after: int, resource: str, limit: int) -> list[tuple[Row, bytes | None]]:
         query = (
@@ -176,7 +177,7 @@ class SqliteLog:
         self._is_open = False
         self._hand_over()
         self._queue.put(_CLOSE)
-        await asyncio.to_thread(self._finish)
+        await in_thread(self._finish)
 
     def _finish(self) -> None:
         self._thread.join()

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ironbell.apiserver.store.store import Store
+from ironbell.apiserver.threads import in_thread
 from ironbell.apiserver.webhooks.configuration import ClientConfig, ServiceReference
 from ironbell.apiserver.webhooks.services import resolve
 from ironbell.base.errors import IronbellError, Retry
@@ -134,7 +135,7 @@ class WebhookClient:
         """Whom to trust; made in a thread, since a machine's own store takes long to read."""
         found = self._contexts.get(bundle)
         if found is None:
-            found = await asyncio.to_thread(_trust, bundle)
+            found = await in_thread(_trust, bundle)
             self._contexts[bundle] = found
             if len(self._contexts) > _CONTEXTS:
                 self._contexts.popitem(last=False)
