@@ -90,18 +90,18 @@ class Bmc:
 class Lines:
     """A template engine of one line per action; the first line is the agent."""
 
-    def workflow(
+    async def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]
     ) -> Rendered:
-        self.parse(template.spec.data)
+        await self.parse(template.spec.data, template.metadata.namespace)
         agent_id, *actions = template.spec.data.splitlines()
         made = [WorkflowAction(id="", name=action, image=f"quay.io/actions/{action}") for action in actions]
         return Rendered([WorkflowTask(name="install", id="", agent_id=agent_id, actions=made)])
 
-    def media_url(self, text: str, hardware: Hardware) -> str:
+    async def media_url(self, text: str, hardware: Hardware) -> str:
         return text
 
-    def parse(self, text: str) -> None:
+    async def parse(self, text: str, namespace: str) -> None:
         if "{{" in text:
             raise RenderError("template line 2: unexpected end")
 
