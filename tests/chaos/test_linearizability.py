@@ -136,7 +136,7 @@ async def at_work(folder: Path, tmp_path: Path, dice: random.Random) -> AsyncIte
             sessions = [await stack.enter_async_context(HttpApi(connection)) for _ in range(SESSIONS)]
             world = World(process, history, KINDS, NAMES)
             watchers = [
-                Watcher(world, sessions[number % SESSIONS], where, random.Random(dice.random()))
+                Watcher(world, sessions[number % SESSIONS], where, random.Random(dice.random()), stays=number == 0)
                 for number in range(WATCHERS)
                 for where in KINDS
             ]

@@ -254,10 +254,14 @@ class Client:
 
 
 class Watcher:
-    """One that follows a kind, and takes up its watch again where it was."""
+    """One that follows a kind, and takes up its watch again where it was.
 
-    def __init__(self, world: World, api: HttpApi, where: Collection, dice: random.Random) -> None:
+    One that `stays` always does. Each kind needs such a one: what nobody watched is in no history.
+    """
+
+    def __init__(self, world: World, api: HttpApi, where: Collection, dice: random.Random, *, stays: bool) -> None:
         self.where = where
+        self._stays = stays
         self.version = 0
         self._world, self._api, self._dice = world, api, dice
         self._number = -1
@@ -275,7 +279,7 @@ class Watcher:
         while True:
             await self._world.process.is_up.wait()
             with suppress(Unavailable):
-                if self._dice.random() < 0.1:
+                if not self._stays and self._dice.random() < 0.1:
                     await self.begin()
                 await self._watch(leaves_after=self._dice.choice((20, 200, 2000)))
             await asyncio.sleep(SETTLE_S)
