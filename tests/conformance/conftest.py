@@ -43,9 +43,14 @@ def api(server: str, request: pytest.FixtureRequest) -> KubeApi:
 @pytest.fixture
 def namespace(api: KubeApi) -> str:
     """A namespace of the test's own. It is left there: the servers do not outlive the run, and the real one's
-    controller needs five seconds and dozens of requests to empty one."""
+    controller needs five seconds and dozens of requests to empty one. What the real one's controllers put into each
+    is there already, so that no watch, webhook or list of a test sees it come."""
     name = f"test-{uuid4().hex[:10]}"
     api.made("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    if api.name == "real":
+        place = f"/api/v1/namespaces/{name}"
+        for path in (f"{place}/configmaps/kube-root-ca.crt", f"{place}/serviceaccounts/default"):
+            eventually(lambda path=path: api.get(path).status == 200)
     return name
 
 
