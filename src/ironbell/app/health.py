@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from ironbell.api.client import ApiError
+from ironbell.app.exposition import healthy, metrics
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.http import HttpApi
@@ -93,7 +93,7 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
         return web.Response(text="\n".join(lines) + "\n", status=503 if any(found.values()) else 200)
 
     application = web.Application()
-    routes = {"/healthz": _healthy, "/livez": _healthy, "/readyz": ready, "/metrics": _metrics}
+    routes = {"/healthz": healthy, "/livez": healthy, "/readyz": ready, "/metrics": metrics}
     application.add_routes([web.get(path, handler) for path, handler in routes.items()])
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
@@ -105,12 +105,3 @@ async def serving_health(address: str, checks: Mapping[str, Check]) -> AsyncIter
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
-
-
-async def _healthy(_request: web.Request) -> web.Response:
-    return web.Response(text="ok")
-
-
-async def _metrics(_request: web.Request) -> web.Response:
-    body = await asyncio.to_thread(generate_latest)
-    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})

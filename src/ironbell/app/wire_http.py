@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from ironbell.app.exposition import healthy, metrics
 from ironbell.app.health_check import HealthCheck
 from ironbell.app.http_problems import problem_logger
 from ironbell.base.clock import Clock
@@ -20,7 +19,7 @@ SHUTDOWN_TIMEOUT_S = 1.0
 
 def health_routes() -> list[web.RouteDef]:
     """`/healthz`, `/readyz` and `/metrics`, of an application that is there only while all caches are filled."""
-    return [web.get("/healthz", _healthy), web.get("/readyz", _healthy), web.get("/metrics", _metrics)]
+    return [web.get("/healthz", healthy), web.get("/readyz", healthy), web.get("/metrics", metrics)]
 
 
 def healthcheck_route(clock: Clock) -> web.RouteDef:
@@ -44,12 +43,3 @@ async def running(application: web.Application, sock: socket.socket) -> AsyncIte
         yield
     finally:
         await runner.cleanup()
-
-
-async def _healthy(_request: web.Request) -> web.Response:
-    return web.Response(text="ok")
-
-
-async def _metrics(_request: web.Request) -> web.Response:
-    body = await asyncio.to_thread(generate_latest)
-    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
