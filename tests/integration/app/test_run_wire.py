@@ -15,17 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from support.nowhere import KUBECONFIG
 from support.site import is_alive, poll
 
-# no API answers there: what is told apart here needs none
-KUBECONFIG = """\
-apiVersion: v1
-kind: Config
-clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}]
-users: [{name: u, user: {token: t}}]
-contexts: [{name: c, context: {cluster: a, user: u}}]
-current-context: c
-"""
 WITHIN_S = 60.0
 
 

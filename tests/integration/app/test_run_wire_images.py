@@ -14,19 +14,11 @@ import msgspec
 import pytest
 
 from ironbell.contract.node_images import INDEX, NodeImages, file_name
+from support.nowhere import KUBECONFIG
 
 pytestmark = pytest.mark.root
 
 WITHIN_S = 30.0
-# serves from nowhere: images are followed before the API answers
-KUBECONFIG = """\
-apiVersion: v1
-kind: Config
-clusters: [{name: a, cluster: {server: "http://127.0.0.1:9"}}]
-users: [{name: u, user: {token: t}}]
-contexts: [{name: c, context: {cluster: a, user: u}}]
-current-context: c
-"""
 
 
 @pytest.fixture
