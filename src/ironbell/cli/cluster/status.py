@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ironbell.api.cluster import MACHINE
-from ironbell.api.cluster.names import LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
+from ironbell.api.cluster import CLUSTER, MACHINE
+from ironbell.api.cluster.names import LABEL_CONTROL_PLANE, LABEL_CONTROL_PLANE_NAME, LABEL_DEPLOYMENT_NAME
 from ironbell.cli.cluster.snapshot import Snapshot, object_name
 from ironbell.contract.machine_failure import is_health_checked, terminal_failure
 from ironbell.operations.discovered import Object
@@ -74,13 +74,13 @@ def version(obj: Object) -> str:
 
 def unsettled(snapshot: Snapshot) -> list[Object]:
     """What of a cluster is not as it is to be: control plane first, then workers, then Machines of another version and
-    those that still go (no counter has them), then the Cluster itself."""
+    those that still go (no counter has them), then the Cluster itself, also while it counts less than they do."""
     scaled = [obj for obj in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if obj is not None]
     return [
         *(obj for obj in scaled if not is_settled(obj)),
         *of_other_version(snapshot, snapshot.control_plane, *snapshot.deployments),
         *(obj for obj in snapshot.machines if "deletionTimestamp" in obj["metadata"]),
-        *(obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _topology_is_open(snapshot)),
+        *(obj for obj in (snapshot.cluster,) if not standing(obj).is_good or _is_behind(snapshot)),
     ]
 
 
@@ -164,12 +164,40 @@ def _under_way(obj: Object) -> str:
 
 
 def _share(objects: list[Object]) -> str:
-    ready = sum(obj.get("status", {}).get("readyReplicas") or 0 for obj in objects)
-    return f"{ready}/{sum(obj.get('spec', {}).get('replicas', 1) for obj in objects)} ready"
+    return f"{_ready(objects)}/{sum(obj.get('spec', {}).get('replicas', 1) for obj in objects)} ready"
 
 
-def _topology_is_open(snapshot: Snapshot) -> bool:
-    return snapshot.has_topology and conditions(snapshot.cluster).get("TopologyReconciled", {}).get("status") != "True"
+def _ready(objects: list[Object]) -> int:
+    return sum(obj.get("status", {}).get("readyReplicas") or 0 for obj in objects)
+
+
+def _is_behind(snapshot: Snapshot) -> bool:
+    """Whether the Cluster has not caught up with what belongs to it.
+
+    Its counters follow those of its control plane and workers, and `cluster list` and other people's tools show them.
+    """
+    if snapshot.has_topology and conditions(snapshot.cluster).get("TopologyReconciled", {}).get("status") != "True":
+        return True
+    status = snapshot.cluster.get("status", {})
+    counted = {"workers": _ready_workers(snapshot)}
+    if snapshot.control_plane is not None:
+        counted["controlPlane"] = _ready([snapshot.control_plane])
+    return any(name in status and (status[name].get("readyReplicas") or 0) != ready for name, ready in counted.items())
+
+
+def _ready_workers(snapshot: Snapshot) -> int:
+    """Those of deployments and pools, and of sets and Machines that the Cluster itself owns."""
+    alone = [one for one in snapshot.machines if _is_of_cluster(one) and not _is_control_plane(one)]
+    sets = [*snapshot.deployments, *snapshot.pools, *(one for one in snapshot.sets if _is_of_cluster(one))]
+    return _ready(sets) + len([one for one in alone if conditions(one).get("Ready", {}).get("status") == "True"])
+
+
+def _is_of_cluster(obj: Object) -> bool:
+    return any(owner.get("kind") == CLUSTER.kind for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def _is_control_plane(machine: Object) -> bool:
+    return LABEL_CONTROL_PLANE in (machine["metadata"].get("labels") or {})
 
 
 def _standing(condition: dict[str, Any]) -> Standing:

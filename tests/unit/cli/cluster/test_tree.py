@@ -140,6 +140,36 @@ def test_an_open_topology_is_waited_for() -> None:
     assert unsettled(Snapshot(managed)) == [managed]
 
 
+def test_a_cluster_that_counts_less_than_its_parts_is_waited_for() -> None:
+    """What `cluster list` prints after a wait says the same as what was waited for."""
+    plane = obj("KubeadmControlPlane", "one", AVAILABLE, status=counts(3), replicas=3)
+    workers = obj("MachineDeployment", "md", AVAILABLE, status=counts(2), replicas=2)
+
+    def left(**status: object) -> list[str]:
+        found = obj("Cluster", "one", AVAILABLE, status=status)
+        return [one["kind"] for one in unsettled(Snapshot(found, control_plane=plane, deployments=(workers,)))]
+
+    assert left(controlPlane={"readyReplicas": 2}, workers={"readyReplicas": 2}) == ["Cluster"]
+    assert left(controlPlane={"readyReplicas": 3}, workers={}) == ["Cluster"]
+    assert left(controlPlane={"readyReplicas": 3}, workers={"readyReplicas": 3}) == ["Cluster"], "scaled down since"
+    assert left(controlPlane={"readyReplicas": 3}, workers={"readyReplicas": 2}) == []
+    assert left() == [], "before v1beta2 a Cluster counted nothing"
+
+
+def test_a_cluster_counts_sets_and_machines_that_stand_alone() -> None:
+    owned = {"ownerReferences": [{"kind": "Cluster", "name": "one"}]}
+    ready = condition("Ready", "True", "Ready")
+    of_set = {"ownerReferences": [{"kind": "MachineSet", "name": "alone"}]}
+    alone = obj("MachineSet", "alone", AVAILABLE, status=counts(1), replicas=1, metadata=owned)
+    machines = (
+        obj("Machine", "in-the-set", ready, metadata=of_set),
+        obj("Machine", "mine", ready, metadata=owned),
+        obj("Machine", "plane", ready, metadata={**owned, "labels": {"cluster.x-k8s.io/control-plane": ""}}),
+    )
+    found = obj("Cluster", "one", AVAILABLE, status={"workers": {"readyReplicas": 2}})
+    assert unsettled(Snapshot(found, sets=(alone,), machines=machines)) == []
+
+
 def test_lists_of_messages_become_one_line() -> None:
     assert one_line("* A:\n  * b\n  * c\n* D: e") == "A: b; c; D: e"
 
