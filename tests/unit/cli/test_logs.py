@@ -14,7 +14,8 @@ from ironbell.api.client import NotFound, Page
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.cli.logs import kept_lines, logs
+from ironbell.cli.logs import kept_lines
+from ironbell.cli.main import cli
 from ironbell.operations.why.world import World, ref_of
 
 
@@ -82,7 +83,7 @@ def printed(
 
     monkeypatch.setattr("ironbell.cli.logs.connected", connected)
     monkeypatch.setattr("ironbell.cli.logs.read_world", read_world)
-    done = CliRunner().invoke(logs, ["wf", *options])
+    done = CliRunner().invoke(cli, ["logs", "wf", *options])
     assert done.exit_code == 0, done.exception
     return api.query, done.stdout, done.stderr
 
@@ -137,5 +138,5 @@ def test_where_there_is_no_log_the_message_names_the_cause(
         yield api
 
     monkeypatch.setattr("ironbell.cli.logs.connected", connected)
-    done = CliRunner().invoke(logs, words)
+    done = CliRunner().invoke(cli, ["logs", *words])
     assert str(done.exception) == message
