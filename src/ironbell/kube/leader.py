@@ -164,6 +164,11 @@ class LeaderElection:
                 return await self._take()
         except (Conflict, AlreadyExists):
             return False
+        except NotFound as error:
+            namespace = self.settings.namespace
+            remedy = f"Is there a Namespace {namespace}? Create it, or name another by --lease-namespace."
+            log.warning("lease not created", lease=self.settings.name, message=str(error), remedy=remedy)
+            return False
         except (ApiError, TimeoutError) as error:
             log.warning("lease not reached", lease=self.settings.name, message=str(error))
             return False

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
-from ironbell.api.client import Unavailable
+from ironbell.api.client import NotFound, Unavailable
 from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
@@ -176,6 +177,23 @@ async def test_a_lease_left_by_a_dead_process_is_taken_after_its_duration() -> N
     assert leading == ["b"]
     b.task.cancel()
     await ended(b.task)
+
+
+async def test_a_namespace_that_does_not_exist_is_named_with_the_remedy() -> None:
+    api, leading = Leases(), []  # type: ignore[var-annotated]
+
+    async def create(*_: Any, **__: Any) -> bytes:
+        raise NotFound('namespaces "kube-system" not found')
+
+    api.create = create  # type: ignore[method-assign]
+    with structlog.testing.capture_logs() as logged:
+        a = Candidate(api, "a", leading)
+        await asyncio.sleep(1)
+    a.task.cancel()
+    await ended(a.task)
+    (said, *_) = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert said["message"] == 'namespaces "kube-system" not found'
+    assert said["remedy"] == "Is there a Namespace kube-system? Create it, or name another by --lease-namespace."
 
 
 async def test_what_the_work_fails_with_comes_out() -> None:
