@@ -19,12 +19,16 @@ from support.gobuild import CannotBuild, build
 _SOURCES = Path(__file__).parents[2] / "go" / "cel"
 
 
-class Answer(msgspec.Struct):
+class Answer(msgspec.Struct, rename="camel"):
     """What Go says of the rules of a schema, and of values."""
 
     compile: list[str] = []
     costs: list[int] = []
+    """Estimates of the rules."""
+    message_costs: list[int] = []
     values: list[list[dict[str, str]]] | None = None
+    actual: list[list[int]] | None = None
+    """What each rule costs for each value."""
     broken: str = ""
 
 

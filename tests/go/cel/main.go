@@ -40,10 +40,14 @@ type fault struct {
 }
 
 type answer struct {
-	Compile []string  `json:"compile,omitempty"`
-	Costs   []uint64  `json:"costs,omitempty"`
-	Values  [][]fault `json:"values"`
-	Broken  string    `json:"broken,omitempty"`
+	Compile []string `json:"compile,omitempty"`
+	// Estimates of the rules, and of their messages.
+	Costs        []uint64  `json:"costs,omitempty"`
+	MessageCosts []uint64  `json:"messageCosts,omitempty"`
+	Values       [][]fault `json:"values"`
+	// What each rule costs for each value; nothing where it cannot be evaluated.
+	Actual [][]uint64 `json:"actual"`
+	Broken string     `json:"broken,omitempty"`
 }
 
 func decode(raw json.RawMessage) (any, error) {
@@ -53,6 +57,24 @@ func decode(raw json.RawMessage) (any, error) {
 	var value any
 	err := utiljson.Unmarshal(raw, &value)
 	return value, err
+}
+
+// actual says what each rule costs for a value.
+func actual(results []cel.CompilationResult, structural *schema.Structural, value, old any) []uint64 {
+	costs := []uint64{}
+	for _, result := range results {
+		given := map[string]any{"self": cel.UnstructuredToVal(value, structural)}
+		if old != nil {
+			given["oldSelf"] = cel.UnstructuredToVal(old, structural)
+		}
+		_, details, _ := result.Program.ContextEval(context.Background(), given)
+		if details == nil || details.ActualCost() == nil {
+			costs = append(costs, 0)
+		} else {
+			costs = append(costs, *details.ActualCost())
+		}
+	}
+	return costs
 }
 
 func ask(line []byte) (found answer) {
@@ -81,6 +103,7 @@ func ask(line []byte) (found answer) {
 	}
 	for _, result := range results {
 		found.Costs = append(found.Costs, result.MaxCost)
+		found.MessageCosts = append(found.MessageCosts, result.MessageExpressionMaxCost)
 		if result.Error != nil {
 			found.Compile = append(found.Compile, result.Error.Detail)
 		} else if result.MessageExpressionError != nil {
@@ -106,6 +129,7 @@ func ask(line []byte) (found answer) {
 			faults = append(faults, fault{string(problem.Type), problem.Field, problem.Detail})
 		}
 		found.Values = append(found.Values, faults)
+		found.Actual = append(found.Actual, actual(results, structural, value, old))
 	}
 	return found
 }

@@ -6,14 +6,21 @@ Source: google/cel-spec: doc/langdef.md, "Gradual Type Checking"; google/cel-go:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from ironbell.codec import re2
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.errors import CelSyntaxError, Fault
 from ironbell.codec.cel.functions import FUNCTIONS, METHODS
 from ironbell.codec.cel.names import field_names
-from ironbell.codec.cel.signatures import FUNCTION_TYPES, METHOD_TYPES, OPERATORS, Signature, result_of
+from ironbell.codec.cel.signatures import (
+    FUNCTION_TYPES,
+    METHOD_TYPES,
+    OPERATORS,
+    Signature,
+    matching,
+    result_of,
+)
 from ironbell.codec.cel.tokens import Uint
 from ironbell.codec.cel.types import (
     BOOL,
@@ -39,17 +46,30 @@ _QUANTIFIERS = {"all", "exists", "exists_one", "existsOne"}
 _TRANSFORMS = {"transformList", "transformMap"}
 
 
-def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Type:
-    """The type of an expression over variables of these types.
+@dataclass(slots=True)
+class Checked:
+    """What is known of a tree once it was checked. Nodes are told apart by `id`, and live as long as `tree`."""
+
+    tree: syntax.Node
+    type: Type = DYN
+    types: dict[int, Type] = field(default_factory=dict)
+    """Of each node."""
+    calls: dict[int, list[Signature]] = field(default_factory=dict)
+    """What each call may be: several signatures where an argument may be anything."""
+    faults: list[Fault] = field(default_factory=list)
+
+
+def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Checked:
+    """The types in an expression over variables of these types.
 
     Raises:
         CelSyntaxError: it can have none: a field that does not exist, or an operation on types that have it not; with
             all that is wrong.
     """
-    faults: list[Fault] = []
-    found = _Checker(dict(variables), faults).type_of(tree)
-    if faults:
-        raise CelSyntaxError(faults[0].message, faults=faults)
+    found = Checked(tree)
+    found.type = _Checker(dict(variables), found).type_of(tree)
+    if found.faults:
+        raise CelSyntaxError(found.faults[0].message, faults=found.faults)
     return found
 
 
@@ -68,16 +88,18 @@ def _fault(text: str, offset: int | None = None) -> _Misfit:
 class _Checker:
     """One scope of variables."""
 
-    def __init__(self, variables: dict[str, Type], faults: list[Fault], *, mixed: bool = False) -> None:
-        """With `mixed`, items of a literal may be of several types; what is wrong is added to `faults`."""
+    def __init__(self, variables: dict[str, Type], found: Checked, *, mixed: bool = False) -> None:
+        """With `mixed`, items of a literal may be of several types; what is found is added to `found`."""
         self._variables = variables
-        self._faults = faults
+        self._found = found
+        self._faults = found.faults
         self._mixed = mixed
 
     def type_of(self, node: syntax.Node) -> Type:
         """The type of a node; what has none because of a fault may be anything."""
         try:
-            return self._type_of(node)
+            found = self._found.types[id(node)] = self._type_of(node)
+            return found
         except _Misfit as misfit:
             place = node.offset if misfit.offset is None else misfit.offset
             self._faults.append(Fault(place, misfit.message))
@@ -133,7 +155,7 @@ class _Checker:
         if isinstance(target, syntax.Name) and target.name not in self._variables:
             name = f"{target.name}.{node.function}"
             if name in FUNCTION_TYPES:
-                return self._resolved(name, FUNCTION_TYPES, node.arguments)
+                return self._resolved(node, name, FUNCTION_TYPES)
         if node.function in _QUANTIFIERS | _TRANSFORMS | {"map", "filter"}:
             return self._macro(node, self.type_of(target))
         if node.function in ("optMap", "optFlatMap"):
@@ -145,9 +167,10 @@ class _Checker:
             for argument in node.arguments:
                 self.type_of(argument)
             return DYN
-        inner = _Checker(self._variables, self._faults, mixed=True) if node.function == "format" else self
+        inner = _Checker(self._variables, self._found, mixed=True) if node.function == "format" else self
         types = (self.type_of(target), *(inner.type_of(one) for one in node.arguments))
-        found = result_of(METHOD_TYPES[node.function], types)
+        fitting = self._found.calls[id(node)] = matching(METHOD_TYPES[node.function], types)
+        found = result_of(fitting, types)
         if found is None:
             listed = ", ".join(map(str, types[1:]))
             raise _fault(f"found no matching overload for '{node.function}' applied to '{types[0]}.({listed})'")
@@ -160,9 +183,9 @@ class _Checker:
         if node.function == "has":
             return self._has(node)
         if node.function in OPERATORS:
-            return self._resolved(node.function, OPERATORS, node.arguments)
+            return self._resolved(node, node.function, OPERATORS)
         if node.function in FUNCTION_TYPES:
-            return self._resolved(node.function, FUNCTION_TYPES, node.arguments)
+            return self._resolved(node, node.function, FUNCTION_TYPES)
         if node.function not in FUNCTIONS:
             self._faults.append(Fault(node.offset, f"undeclared reference to '{node.function}' (in container '')"))
         for argument in node.arguments:
@@ -177,12 +200,13 @@ class _Checker:
         self.type_of(replace(field, offset=node.offset))
         return BOOL
 
-    def _resolved(self, name: str, table: Mapping[str, list[Signature]], arguments: tuple[syntax.Node, ...]) -> Type:
-        types = tuple(self.type_of(argument) for argument in arguments)
-        for argument, own in zip(arguments, types, strict=True):
+    def _resolved(self, node: syntax.Call, name: str, table: Mapping[str, list[Signature]]) -> Type:
+        types = tuple(self.type_of(argument) for argument in node.arguments)
+        for argument, own in zip(node.arguments, types, strict=True):
             if name in ("&&", "||") and not fits(own, BOOL):
                 raise _fault(f"expected type 'bool' but found '{own}'", argument.offset)
-        found = result_of(table[name], types)
+        fitting = self._found.calls[id(node)] = matching(table[name], types)
+        found = result_of(fitting, types)
         if found is None:
             shown = _SHOWN.get(name, name if name[0].isalpha() else f"_{name}_")
             raise _fault(f"found no matching overload for '{shown}' applied to '({', '.join(map(str, types))})'")
@@ -200,7 +224,7 @@ class _Checker:
             key = INT if target.name == "list" else element
             types = (key, element if target.name == "list" else target.of[1] if target.of else DYN)
         known = {**self._variables, **dict(zip(names, types, strict=True))}
-        inner = _Checker(known, self._faults, mixed=self._mixed)
+        inner = _Checker(known, self._found, mixed=self._mixed)
         found = [inner.type_of(body) for body in bodies]
         tests = found if node.function in _QUANTIFIERS or node.function == "filter" else found[:-1]
         for test in tests:
@@ -215,7 +239,7 @@ class _Checker:
     def _optional_map(self, node: syntax.Call, target: Type) -> Type:
         names, bodies = _variables(node)
         held = target.of[0] if target.name == "optional_type" else DYN
-        found = _Checker({**self._variables, names[0]: held}, self._faults).type_of(bodies[0])
+        found = _Checker({**self._variables, names[0]: held}, self._found).type_of(bodies[0])
         return found if node.function == "optFlatMap" else optional_of(found)
 
 

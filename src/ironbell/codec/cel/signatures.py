@@ -152,6 +152,11 @@ METHOD_TYPES: dict[str, list[Signature]] = {
 }
 
 
+def matching(signatures: list[Signature], arguments: tuple[Type, ...]) -> list[Signature]:
+    """The signatures that take the arguments."""
+    return [one for one in signatures if _matched(one[0], one[1], arguments) is not None]
+
+
 def result_of(signatures: list[Signature], arguments: tuple[Type, ...]) -> Type | None:
     """What a call gives; None if no signature takes the arguments."""
     results = [found for wanted, given in signatures if (found := _matched(wanted, given, arguments)) is not None]
