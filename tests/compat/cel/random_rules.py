@@ -27,10 +27,12 @@ _FORMS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("{} == {}", ("int", "int")), ("{} != {}", ("string", "string")), ("{} < {}", ("string", "string")),
         ("{} >= {}", ("int", "int")), ("{} == {}", ("string", "string")), ("{} == {}", ("list(string)",) * 2),
         ("{} == {}", ("map", "map")), ("{} == {}", ("bytes", "bytes")), ("{} > {}", ("timestamp", "timestamp")),
-        ("{} < {}", ("duration", "duration")), ("{} in {}", ("string", "list(string)")), ("{} in {}", ("string", "map")),
-        ("{} in {}", ("int", "list(int)")), ("{}.startsWith({})", ("string", "string")),
+        ("{} < {}", ("duration", "duration")), ("{} in {}", ("string", "list(string)")),
+        ("{} in {}", ("string", "map")), ("{} in {}", ("int", "list(int)")),
+        ("{}.startsWith({})", ("string", "string")),
         ("{}.endsWith({})", ("string", "string")), ("{}.contains({})", ("string", "string")),
-        ("{}.matches('^[a-z]+$')", ("string",)), ("{}.isSorted()", ("list(string)",)), ("{}.isSorted()", ("list(int)",)),
+        ("{}.matches('^[a-z]+$')", ("string",)), ("{}.isSorted()", ("list(string)",)),
+        ("{}.isSorted()", ("list(int)",)),
         ("sets.contains({}, {})", ("list(string)", "list(string)")),
         ("sets.equivalent({}, {})", ("list(int)", "list(int)")),
         ("sets.intersects({}, {})", ("list(string)", "list(string)")), ("isQuantity({})", ("string",)),
@@ -38,7 +40,8 @@ _FORMS: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("{} == {}", ("quantity", "quantity")), ("{} == {}", ("ip", "ip")), ("{} == {}", ("url", "url")),
         ("{}.isGreaterThan({})", ("quantity", "quantity")), ("{}.containsIP({})", ("cidr", "ip")),
         ("{}.containsIP({})", ("cidr", "string")), ("{}.containsCIDR({})", ("cidr", "cidr")),
-        ("{}.isLoopback()", ("ip",)), ("({} ? {} : {})", ("bool", "bool", "bool")), ("dyn({}) == {}", ("string", "int")),
+        ("{}.isLoopback()", ("ip",)), ("({} ? {} : {})", ("bool", "bool", "bool")),
+        ("dyn({}) == {}", ("string", "int")),
         ("type({}) == string", ("string",)),
     ],
     "int": [
@@ -86,6 +89,8 @@ _FIELDS: list[tuple[str, str]] = [
     ("string", "{}.?s.orValue('x')"), ("bool", "{}.?m[?'a'].hasValue()"), ("bool", "{}.ios == '5'"),
     ("bool", "{}.ios == 5"), ("string", "{}.m.a"), ("bool", "{}.?ls.optMap(v, v.size() > 1).orValue(true)"),
 ]  # fmt: skip
+_OBJECTS = ["self.lo", "self.sub.lo", "self.lo[0].lo", "self.mo['a'].lo", "self.lo.map(q, q.sub)"]
+"""Lists of objects."""
 
 
 def schema(random: Random, depth: int = 2) -> dict[str, Any]:
@@ -174,7 +179,9 @@ class Rules:
         self._names += 1
         name, item = f"x{self._names}", random.choice(["string", "int", "object", "key"])
         if item == "object":
-            over = random.choice(["self.lo", "self.sub.lo", "self.lo[0].lo", "self.mo['a'].lo", "self.lo.map(q, q.sub)"])
+            over = random.choice(
+                ["self.lo", "self.sub.lo", "self.lo[0].lo", "self.mo['a'].lo", "self.lo.map(q, q.sub)"]
+            )
         else:
             over = self._some({"string": "list(string)", "int": "list(int)", "key": "map"}[item], scope, depth - 1)
         kind = "string" if item == "key" else item
@@ -183,9 +190,10 @@ class Rules:
         if wanted == "bool":
             if random.random() < 0.25 and item != "key":
                 self._names += 1
-                inner = {**inner, "int": [*inner.get("int", ()), f"x{self._names}"]}
+                place = f"x{self._names}"
+                inner = {**inner, "int": [*inner.get("int", ()), place]}
                 test = self._some("bool", inner, depth - 1)
-                return f"{over}.{random.choice(['all', 'exists', 'existsOne'])}(x{self._names}, {name}, {test})"
+                return f"{over}.{random.choice(['all', 'exists', 'existsOne'])}({place}, {name}, {test})"
             return f"{over}.{random.choice(['all', 'exists', 'exists_one'])}({name}, {test})"
         made = self._some(wanted[5:-1], inner, depth - 1)
         if kind == wanted[5:-1] and random.random() < 0.4:

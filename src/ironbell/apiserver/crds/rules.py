@@ -107,7 +107,7 @@ class CrdRules:
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         spec = new.get("spec") or {}
         errors = _spec_faults(spec, new["metadata"].get("name", ""))
-        errors += self._schema_faults(spec.get("versions") or [])
+        errors += self._schema_faults(spec.get("versions") or [], (old or {}).get("spec") or {})
         errors += conversion_faults(spec.get("conversion") or {})
         errors += _stored_faults((new.get("status") or {}).get("storedVersions") or [], spec.get("versions") or [])
         errors += _approval_faults(new)
@@ -115,15 +115,18 @@ class CrdRules:
             errors += _immutable_faults(spec, old)
         return errors
 
-    def _schema_faults(self, versions: list[dict[str, Any]]) -> list[FieldError]:
+    def _schema_faults(self, versions: list[dict[str, Any]], before: dict[str, Any]) -> list[FieldError]:
         """Faults of the schemas, told of once if all versions share one."""
         errors: list[FieldError] = []
+        old = {one.get("name"): one.get("schema") for one in before.get("versions") or ()}
         for path, version in places(versions, "schema", "validation"):
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if not isinstance(schema, dict):
                 continue
             where = f"{path}.openAPIV3Schema"
-            found = schema_faults(schema, where, compile_rule=self._compile_rule)
+            # What a rule costs that is there already is nobody's fault any more.
+            is_new = version.get("name") not in old or old[version.get("name")] != version.get("schema")
+            found = schema_faults(schema, where, compile_rule=self._compile_rule, judge_each=is_new)
             errors += found or self._compile_faults(schema, where)
         return errors
 

@@ -1,4 +1,4 @@
-"""Faults of a version's schema beyond its structure: keywords, lists, defaults, rules.
+"""Faults of a version's schema beyond its structure: keywords, lists, defaults; and of its rules.
 
 Source: kubernetes/apiextensions-apiserver: pkg/apis/apiextensions/validation/validation.go,
 pkg/apiserver/schema/defaulting/validation.go.
@@ -6,29 +6,32 @@ pkg/apiserver/schema/defaulting/validation.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from ironbell.apiserver.crds.expressions import rules_faults
 from ironbell.apiserver.crds.structural import Schema, structural_faults, sub_schemas
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from ironbell.apiserver.schema.prune import compile_prune
 from ironbell.apiserver.schema.rules import CompileRule, compile_rules
 from ironbell.apiserver.schema.validate import compile_check
 from ironbell.base.errors import IronbellError
-from ironbell.codec.cel import CelResultError
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id")
-_OLD_SELF = re.compile(r"\boldSelf\b")
 _SET_ITEM = "must be atomic as item of a list with x-kubernetes-list-type=set"
 
 
-def schema_faults(schema: Schema, path: str, *, compile_rule: CompileRule | None) -> list[FieldError]:
-    """Everything that is wrong with the schema of a whole object; rules are looked at only if the rest is sound."""
+def schema_faults(
+    schema: Schema, path: str, *, compile_rule: CompileRule | None, judge_each: bool = True
+) -> list[FieldError]:
+    """Everything that is wrong with the schema of a whole object; rules are looked at only if the rest is sound.
+
+    With `judge_each`, no rule may be too expensive by itself; all together may never be.
+    """
     found = list(_keyword_faults(schema, path))
     # A schema with a word that nobody knows has no structure to speak of.
     foreign = any(fault.body.endswith("is not supported") for fault in found)
@@ -40,7 +43,7 @@ def schema_faults(schema: Schema, path: str, *, compile_rule: CompileRule | None
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     errors += found
     if structural and not found and compile_rule is not None:
-        errors += _rule_faults(schema, path, compile_rule, uncorrelatable="")
+        errors += rules_faults(schema, path, compile_rule, judge_each=judge_each)
     return errors
 
 
@@ -171,42 +174,6 @@ def _rule_text_faults(rule: Mapping[str, Any], path: str) -> Iterator[FieldError
         yield required(f"{path}.messageExpression", "messageExpression must be non-empty if specified")
     if rule.get("reason") and rule["reason"] not in _REASONS:
         yield not_supported(f"{path}.reason", rule["reason"], _REASONS)
-
-
-def _as_go_shows(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule as kube-apiserver shows it in its refusals: by the names of its own type's fields."""
-    texts = {f"{word[0].upper()}{word[1:]}": rule.get(word, "") for word in ("rule", "message", "messageExpression")}
-    return texts | {
-        "Reason": rule.get("reason"),
-        "FieldPath": rule.get("fieldPath", ""),
-        "OptionalOldSelf": rule.get("optionalOldSelf"),
-    }
-
-
-def _rule_faults(schema: Schema, path: str, compile_rule: CompileRule, *, uncorrelatable: str) -> Iterator[FieldError]:
-    for place, sub in sub_schemas(schema):
-        atomic = place == ".items" and schema.get("x-kubernetes-list-type") != "map"
-        where = uncorrelatable or (path if atomic else "")
-        yield from _rule_faults(sub, path + place, compile_rule, uncorrelatable=where)
-    for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        where = f"{path}.x-kubernetes-validations[{index}]"
-        for word in ("rule", "messageExpression"):
-            text = rule.get(word, "")
-            if not text.strip():
-                continue
-            try:
-                gives = "bool" if word == "rule" else "string"
-                compile_rule(text, schema, optional_old=bool(rule.get("optionalOldSelf")), gives=gives)
-            except (IronbellError, ValueError, TypeError, LookupError, RecursionError) as error:
-                why = str(error) if isinstance(error, CelResultError) else f"compilation failed: {error}"
-                yield invalid(f"{where}.{word}", _as_go_shows(rule), why)
-        if _OLD_SELF.search(rule.get("rule", "")):
-            if uncorrelatable:
-                detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-                yield invalid(f"{where}.rule", rule["rule"], detail)
-        elif rule.get("optionalOldSelf") is not None:
-            detail = "may not be set if oldSelf is not used in rule"
-            yield invalid(f"{where}.optionalOldSelf", rule["optionalOldSelf"], detail)
 
 
 def _default_faults(schema: Schema, path: str, *, compile_rule: CompileRule | None) -> Iterator[FieldError]:

@@ -180,15 +180,11 @@ def _exists_one(found: Type, over: Expr, arguments: tuple[Expr, ...]) -> Loop:
     return Loop(found, over, names, Literal(INT, 0), Literal(BOOL, True), step, result)
 
 
-def _listing(
-    found: Type, over: Expr, names: tuple[str, ...], item: Expr, test: Expr | None, accumulated: Type
-) -> Loop:
+def _listing(found: Type, over: Expr, names: tuple[str, ...], item: Expr, test: Expr | None, accumulated: Type) -> Loop:
     step: Expr = _operator(accumulated, "+", Name(accumulated, ACCUMULATOR), ListOf(accumulated, (item,)))
     if test is not None:
         step = _operator(accumulated, "?:", test, step, Name(accumulated, ACCUMULATOR))
-    return Loop(
-        found, over, names, ListOf(accumulated, ()), Literal(BOOL, True), step, Name(accumulated, ACCUMULATOR)
-    )
+    return Loop(found, over, names, ListOf(accumulated, ()), Literal(BOOL, True), step, Name(accumulated, ACCUMULATOR))
 
 
 def _map(found: Type, over: Expr, arguments: tuple[Expr, ...]) -> Loop:
