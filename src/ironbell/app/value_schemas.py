@@ -27,6 +27,8 @@ _VALUE = "variableValue"
 _PLACE = re.compile(rf'"?{_VALUE}[^ ]* in body ')
 """Where a fault is, inside the text: the path says that already."""
 _UNKNOWN_WORDS = ("x-metadata",)
+_TOTAL = ("estimated rule cost total", "estimated rule & messageExpression cost total")
+"""What all rules cost, in the words of definitions and of classes."""
 
 
 class VariableSchemas:
@@ -39,7 +41,7 @@ class VariableSchemas:
         inner = f"{path}.properties[{_VALUE}]"
         found = schema_faults(_wrapped(_structural(schema)), path, compile_rule=compile_rule)
         return [
-            FieldProblem(one.field.replace(inner, path, 1), one.kind, one.body)
+            FieldProblem(one.field.replace(inner, path, 1), one.kind, one.body.replace(*_TOTAL))
             for one in found
             if not one.field.endswith(".uniqueItems")  # which classes may have, other than definitions
         ]
