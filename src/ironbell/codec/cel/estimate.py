@@ -126,7 +126,8 @@ class _Estimator:
         own, target = 0, None
         if node.target is not None:
             own, target = self.cost(node.target), self._node(node.target)
-        most, size = 0, None
+        most = 0
+        size: Size | None = None
         for wanted, _ in node.overloads:
             cost, result = self._overload(node, wanted, target, arguments, costs)
             most = max(most, cost)
@@ -188,9 +189,7 @@ class _Estimator:
         self._locals[ACCUMULATOR].pop()
         count = self._size_or_unknown(node.over)
         if isinstance(node.start, Literal):
-            size = self._size(node.start)
-            if size is not None:
-                self._sizes[id(node)] = size
+            self._sizes[id(node)] = self._size_or_unknown(node.start)
         else:
             self._sizes[id(node)] = count
             self._keep_entries(node, self._entries_of(node.step))
