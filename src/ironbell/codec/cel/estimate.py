@@ -151,8 +151,8 @@ class _Estimator:
             _, yes, no = node.arguments
             entries = self._entries_of(yes)
             self._keep_entries(node, entries and entries.union(self._entries_of(no)))
-            size = arguments[1].size_or_unknown.union(arguments[2].size_or_unknown)
-            return plus(costs[0], max(costs[1:])), size
+            either = arguments[1].size_or_unknown.union(arguments[2].size_or_unknown)
+            return plus(costs[0], max(costs[1:])), either
         if node.function == "+" and wanted[0].name in ("string", "bytes", "list"):
             left, right = node.arguments
             entries = self._entries_of(left)
