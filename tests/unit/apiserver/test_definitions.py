@@ -228,7 +228,7 @@ def test_any_schema_is_compiled_or_refused(keywords: dict[str, Any], value: Any)
     if definition_misfit({"spec": {"versions": [version]}}):
         return
     prune_definition({"spec": {"versions": [version]}})
-    if rules._schema_faults([version]):
+    if rules._schema_faults([version], {}):
         return
     schema = version["schema"]["openAPIV3Schema"]
     compiled = compile_schema(schema)
