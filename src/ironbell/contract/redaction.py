@@ -15,8 +15,9 @@ HIDDEN: Final = "[redacted]"
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL)
 _NAMES: Final = "(?:token|password|passwd|secret|certificate-key|client-key-data|api-?key)"
 _QUOTED: Final = r"\"[^\"\n]*\"?|'[^'\n]*'?"
-_FLAG: Final = re.compile(rf"(?i)(--[\w-]*{_NAMES}[ =]+)(?:{_QUOTED}|\S)\S*")
-_FIELD: Final = re.compile(rf"(?i)(\b[\w-]*{_NAMES}[\"']?\s*[:=]\s*)(?:{_QUOTED}|[^\s,;])[^\s,;]*")
+# No pattern may look at the rest of a word from each place in it: a long word with many dashes would take seconds.
+_FLAG: Final = re.compile(rf"(?i)((?<![\w-])(?>[\w-]*?--)[\w-]*{_NAMES}[ =]+)(?:{_QUOTED}|\S)\S*")
+_FIELD: Final = re.compile(rf"(?i)({_NAMES}[\"']?\s*[:=]\s*)(?:{_QUOTED}|[^\s,;])[^\s,;]*")
 _BOOTSTRAP_TOKEN: Final = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 _BEARER: Final = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _JWT: Final = re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?")
