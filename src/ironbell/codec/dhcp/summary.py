@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address
 
 from ironbell.codec.dhcp.errors import OptionError
@@ -61,7 +61,13 @@ def _text(value: bytes) -> str:
     return repr(value.decode("utf-8", "backslashreplace"))
 
 
+def _names(names: Iterable[str]) -> str:
+    """Names as they are; what no name has, such as control characters, is written out."""
+    text = ",".join(names)
+    return text if text.isprintable() else repr(text)
+
+
 _VIEWS: dict[int, Callable[[bytes], str]] = {
     Option.CLASSLESS_ROUTES: lambda value: ",".join(f"{to}>{router}" for to, router in parse_routes(value)),
-    Option.DOMAIN_SEARCH: lambda value: ",".join(parse_search(value)),
+    Option.DOMAIN_SEARCH: lambda value: _names(parse_search(value)),
 }

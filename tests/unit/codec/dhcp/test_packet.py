@@ -179,6 +179,11 @@ def test_a_reply_hands_back_what_identifies_the_client_and_its_relay() -> None:
     )  # fmt: skip
 
 
+def test_summary_shows_control_characters_of_names_written_out() -> None:
+    packet = Packet(op=1, xid=1, chaddr=MAC, options={53: b"\x01", 119: b"\x05a\x1b[2J\0"})
+    assert summary(packet) == "DHCPDISCOVER xid=0x00000001 mac=01:02:03:04:05:06 domain_search='a\\x1b[2J'"
+
+
 def test_summary_names_what_it_knows() -> None:
     packet = Packet(
         op=1, xid=1, chaddr=MAC, yiaddr=IPv4Address("10.0.0.5"), file=b"ipxe.efi",
