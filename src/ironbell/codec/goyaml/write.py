@@ -48,8 +48,10 @@ def dump(value: Any, *, go_exact: bool = False, sort_keys: bool = True) -> str:
         raise YamlError("nested too deeply to be written") from None
     finally:
         emitter.dispose()
-    # libyaml ends a document that holds an open-ended block scalar by a mark that Go leaves out.
-    return out.getvalue().removesuffix("...\n")
+    # libyaml ends a document that holds an open-ended block scalar by a mark that Go leaves out. The mark has a line of
+    # its own: a text may end in three dots too.
+    text = out.getvalue()
+    return text.removesuffix("...\n") if text.endswith("\n...\n") else text
 
 
 class _Emitter(CEmitter):

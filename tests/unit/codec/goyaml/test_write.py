@@ -33,6 +33,15 @@ def test_the_layout_is_that_of_kubernetes() -> None:
     )
 
 
+@pytest.mark.parametrize("value", ["wait...", {"a": "wait..."}, ["..."], {"a": "one\n\n"}, "one\n\n"])
+@pytest.mark.parametrize("go_exact", [False, True])
+def test_three_dots_at_the_end_are_text(value: object, go_exact: bool) -> None:
+    """The mark of a document's end is taken away, and nothing else."""
+    written = dump(value, go_exact=go_exact)
+    assert load(written) == value
+    assert not written.endswith("\n...\n")
+
+
 def test_keys_keep_their_order_when_asked() -> None:
     assert dump({"kind": "A", "apiVersion": "v1"}, sort_keys=False) == "kind: A\napiVersion: v1\n"
 
