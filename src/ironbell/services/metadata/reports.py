@@ -90,7 +90,7 @@ def parse_report(body: bytes) -> StageReport:
     """
     try:
         document = _decoder.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ReportError(f"not a cloud-init report: {error}") from error
     if document.event_type not in {"start", "finish"}:
         raise ReportError(f"event_type must be start or finish, not {document.event_type[:40]!r}")

@@ -149,3 +149,8 @@ def test_final_report_of_cloud_init() -> None:
 def test_any_body_is_a_report_or_refused(body: bytes) -> None:
     with contextlib.suppress(ReportError):
         assert parse_report(body).stage is not None
+
+
+def test_a_report_that_is_no_utf8_is_refused() -> None:
+    with pytest.raises(ReportError):
+        parse_report(b'{"name":"x\xff","event_type":"finish"}')
