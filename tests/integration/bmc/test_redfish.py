@@ -368,3 +368,67 @@ async def test_secrets_are_in_no_log_and_no_representation(service: Service, cap
         await driver.power_state()
     assert "right" not in caplog.text + repr(target)
     assert "token-1" not in caplog.text
+
+
+@pytest.mark.parametrize("odd", [5, None, "CD", {"CD": 1}, [{}], [["CD"]]])
+async def test_media_types_of_another_form_are_none(service: Service, odd: object) -> None:
+    service.documents[SLOT]["MediaTypes"] = odd
+    async with _driver(service.target()) as driver:
+        with pytest.raises(UnsupportedError):
+            await driver.insert_media("http://192.0.2.1/a.iso", kind="CD")
+
+
+@pytest.mark.parametrize("odd", [5, None, {"Name": "ResetType"}, [{"Name": "ResetType", "AllowableValues": 5}]])
+async def test_action_info_of_another_form_says_nothing(service: Service, odd: object) -> None:
+    service.system["Actions"]["#ComputerSystem.Reset"] = {"target": RESET, "@Redfish.ActionInfo": "/redfish/v1/info"}
+    service.documents["/redfish/v1/info"] = {"Parameters": odd}
+    async with _driver(service.target()) as driver:
+        await driver.set_power(PowerCommand.ON)
+    assert service.resets == ["On"]
+
+
+@pytest.mark.parametrize("etag", ["a\r\nX-Evil: 1", "\u202e", "a" * 100_000])
+async def test_an_etag_that_fits_in_no_header_is_not_handed_back(service: Service, etag: str) -> None:
+    service.system["@odata.etag"] = etag
+    async with _driver(service.target()) as driver:
+        await driver.set_boot_device("pxe", persistent=False, efi=True)
+    assert service.system["Boot"]["BootSourceOverrideTarget"] == "Pxe"
+
+
+async def test_an_answer_that_is_no_utf8_is_malformed(service: Service) -> None:
+    async def answer() -> web.StreamResponse:
+        return web.Response(body=b'{"Name": "\xff\xfe"}', content_type="application/json")
+
+    async with _driver(service.target()) as driver:
+        service.fail(SYSTEM, answer)
+        with pytest.raises(MalformedAnswerError):
+            await driver.power_state()
+
+
+async def test_what_a_service_lists_is_one_short_line_in_an_error(service: Service) -> None:
+    service.system["Boot"]["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["a\nb\x1b[2J", *"x" * 5000]
+    async with _driver(service.target()) as driver:
+        with pytest.raises(UnsupportedError) as raised:
+            await driver.set_boot_device("pxe", persistent=False, efi=True)
+    assert raised.value.message.isprintable()
+    assert len(raised.value.message) < 500
+
+
+@pytest.mark.parametrize("link", ["/" + "x" * 5000, "/a\x7fb", "/a\u202eb"])
+async def test_a_link_that_is_long_or_not_printable_is_no_path(service: Service, link: str) -> None:
+    service.documents["/redfish/v1/Systems"]["Members"] = [{"@odata.id": link}]
+    async with _driver(service.target()) as driver:
+        with pytest.raises(MalformedAnswerError) as raised:
+            await driver.power_state()
+    assert len(raised.value.message) < 200
+
+
+async def test_the_words_of_a_broken_encoding_are_one_line(service: Service) -> None:
+    async def answer() -> web.StreamResponse:
+        return web.Response(body=b"no gzip", headers={"Content-Encoding": "gzip"}, content_type="application/json")
+
+    async with _driver(service.target()) as driver:
+        service.fail(SYSTEM, answer)
+        with pytest.raises(BmcError) as raised:
+            await driver.power_state()
+    assert raised.value.message.isprintable()

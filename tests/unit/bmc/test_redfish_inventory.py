@@ -105,6 +105,15 @@ async def test_a_service_that_tells_only_summaries() -> None:
     assert found.block_devices == []
 
 
+async def test_drives_of_many_controllers_are_bounded_together() -> None:
+    drives = {"Drives": [link(f"/d/{number}") for number in range(MAX_PARTS)]}
+    storage = {f"/s/{number}": drives for number in range(MAX_PARTS)}
+    disks = {f"/d/{number}": {"Id": str(number)} for number in range(MAX_PARTS)}
+    found, asked = await read({SYSTEM: {"Storage": link("/s")}, "/s": several(*storage), **storage, **disks})
+    assert len(found.block_devices) == MAX_PARTS
+    assert asked <= 2 * MAX_PARTS + 2
+
+
 async def test_how_much_is_asked_is_bounded() -> None:
     many = {f"/m/{number}": {"CapacityMiB": 1} for number in range(1000)}
     found, asked = await read({SYSTEM: {"Memory": link("/m")}, "/m": several(*many), **many})

@@ -21,8 +21,8 @@ from ironbell.bmc.driver import (
     RejectedError,
     UnsupportedError,
 )
-from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp, prepare
-from ironbell.bmc.redfish.inventory import collect
+from ironbell.bmc.redfish.http import Document, Endpoint, RedfishHttp, listed, prepare
+from ironbell.bmc.redfish.inventory import MAX_PARTS, collect
 
 RESET = "#ComputerSystem.Reset"
 BOOT_TARGETS = {
@@ -40,6 +40,9 @@ BOOT_TARGETS = {
     "uefi_http": "UefiHttp",
 }
 MEDIA_TYPES = {"CD": ("CD", "DVD"), "DVD": ("DVD", "CD"), "Floppy": ("Floppy",), "USBStick": ("USBStick",)}
+MAX_OWNERS = 8
+"""Managers whose virtual media are looked at."""
+_PROBLEMS = 3
 # what stands for a command, best first
 RESET_TYPES = {
     PowerCommand.ON: ("On", "ForceOn"),
@@ -97,7 +100,7 @@ class RedfishDriver:
         path, allowed = await self._reset_action(system)
         chosen = next((kind for kind in RESET_TYPES[command] if allowed is None or kind in allowed), None)
         if chosen is None:
-            known = ", ".join(sorted(allowed or ()))
+            known = listed(allowed or ())
             raise UnsupportedError(f"{self._host}: the BMC cannot do power {command.value}; it can do {known}")
         try:
             await self._http.request("POST", path, {"ResetType": chosen}, changes=True)
@@ -113,7 +116,7 @@ class RedfishDriver:
         boot = _part(await self._http.get(self._system), "Boot")
         allowed = boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")
         if isinstance(allowed, list) and allowed and target not in allowed:
-            known = ", ".join(sorted(map(str, allowed)))
+            known = listed(allowed)
             raise UnsupportedError(f"{self._host}: the BMC cannot boot from {device}; it can from {known}")
         enabled = "Disabled" if target == "None" else "Continuous" if persistent else "Once"
         override = {"BootSourceOverrideTarget": target, "BootSourceOverrideEnabled": enabled}
@@ -135,7 +138,8 @@ class RedfishDriver:
                 problems.append(str(error))
             else:
                 return
-        raise RejectedError(f"{self._host}: all matching virtual media slots failed: {'; '.join(problems)}")
+        said = "; ".join(problems[:_PROBLEMS])
+        raise RejectedError(f"{self._host}: all matching virtual media slots failed: {said}")
 
     async def eject_media(self, *, kind: str) -> None:
         for slot in await self._media_slots(kind):
@@ -163,9 +167,9 @@ class RedfishDriver:
             return path, {str(value) for value in allowed}
         info = action.get("@Redfish.ActionInfo")
         if isinstance(info, str):
-            for parameter in (await self._http.get(info)).get("Parameters", []):
+            for parameter in _list(await self._http.get(info), "Parameters"):
                 if isinstance(parameter, dict) and parameter.get("Name") == "ResetType":
-                    return path, {str(value) for value in parameter.get("AllowableValues", [])} or None
+                    return path, set(map(str, _list(parameter, "AllowableValues"))) or None
         return path, None
 
     async def _is_reached(self, command: PowerCommand) -> bool:
@@ -200,9 +204,9 @@ class RedfishDriver:
             raise UnsupportedError(f"not a supported media type: {kind!r}; known are {', '.join(MEDIA_TYPES)}")
         slots: list[Document] = []
         for collection in await self._media_collections():
-            for path in _members(await self._http.get(collection)):
+            for path in _members(await self._http.get(collection))[:MAX_PARTS]:
                 slot = await self._http.get(path)
-                if set(slot.get("MediaTypes", [])) & set(wanted):
+                if set(map(str, _list(slot, "MediaTypes"))) & set(wanted):
                     slots.append({"@odata.id": path, **slot})
             if slots:
                 return slots
@@ -212,7 +216,7 @@ class RedfishDriver:
         found = []
         managers = _part(self._http.root, "Managers").get("@odata.id")
         owners = _members(await self._http.get(str(managers))) if managers else []
-        for owner in [*owners, self._system]:
+        for owner in [*owners[:MAX_OWNERS], self._system]:
             collection = _part(await self._http.get(owner), "VirtualMedia").get("@odata.id")
             if isinstance(collection, str):
                 found.append(collection)
@@ -258,7 +262,7 @@ async def _system_path(http: RedfishHttp, target: RedfishTarget) -> str:
         if target.system_name in {names[-1], document.get("Id")}:
             return path
     raise RejectedError(
-        f"{target.endpoint.host}: no system is named {target.system_name!r}; there are {', '.join(names) or 'none'}"
+        f"{target.endpoint.host}: no system is named {target.system_name!r}; there are {listed(names) or 'none'}"
     )
 
 
@@ -281,7 +285,11 @@ def _part(document: Document, name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _list(document: Document, name: str) -> list[Any]:
+    value = document.get(name)
+    return value if isinstance(value, list) else []
+
+
 def _members(collection: Document) -> list[str]:
-    members = collection.get("Members")
-    entries = members if isinstance(members, list) else []
+    entries = _list(collection, "Members")
     return [str(entry["@odata.id"]) for entry in entries if isinstance(entry, dict) and "@odata.id" in entry]

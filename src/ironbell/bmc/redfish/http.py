@@ -4,7 +4,8 @@ A session is opened by name and password and closed at the end; a service withou
 gets Basic authentication with each request. A session that the service forgot is opened again, once per request.
 
 What a service answers decides where its own requests go, never to which host: links are taken for their path alone,
-redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are refused.
+redirects are not followed, proxies of the environment are not used. Answers over 4 MiB are refused. Nothing that a
+service says is handed back to it in a header, or quoted in an error, unless it is short and printable.
 
 Source: DMTF DSP0266 sections 8 (responses, errors) and 13 (security); bmc-toolbox/bmclib: internal/redfishwrapper.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,9 +40,12 @@ CONNECT_TIMEOUT_S = 10.0
 REQUEST_TIMEOUT_S = 30.0
 LOGOUT_TIMEOUT_S = 5.0
 MAX_ANSWER = 4 << 20
+MAX_LINK = 1024
+"""Characters of a link."""
 ROOT = "/redfish/v1/"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 _SHOWN = 300
+_MAX_HEADER = 4096
 
 Document = dict[str, Any]
 
@@ -122,7 +127,7 @@ class RedfishHttp:
         self._token = self._session_path = ""
         login = {"UserName": self._endpoint.username, "Password": self._endpoint.password}
         answer = await self._send("POST", self._sessions_path() or SESSIONS, login, changes=False, logs_in=True)
-        self._token = answer.headers.get("x-auth-token", "")
+        self._token = _for_header(answer.headers.get("x-auth-token", ""))
         self._session_path = answer.headers.get("location", "") or str(answer.document.get("@odata.id", ""))
 
     def _sessions_path(self) -> str:
@@ -175,7 +180,7 @@ class RedfishHttp:
     ) -> Answer:
         headers = {"Accept": "application/json", "OData-Version": "4.0"}
         headers |= {"X-Auth-Token": self._token} if self._token else {}
-        headers |= {"If-Match": etag} if etag else {}
+        headers |= {"If-Match": etag} if _for_header(etag) else {}
         if body is not None:
             headers["Content-Type"] = "application/json"
         sent = False
@@ -227,9 +232,22 @@ def own_path(link: str) -> str:
     path = link
     if "://" in link.partition("?")[0]:
         path = "/" + link.split("://", 1)[1].partition("/")[2]
-    if not path.startswith("/") or path.startswith("//") or any(char <= " " or char == "\\" for char in path):
+    if not path.startswith("/") or path.startswith("//") or not path.isprintable() or {" ", "\\"} & set(path):
         raise MalformedAnswerError("the service gives a link that is no path")
+    if len(path) > MAX_LINK:
+        raise MalformedAnswerError(f"the service gives a link of more than {MAX_LINK} characters")
     return path
+
+
+def listed(values: Iterable[object]) -> str:
+    """What a service lists, for an error: in one line, and not all of it where it is long."""
+    text = printable(" ".join(", ".join(sorted(map(str, values))).split()))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _for_header(text: str) -> str:
+    """What a service gave us for a header of ours; empty where it cannot be in one."""
+    return text if text.isascii() and text.isprintable() and len(text) <= _MAX_HEADER else ""
 
 
 async def _body(response: aiohttp.ClientResponse, host: str) -> bytes:
@@ -269,7 +287,8 @@ def _untrusted(host: str, error: Exception) -> UntrustedCertificateError:
 def _plain(error: BaseException) -> str:
     if isinstance(error, asyncio.TimeoutError):
         return "timed out"
-    return os_problem(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+    text = os_problem(error) if isinstance(error, OSError) else str(error)
+    return printable(" ".join(text.split()))[:_SHOWN] or type(error).__name__
 
 
 def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str, *, changes: bool) -> Answer:
@@ -278,7 +297,7 @@ def _answer(response: aiohttp.ClientResponse, text: bytes, what: str, host: str,
     if text.strip():
         try:
             document = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             document = None
     if response.status >= 400:
         raise _refusal(response.status, document if isinstance(document, dict) else {}, what, host, changes=changes)

@@ -73,10 +73,12 @@ async def collect(get: Get, system_path: str) -> Inventory:
 async def _disks(get: Get, system: Document) -> list[BlockDevice]:
     """Drives of storage controllers; of services that have only the older form, what that tells."""
     found: list[BlockDevice] = []
+    links: list[str] = []
     for storage in await _all(get, _link(system, "Storage")):
-        found += [_drive(drive) for drive in await _each(get, _links(storage.get("Drives")))]
+        links += _links(storage.get("Drives"))
+    found += [_drive(drive) for drive in await _each(get, links)]
     if found:
-        return found[:MAX_PARTS]
+        return found
     for simple in await _all(get, _link(system, "SimpleStorage")):
         devices = simple.get("Devices")
         found += (
