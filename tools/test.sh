@@ -7,4 +7,4 @@ pytest=.venv/bin/pytest
 if [ "${1:-}" = --soak ]; then
     exec "$pytest" --hypothesis-profile=desk -m soak tests
 fi
-exec "$pytest" -m "not soak and not kubeadm" --durations=15 tests/unit tests/compat tests/conformance tests/clients tests/integration tests/acceptance tests/chaos tests/e2e
+exec "$pytest" -m "not soak and not kubeadm" --durations=15 tests/unit tests/compat tests/conformance tests/clients tests/integration tests/acceptance tests/chaos tests/fuzz tests/e2e

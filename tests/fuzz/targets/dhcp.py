@@ -10,6 +10,7 @@ from ironbell.api.tinkerbell.hardware import Hardware, HardwareSpec
 from ironbell.api.tinkerbell.interface import Dhcp, Interface, Ip, Netboot
 from ironbell.base.clock import ManualClock
 from ironbell.codec.dhcp import DecodeError, EncodeError, MessageType, Op, Option, Packet, decode, encode, summary
+from ironbell.codec.dhcp.numbers import BROADCAST_FLAG
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.netboot import NetbootPlan, NetbootSettings, netboot_plan
@@ -132,8 +133,11 @@ def _check_answer(request: Packet, reply: Packet, raw: bytes, settings: DhcpSett
     assert request.op == Op.REQUEST, "an answer was answered"
     assert reply.op == Op.REPLY
     assert (reply.xid, reply.chaddr, reply.htype) == (request.xid, request.chaddr, request.htype)
-    assert (reply.giaddr, reply.flags) == (request.giaddr, request.flags)
     assert reply.message_type in {MessageType.OFFER, MessageType.ACK, MessageType.NAK}
+    # A relay must broadcast a refusal, whatever the client asked for.
+    flags = request.flags | BROADCAST_FLAG if reply.message_type == MessageType.NAK else request.flags
+    assert reply.giaddr == request.giaddr
+    assert reply.flags in {request.flags, flags}
     for code in (Option.CLIENT_IDENTIFIER, Option.RELAY_AGENT):
         assert reply.options.get(code) == request.options.get(code), f"option {code} was not handed back"
     own = {ZERO, _ADDRESSES.get(request.mac, ZERO)} if settings.mode is Mode.RESERVATION else {ZERO}

@@ -28,12 +28,12 @@ WORDS = (
     b"tsize\0", b"timeout\0", b"windowsize\0", b"1468\0", b"65464\0", b"8\0", b"255\0", b"65535\0", b"../", b"\\", b"//",
     b"undionly.kpxe\0", b"-00-23b1e307bb35484f535a1f772c06910e-d887dc3912240434-01",
 )  # fmt: skip
-_LIMITS = Limits(block_size=1468, window=16)
+_LIMITS = Limits(block_size=1468, window=4)
 _RETRANSMISSION = Retransmission()
 _MAX_TRANSFERS = 6
 _SHARE = 2
-_SIZES = (0, 1, 511, 512, 513, 1468, 4096, 40_000)
-_FILE = bytes(range(251)) * 160
+_SIZES = (0, 1, 511, 512, 513, 1468, 4096, 8_000)
+_FILE = bytes(range(251)) * 32
 _MAX_STEPS = 60
 _WINDOW = _LIMITS.window * (_LIMITS.block_size + 4) + 256
 """Bytes of one window, or of an error."""
@@ -146,7 +146,9 @@ def _check_codec(data: bytes) -> None:
         check_line(error.message, 2000, "the error's message")
         return
     if isinstance(message, Request):
-        assert decode(request_bytes(message)) == message, "a request that was written reads otherwise"
+        # Empty strings at the end are padding, so that a request that ends in one is not what is written.
+        if [message.mode, *message.options.values()][-1]:
+            assert decode(request_bytes(message)) == message, "a request that was written reads otherwise"
         with contextlib.suppress(PathRefusedError):
             _check_path(served_path(message.filename))
 
