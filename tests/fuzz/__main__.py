@@ -35,6 +35,8 @@ def main() -> int:
     parser.add_argument("--replay", action="store_true", help="feed the corpus of the repository, and changes of it")
     parser.add_argument("--minimize", action="store_true", help="make the corpus anew of what was reached here")
     given = parser.parse_args()
+    # Before a target makes what logs.
+    silence()
     names = targets.NAMES if "all" in given.target else tuple(dict.fromkeys(given.target))
     if given.input is not None:
         return _feed(names[0], given.input.read_bytes())
@@ -60,7 +62,6 @@ def _fuzz(names: tuple[str, ...], enough: runner.Enough, *, at_once: int, seed: 
 
 def _feed(name: str, data: bytes) -> int:
     target = targets.load(name)
-    silence()
     with bounded():
         target.one(data)
     print(f"{name}: {len(data)} bytes, nothing is wrong")
@@ -70,7 +71,6 @@ def _feed(name: str, data: bytes) -> int:
 def _replay(name: str) -> int:
     """Feed the seeds, the corpus, and a few changes of them that are the same each time."""
     target = targets.load(name)
-    silence()
     known = [*target.SEEDS, *corpus.read(name)]
     chance = random.Random(name)
     changed = [_changed(chance.choice(known), target.WORDS, chance) for _ in range(_SAMPLE)]
@@ -97,7 +97,6 @@ def _changed(data: bytes, words: tuple[bytes, ...], chance: random.Random) -> by
 
 def _minimize(name: str) -> int:
     target = targets.load(name)
-    silence()
     found = [path.read_bytes() for path in (runner.WORK / name / "inputs").glob("*")]
     sources = str(runner.ROOT / "src" / "ironbell")
     taken, missing = minimize.smallest(
