@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HANG_S = 30
-"""After so long an input hangs, in whatever it waits."""
+HANG_S = 300
+"""After so long an input hangs, in whatever it waits; long, since the machine may be busy with others."""
 MEMORY_MB = 1024
 _PDEATHSIG = 1
 

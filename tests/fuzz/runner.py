@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "fuzz"
 """What is found and reached; not in the repository."""
 TELL_S = 20.0
-_SILENT_S = 300.0
+_SILENT_S = 900.0
 """An engine that says nothing for so long is stuck in itself."""
 _REACHED = re.compile(rb"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+)")
 _COUNTED = re.compile(rb"inputs (\d+)")

@@ -21,7 +21,7 @@ def _fuzz(*arguments: str, timeout_s: float | None) -> subprocess.CompletedProce
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_corpus_finds_nothing(target: str) -> None:
-    ended = _fuzz(target, "--replay", timeout_s=300)
+    ended = _fuzz(target, "--replay", timeout_s=600)
     assert ended.returncode == 0, ended.stdout
     assert "nothing is wrong" in ended.stdout
 

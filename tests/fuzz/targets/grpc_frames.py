@@ -244,7 +244,7 @@ async def _connection(pieces: list[bytes]) -> None:
     protocol.connection_lost(None)
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if tasks:
-        _, late = await asyncio.wait(tasks, timeout=20)
+        _, late = await asyncio.wait(tasks, timeout=120)
         assert not late, f"a call goes on without its connection: {late!r}"
     _check_sent(bytes(transport.sent), sum(map(len, pieces)))
     _check_nothing_stays(site)
