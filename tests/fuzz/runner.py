@@ -61,7 +61,8 @@ class Figures:
 
     def is_reached(self, enough: Enough) -> bool:
         """Whether that is enough."""
-        return self.inputs >= enough.inputs and self.seconds >= enough.seconds and self.unchanged >= enough.unchanged
+        has_time = self.seconds >= enough.seconds
+        return has_time and self.inputs >= max(1, enough.inputs) and self.unchanged >= enough.unchanged
 
     def line(self) -> str:
         """A row of the table."""
