@@ -8,6 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from ironbell.apiserver.builtin import autoscalers
+from ironbell.apiserver.builtin.autoscalers import convert_autoscaler
 from ironbell.apiserver.tables_cells import (
     AGE,
     NAME,
@@ -72,7 +74,8 @@ def _budget(item: dict[str, Any]) -> list[Any]:
     return [*bounds, number(part(item, "status"), "disruptionsAllowed")]
 
 
-def _autoscaler(item: dict[str, Any]) -> list[Any]:
+def _autoscaler(shown: dict[str, Any]) -> list[Any]:
+    item = convert_autoscaler(shown, autoscalers.NEW)
     spec, status, target = part(item, "spec"), part(item, "status"), part(item, "spec", "scaleTargetRef")
     least = spec.get("minReplicas")
     return [

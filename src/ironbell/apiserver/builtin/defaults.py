@@ -37,6 +37,7 @@ STATIC: dict[str, Value] = {
         "revisionHistoryLimit": 10,
     },
     "apps.v1.StatefulSetUpdateStrategy": {"type": "RollingUpdate"},
+    "autoscaling.v1.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
     "autoscaling.v2.HorizontalPodAutoscalerSpec": {
         "metrics": [
             {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.crd.schema import root_schema
 from ironbell.apiserver.builtin import names
+from ironbell.apiserver.builtin.autoscalers import convert_autoscaler
 from ironbell.apiserver.builtin.decode import compile_decode
 from ironbell.apiserver.builtin.eventrules import EventRules
 from ironbell.apiserver.builtin.events import convert_event
@@ -94,12 +96,13 @@ _NOT_SIGNED = "this API signs no certificates: use `kubectl create token`, or a 
 def builtin_resources(crd_rules: CrdRules) -> list[list[ResourceInfo]]:
     """All built-in resources, each with its versions. All servers of a process share those that never change, and
     with them what is made of their schemas when one is first used."""
-    return [*([info] for info in _plain()), [_definitions(crd_rules)]]
+    return [*_plain(), [_definitions(crd_rules)]]
 
 
 @cache
-def _plain() -> tuple[ResourceInfo, ...]:
-    return tuple(_info(found) for found in builtin_facts())
+def _plain() -> tuple[list[ResourceInfo], ...]:
+    versions = groupby(map(_info, builtin_facts()), key=lambda info: info.resource)
+    return tuple(sorted(found, key=lambda info: info.served_versions.index(info.version)) for _, found in versions)
 
 
 def _creation_warning(plural: str) -> str:
@@ -111,6 +114,7 @@ def _creation_warning(plural: str) -> str:
 
 def _info(found: BuiltinResource) -> ResourceInfo:
     plural = found.plural
+    served = names.VERSIONS.get(plural, (found.version,))
     info = ResourceInfo(
         group=found.group,
         version=found.version,
@@ -122,8 +126,8 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         list_kind=f"{found.kind}List",
         short_names=names.SHORT_NAMES.get(plural, ()),
         categories=names.CATEGORIES.get(plural, ()),
-        served_versions=(found.version,),
-        storage_version=found.version,
+        served_versions=served,
+        storage_version=served[0],
         types=lambda: (found.type, referenced_types(found.type)),
         has_status=found.status and "update" in _VERBS.get(plural, OBJECT_VERBS),
         scale=_SCALE if found.scale else None,
@@ -140,6 +144,8 @@ def _info(found: BuiltinResource) -> ResourceInfo:
         answers_deleted=plural in names.ANSWERS_DELETED,
         creation_warning=_creation_warning(plural),
     )
+    if plural == "horizontalpodautoscalers":
+        return replace(info, convert=convert_autoscaler)
     if (found.group, plural) == ("events.k8s.io", "events"):
         return replace(info, storage_group="", convert=convert_event, field_labels=_stored_as(names.EVENT_LABELS))
     return info

@@ -6,6 +6,8 @@ pkg/registry/*/*/strategy.go (generations), pkg/apis/*/v1/conversion.go (field l
 
 from __future__ import annotations
 
+VERSIONS = {"horizontalpodautoscalers": ("v2", "v1")}
+"""Kinds that are served in several versions; the first one is preferred, and stored."""
 SHORT_NAMES: dict[str, tuple[str, ...]] = {
     "certificatesigningrequests": ("csr",),
     "configmaps": ("cm",),
