@@ -24,6 +24,8 @@ KUBERNETES = (
     "kubeadm",
     "kube-proxy",
 )
+END_TO_END = "endtoend"
+"""Kubernetes' own end-to-end tests of its API machinery."""
 _VERSION = "k8s.io/component-base/version"
 CLUSTER_API = {
     "capi-core": "core",
@@ -46,6 +48,8 @@ def component(name: str) -> Path:
         package = CLUSTER_API.get(name, "cmd/clusterctl")
         return build(_MODULES / "clusterapi", f"sigs.k8s.io/cluster-api/{package}", name=name)
     module = _MODULES / "kubernetes"
+    if name == END_TO_END:
+        return build(module, f"./{name}", name=name)
     return build(module, f"k8s.io/kubernetes/cmd/{name}", name=name, link=f"-s -w {_version_flags(module)}")
 
 
@@ -69,7 +73,7 @@ def _version_flags(module: Path) -> str:
 
 def main(names: list[str]) -> int:
     """Build components one after the other, and say where each is."""
-    for name in names or [*KUBERNETES, *_ETCD, *CLUSTER_API, CLUSTERCTL]:
+    for name in names or [*KUBERNETES, END_TO_END, *_ETCD, *CLUSTER_API, CLUSTERCTL]:
         started = time.monotonic()
         try:
             program = component(name)

@@ -1,0 +1,103 @@
+"""Kubernetes' own end-to-end tests of its API machinery, on both servers.
+
+What does not pass is listed with its reason in `endtoend.yaml`, and nothing else: a spec that is not listed has to
+pass, and a listed one that passes is listed in vain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.endtoend import Outcome, all_specs, listed_for, program, read_listed, run_specs
+from support.gobuild import CannotBuild
+from support.kubeapi import KubeApi
+
+LISTED = read_listed(Path(__file__).parent / "endtoend.yaml")
+SAMPLE = (
+    "AggregatedDiscovery should support aggregated discovery interface [Conformance]",
+    "Discovery should locate the groupVersion and a resource within each APIGroup [Conformance]",
+    "FieldValidation should detect unknown and duplicate fields of a typed object [Conformance]",
+    "OpenAPIV3 should round trip OpenAPI V3 for all built-in group versions",
+    "ServerSideApply should give up ownership of a field if forced applied by a controller",
+    "Servers with support for Table transformation should return pod details",
+    "ValidatingAdmissionPolicy [Privileged:ClusterAdmin] should validate against a Deployment [Conformance]",
+    'client-go should negotiate watch and report errors with accept "application/vnd.kubernetes.protobuf"',
+)
+PASSES_WITHIN_S = 300.0
+"""For a spec that has to pass; the slowest takes two minutes on a machine that is not busy."""
+FAILS_WITHIN_S = 60.0
+"""For one that waits in vain, mostly for what never runs."""
+AT_ONCE = 4
+WAITING_AT_ONCE = 16
+
+NODE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "endtoend"},
+    "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "no kubelet"}]},
+}
+
+
+@pytest.fixture(scope="session")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The names of all specs."""
+    try:
+        program()
+    except CannotBuild as error:
+        pytest.skip(f"Kubernetes' end-to-end tests cannot be built: {error}")
+    return all_specs(tmp_path_factory.mktemp("specs"))
+
+
+@pytest.fixture
+def node(api: KubeApi) -> Iterator[None]:
+    """A Node, which some specs look for. Nothing runs on it."""
+    api.made("/api/v1/nodes", NODE)
+    yield
+    api.delete("/api/v1/nodes/endtoend")
+
+
+def test_listed_specs_exist(specs: list[str]) -> None:
+    listed = [spec for each in LISTED for spec in each.specs]
+    assert not set(listed) - set(specs)
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.usefixtures("node")
+def test_sample(api: KubeApi, specs: list[str], tmp_path: Path) -> None:
+    assert set(SAMPLE) <= set(specs) - listed_for(LISTED, api.name).keys()
+    outcomes = run_specs(SAMPLE, kubeconfig=api.kubeconfig, folder=tmp_path, limit_s=PASSES_WITHIN_S, at_once=AT_ONCE)
+    assert not [str(outcome) for outcome in outcomes if not outcome.passed]
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("node")
+def test_all(api: KubeApi, specs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = listed_for(LISTED, api.name)
+    due = [spec for spec in specs if spec not in listed]
+    outcomes = run_specs(
+        due, kubeconfig=api.kubeconfig, folder=tmp_path / "due", limit_s=PASSES_WITHIN_S, at_once=AT_ONCE
+    )
+    in_vain = run_specs(
+        listed,
+        kubeconfig=api.kubeconfig,
+        folder=tmp_path / "listed",
+        limit_s=FAILS_WITHIN_S,
+        at_once=WAITING_AT_ONCE,
+    )
+    with capsys.disabled():
+        print(f"\n{_counted(api.name, outcomes, in_vain, listed)}")
+    assert not [str(outcome) for outcome in outcomes if not outcome.passed]
+    assert not [outcome.spec for outcome in in_vain if outcome.passed], "listed in endtoend.yaml, and passes"
+
+
+def _counted(server: str, outcomes: list[Outcome], in_vain: list[Outcome], listed: dict[str, str]) -> str:
+    passed = sum(outcome.passed for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    reasons = Counter(listed[outcome.spec] for outcome in in_vain)
+    lines = [f"{server}: {passed} of {len(outcomes)} specs pass, in {seconds:.0f} s; {len(in_vain)} are listed:"]
+    return "\n".join([*lines, *(f"  {count:3} {reason}" for reason, count in reasons.most_common())])
