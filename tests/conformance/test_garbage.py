@@ -88,6 +88,37 @@ def test_a_foreground_owner_does_not_wait_for_others(
     api.patch(f"{secrets}/child", {"metadata": {"finalizers": None}})
 
 
+def test_a_foreground_owner_goes_once_it_is_blocked_no_more(
+    api: KubeApi, config_maps: str, secrets: str, owner: dict[str, Any]
+) -> None:
+    blocking = reference(owner, blockOwnerDeletion=True)
+    api.made(secrets, secret("child", {"ownerReferences": [blocking], "finalizers": ["example.org/f"]}))
+    settled(api, config_maps, secrets)
+    api.delete(f"{config_maps}/owner", {"propagationPolicy": "Foreground"})
+    eventually(lambda: "deletionTimestamp" in api.get(f"{secrets}/child").json["metadata"])
+    api.patch(f"{secrets}/child", {"metadata": {"ownerReferences": [{**blocking, "blockOwnerDeletion": False}]}})
+    eventually(lambda: is_gone(api, f"{config_maps}/owner"))
+    api.patch(f"{secrets}/child", {"metadata": {"finalizers": None}})
+
+
+def test_a_circle_of_owners_goes_in_the_foreground(
+    api: KubeApi, config_maps: str, secrets: str, owner: dict[str, Any]
+) -> None:
+    """Each would wait for the one before: the last reference of the circle stops blocking."""
+    second = api.made(
+        config_maps, config_map("second", {"ownerReferences": [reference(owner, blockOwnerDeletion=True)]})
+    )
+    third = api.made(
+        config_maps, config_map("third", {"ownerReferences": [reference(second, blockOwnerDeletion=True)]})
+    )
+    closing = {"metadata": {"ownerReferences": [reference(third, blockOwnerDeletion=True)]}}
+    api.patch(f"{config_maps}/owner", closing)
+    settled(api, config_maps, secrets)
+    api.delete(f"{config_maps}/owner", {"propagationPolicy": "Foreground"})
+    for name in ("owner", "second", "third"):
+        eventually(lambda name=name: is_gone(api, f"{config_maps}/{name}"))
+
+
 def test_with_two_owners_one_is_enough(api: KubeApi, config_maps: str, secrets: str, owner: dict[str, Any]) -> None:
     other = api.made(config_maps, config_map("other"))
     api.made(secrets, secret("child", {"ownerReferences": [reference(owner), reference(other)]}))

@@ -57,17 +57,22 @@ class GarbageCollector:
                 self.work.add(place)
             for uid in previous.owners if previous is not None else ():
                 self._wake_owner(uid)
-        elif entry.deleting or (entry.owners and self._lacks_owner(entry)):
+            return
+        if entry.deleting or (entry.owners and self._lacks_owner(entry)):
             self.work.add((entry.resource, entry.key))
-        elif previous is not None and previous.owners != entry.owners:
-            for uid in previous.owners:
+        if previous is not None and any(self._place_of_going(uid) for uid in previous.owners):
+            for uid in _blocked_owners(previous) - _blocked_owners(entry):
                 self._wake_owner(uid)
 
     def _wake_owner(self, uid: str) -> None:
+        if place := self._place_of_going(uid):
+            self.work.add(place)
+
+    def _place_of_going(self, uid: str) -> Place | None:
+        """Where an owner is that is being deleted."""
         place = self._owners.place(uid)
         entry = self._context.store.get(*place) if place is not None else None
-        if place is not None and entry is not None and entry.deleting:
-            self.work.add(place)
+        return place if entry is not None and entry.deleting else None
 
     async def _handle(self, place: Place) -> None:
         entry = self._context.store.latest(*place)
@@ -98,6 +103,11 @@ class GarbageCollector:
             if len(solid) < len(owners):
                 await self._keep_owners(request, keep)
             return
+        if waiting and _blocked_owners(entry) and self._has_waiting_dependent(entry):
+            # All of a circle would wait for each other; that another one is taken for a circle does no harm.
+            await self._unblock_owners(request)
+            self.work.add((entry.resource, entry.key))
+            return
         finalizers = value["metadata"].get("finalizers", ())
         if ORPHAN_FINALIZER in finalizers:
             propagation = Propagation.ORPHAN
@@ -107,6 +117,20 @@ class GarbageCollector:
             propagation = Propagation.BACKGROUND
         exactly = Preconditions(uid=entry.uid, resource_version=str(entry.version))
         await delete(self._context, request, preconditions=exactly, propagation=propagation)
+
+    def _has_waiting_dependent(self, entry: Entry) -> bool:
+        dependents = (self._context.store.get(*place) for place in self._owners.dependents(entry.uid))
+        return any(one is not None and _is_foreground(one) for one in dependents)
+
+    async def _unblock_owners(self, request: Request) -> None:
+        def change(old: Object, scratch: Object) -> Object:
+            meta = scratch["metadata"]
+            for one in meta.get("ownerReferences", ()):
+                if one.get("blockOwnerDeletion"):
+                    one["blockOwnerDeletion"] = False
+            return scratch
+
+        await update(self._context, request, change)
 
     def _owner(self, entry: Entry, uid: str) -> Entry | None:
         """An owner as it is now, if it is there."""
@@ -130,7 +154,7 @@ class GarbageCollector:
             dependent = self._context.store.latest(*place)
             if dependent is None:
                 continue
-            blocked = blocked or _blocks(dependent, entry.uid)
+            blocked = blocked or entry.uid in _blocked_owners(dependent)
             if not dependent.deleting:
                 self.work.add(place)
         if not blocked:
@@ -159,6 +183,7 @@ def _is_foreground(owner: Entry) -> bool:
     return owner.deleting and FOREGROUND_FINALIZER in owner.decode()["metadata"].get("finalizers", ())
 
 
-def _blocks(dependent: Entry, uid: str) -> bool:
+def _blocked_owners(dependent: Entry) -> set[str]:
+    """Owners that cannot be gone, where they are deleted in the foreground, before this one is."""
     references = dependent.decode()["metadata"].get("ownerReferences", ())
-    return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in references)
+    return {one["uid"] for one in references if one.get("blockOwnerDeletion")}
