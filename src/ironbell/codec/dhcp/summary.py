@@ -20,6 +20,8 @@ _TEXT_OPTIONS = {
     Option.BOOT_FILE_NAME, Option.USER_CLASS,
 }  # fmt: skip
 _NUMBER_OPTIONS = {Option.LEASE_TIME, Option.MAXIMUM_SIZE, Option.INTERFACE_MTU}
+_SHOWN = 1000
+"""Characters of a list of names."""
 
 
 def summary(packet: Packet) -> str:
@@ -62,9 +64,13 @@ def _text(value: bytes) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    """Names as they are; what no name has, such as control characters, is written out."""
+    """Names as they are; what no name has, such as control characters, is written out.
+
+    Not all of them where they are many: two bytes in a packet can stand for a name of 255.
+    """
     text = ",".join(names)
-    return text if text.isprintable() else repr(text)
+    shown = text if text.isprintable() else repr(text)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 
 
 _VIEWS: dict[int, Callable[[bytes], str]] = {

@@ -184,6 +184,12 @@ def test_summary_shows_control_characters_of_names_written_out() -> None:
     assert summary(packet) == "DHCPDISCOVER xid=0x00000001 mac=01:02:03:04:05:06 domain_search='a\\x1b[2J'"
 
 
+def test_summary_of_names_that_point_at_each_other_is_short() -> None:
+    name = b"".join(b"\x3f" + b"a" * 63 for _ in range(3)) + b"\0"
+    packet = Packet(op=1, xid=1, chaddr=MAC, options={53: b"\x01", 119: name + b"\xc0\0" * 500})
+    assert len(summary(packet)) < 1200
+
+
 def test_summary_names_what_it_knows() -> None:
     packet = Packet(
         op=1, xid=1, chaddr=MAC, yiaddr=IPv4Address("10.0.0.5"), file=b"ipxe.efi",
