@@ -177,4 +177,4 @@ def _vlan(values: Iterator[bytes]) -> int:
 
 
 def _text(value: bytes) -> str:
-    return plain(value.decode("utf-8", "replace")).replace("\n", " ").strip()[:MAX_TEXT]
+    return plain(value.decode("utf-8", "replace")).replace("\n", " ").strip()[:MAX_TEXT].rstrip()

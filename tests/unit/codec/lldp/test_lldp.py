@@ -55,6 +55,11 @@ def test_what_is_said_is_heard(neighbour):
     assert decode(payload_of(padded) or b"") == neighbour, "the padding of short frames means nothing"
 
 
+def test_a_text_that_is_cut_ends_with_no_space():
+    long = decode(encode(Neighbour("c", "p", port_description="a" * 254 + " " * 9 + "b")))
+    assert long.port_description == "a" * 254
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(payload):
     payload_of(payload)
