@@ -34,6 +34,7 @@ from support.floods import (
     HEADERS,
     OPENING,
     PING,
+    RST_STREAM,
     Stranger,
     call_block,
     frame,
@@ -134,6 +135,24 @@ async def test_who_asks_for_too_much_is_told(bench: Any) -> None:
     (goodbye,) = (await asyncio.to_thread(flood))[GOAWAY]
     assert struct.unpack(">I", goodbye[4:8]) == (ENHANCE_YOUR_CALM,)
     assert goodbye[8:] == b"too many frames of type PING"
+
+
+async def test_a_call_that_is_reset_as_it_is_opened_counts_no_longer(bench: Any, installation: Installation) -> None:
+    """More of them than an address may have at the same time: their handlers end before they begin."""
+    pairs = (
+        frame(HEADERS, call_block(), flags=END_HEADERS, stream=number) + frame(RST_STREAM, b"\0\0\0\x08", stream=number)
+        for number in range(1, 180, 2)
+    )
+    chunk = OPENING + b"".join(pairs)
+
+    def reset() -> None:
+        with opened(bench.port, "127.0.0.1", timeout_s=5) as sock:
+            sock.sendall(chunk + frame(PING, b"12345678"))
+            sock.recv(65536)
+
+    for _ in range(12):
+        await asyncio.to_thread(reset)
+    await installation.go_on(0.1)
 
 
 async def test_many_calls_at_once_are_slowed_down_and_answered(

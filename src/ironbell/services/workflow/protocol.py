@@ -24,7 +24,7 @@ from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream
 from grpclib.server import Server
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, Event, RemoteSettingsChanged, RequestReceived
+from h2.events import DataReceived, Event, RemoteSettingsChanged, RequestReceived, StreamReset
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes, Settings
 
@@ -61,21 +61,39 @@ class _H2(H2Connection):
 
 
 class _Processor(EventsProcessor):
-    """Counts calls."""
+    """Counts calls.
+
+    A call ends when its handler does, or when the client gives it up: a handler that is cancelled before its first step
+    never runs, so that nothing in it can say that it ended.
+    """
 
     def __init__(self, protocol: GuardedProtocol, connection: Connection) -> None:
         super().__init__(protocol.handler, connection)
         self._protocol = protocol
+        self._ends: dict[int, Callable[[], None]] = {}
 
     def register(self, stream: Stream) -> Callable[[], None]:
         release = super().register(stream)
+        number = stream.id or 0
         self._protocol.call_begins()
 
         def released() -> None:
-            release()
-            self._protocol.call_ends(stream.id, is_last=not self.streams)
+            if self._ends.pop(number, None) is not None:
+                release()
+                self._protocol.call_ends(number, is_last=not self.streams)
 
+        self._ends[number] = released
         return released
+
+    def process_stream_reset(self, event: StreamReset) -> None:
+        super().process_stream_reset(event)
+        if (end := self._ends.get(event.stream_id)) is not None:
+            end()
+
+    def close(self, reason: str = "Connection closed") -> None:
+        super().close(reason)
+        for end in list(self._ends.values()):
+            end()
 
 
 class GuardedProtocol(H2Protocol):
@@ -151,9 +169,9 @@ class GuardedProtocol(H2Protocol):
         self.has_called = True
         self._objection = self._objection or self._connections.call_begins(self)
 
-    def call_ends(self, number: int | None, *, is_last: bool) -> None:
+    def call_ends(self, number: int, *, is_last: bool) -> None:
         """A call was answered, or given up."""
-        self._longest.pop(number or 0, None)
+        self._longest.pop(number, None)
         self._connections.call_ends(self, is_last=is_last)
 
     def _take(self, event: Event) -> None:
