@@ -103,21 +103,28 @@ def renewed(attributes: workflow_pb2.AgentAttributes, known: str) -> bytes | Non
     text = encode(attributes)
     if not attributes.lldp_complete and f'"{_NEIGHBOURS}"' in known:
         document, before = msgspec.json.decode(text), _neighbours(known)
-        for network in document.get("networkInterfaces", ()):
-            if network.get("mac") in before:
-                network.setdefault(_NEIGHBOURS, before[network["mac"]])
+        networks = document.get("networkInterfaces", ())
+        heard = {_card(one) for one in networks if _NEIGHBOURS in one}
+        for network in networks:
+            if (card := _card(network)) in before and card not in heard:
+                network[_NEIGHBOURS] = before[card]
         text = msgspec.json.encode(document)
     return text if text.decode() != known else None
 
 
-def _neighbours(text: str) -> dict[str, Any]:
-    """Neighbours by MAC address, of an annotation that anybody may have written."""
+def _neighbours(text: str) -> dict[tuple[str, str], Any]:
+    """Neighbours by card, of an annotation that anybody may have written."""
     try:
         networks = msgspec.convert(msgspec.json.decode(text), dict[str, Any]).get("networkInterfaces")
         found = msgspec.convert(networks, list[dict[str, Any]])
     except msgspec.MsgspecError:
         return {}
-    return {str(one.get("mac")): one[_NEIGHBOURS] for one in found if _NEIGHBOURS in one}
+    return {_card(one): one[_NEIGHBOURS] for one in found if _NEIGHBOURS in one}
+
+
+def _card(network: dict[str, Any]) -> tuple[str, str]:
+    """Name and MAC address: those of a bond have one address, and neighbours of their own."""
+    return str(network.get("name")), str(network.get("mac"))
 
 
 def _object(message: Message) -> dict[str, Any]:

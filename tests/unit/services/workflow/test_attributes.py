@@ -53,6 +53,17 @@ def test_neighbours_stay_until_the_agent_has_listened_to_the_end():
     assert "lldpNeighbours" not in network_of(renewed(a_report(complete=True), known)), "nobody is there any more"
 
 
+def test_cards_of_one_bond_keep_neighbours_of_their_own():
+    """They share the bond's address."""
+    told = a_report(switch="red-1", complete=True)
+    told.network.append(workflow_pb2.Network(name="eno2", mac=MAC))
+    known = encode(told).decode()
+    told.lldp_complete = False
+    assert renewed(told, known) is None
+    del told.network[0].lldp_neighbours[:]
+    assert renewed(told, known) is None
+
+
 @pytest.mark.parametrize(
     "known",
     [
