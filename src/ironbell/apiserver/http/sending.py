@@ -61,9 +61,10 @@ class ChunkStream:
     """An answer without a known length, in chunks that are made before, since many may get the same ones.
 
     A client of HTTP/1.0, which knows no chunks, gets them without their frames until the connection ends.
+    HEAD gets none.
     """
 
-    __slots__ = ("_connection", "_is_framed", "_transport", "status")
+    __slots__ = ("_connection", "_has_body", "_is_framed", "_transport", "status")
 
     def __init__(self, request: Request, headers: Mapping[str, str], *, status: int = 200) -> None:
         """Begin the answer.
@@ -76,6 +77,7 @@ class ChunkStream:
         self._connection = request.connection
         self._transport = request.connection.transport
         self._is_framed = request.is_current
+        self._has_body = request.method != "HEAD"
         framing = [("Transfer-Encoding", "chunked")] if self._is_framed else []
         if not self._is_framed:
             request.keeps_alive = False
@@ -91,13 +93,15 @@ class ChunkStream:
         transport = self._transport
         if transport.is_closing():
             raise ConnectionResetError("the client is gone")
+        if not self._has_body:
+            return
         transport.write(made if self._is_framed else made.partition(b"\r\n")[2][:-2])
         if transport.get_write_buffer_size() > _UNSENT_BYTES:
             await _drain(self._connection)
 
     def end(self) -> Response:
         """End the answer, and give it."""
-        if self._is_framed:
+        if self._is_framed and self._has_body:
             self._connection.write(_LAST)
         return Response(status=self.status, is_sent=True)
 
