@@ -65,7 +65,7 @@ def test_a_cluster_without_a_server(second_terminal: list[str], environment: dic
         upgrade,
         "ironbell cluster describe one --wait | head -n 1",
         "ironbell cluster list --wait",
-        "timeout --preserve-status --signal INT 10 ironbell get hardware -w; echo status $?",
+        "timeout --foreground --preserve-status --signal INT 10 ironbell get hardware -w; echo status $?",
     ]
     script = "\n".join(["set -e", *second_terminal, *more])
     done = subprocess.run(
