@@ -54,8 +54,9 @@ class _Follow:
         return workflow is None or workflow.status.state in _TERMINAL
 
     async def changed(self) -> None:
+        """Wait for a change, unless the last one has come: it may have while the log was being read."""
         workflow = self.index.get(self.namespace, self.name)
-        if workflow is not None:
+        if workflow is not None and not self.is_over():
             await self.index.changed(workflow.status.agent_id)
 
 
