@@ -7,9 +7,10 @@ data. Errors of an expression's text are `CelSyntaxError`; errors of its evaluat
 Source: google/cel-spec: doc/langdef.md; kubernetes/apiserver: pkg/cel/library (the functions that Kubernetes adds).
 """
 
-from ironbell.codec.cel.compile import compile_expression, compile_rule, expression_type, rule_cost
+from ironbell.codec.cel.compile import compile_expression, expression_type
 from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError
 from ironbell.codec.cel.ranges import plus, times
+from ironbell.codec.cel.rules import compile_rule, rule_cost
 from ironbell.codec.cel.sizes import most_often
 
 __all__ = [

@@ -15,19 +15,15 @@ from typing import Any
 
 from ironbell.codec import effort
 from ironbell.codec.cel import syntax
-from ironbell.codec.cel.adapt import compile_adapt
-from ironbell.codec.cel.check import Checked, check
-from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError, MissingError, placing_faults
-from ironbell.codec.cel.estimate import estimate
-from ironbell.codec.cel.expand import expand
+from ironbell.codec.cel.check import check
+from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError, placing_faults
 from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
 from ironbell.codec.cel.functions import CONSTANT_TIME, FUNCTIONS, METHODS
 from ironbell.codec.cel.library import NAMESPACED
 from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.optional import NONE, Optional
-from ironbell.codec.cel.sizes import most_elements_at
 from ironbell.codec.cel.tokens import Uint
-from ironbell.codec.cel.types import RESOURCE, TYPE_NAMES, Type, declared, optional_of
+from ironbell.codec.cel.types import TYPE_NAMES, Type
 from ironbell.codec.cel.values import arithmetic, equal, less, number_of, pay_for, type_name
 
 Scope = dict[str, Any]
@@ -73,68 +69,6 @@ def expression_type(text: str, variables: Mapping[str, Type]) -> Type:
         found = check(tree, variables)
         _compile(tree, frozenset(variables))
     return found.type
-
-
-def compile_rule(
-    rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, gives: str = "bool"
-) -> Callable[[Any, Any], Any]:
-    """A closure over (self, oldSelf), as the embedded API asks its schemas' rules.
-
-    With `optional_old`, oldSelf is an optional value; `gives` names the type that the expression must have.
-
-    Raises:
-        CelSyntaxError: see `compile_expression`; and if the types in it do not fit.
-    """
-    own = declared(schema)
-    if own is not None:
-        _check_types(rule, _with_resource(own), optional_old=optional_old, gives=gives)
-    evaluate, adapt = compile_expression(rule, ("self", "oldSelf")), compile_adapt(schema)
-
-    def ask(value: Any, old: Any) -> Any:
-        if adapt is not None:
-            value, old = adapt(value), None if old is None else adapt(old)
-        if optional_old:
-            old = NONE if old is None else Optional(True, old)
-        return evaluate({"self": value, "oldSelf": old})
-
-    return ask
-
-
-def rule_cost(rule: str, schema: Mapping[str, Any], *, optional_old: bool = False, resource: bool = False) -> int:
-    """What a rule may cost at most for one value of a schema, in kube-apiserver's units; 0 if nobody can tell.
-
-    Args:
-        rule: an expression over self and oldSelf.
-        schema: of the value.
-        optional_old: see `compile_rule`.
-        resource: whether the value is a whole object.
-
-    Raises:
-        CelSyntaxError: see `compile_rule`.
-    """
-    own = declared(schema)
-    if own is None:
-        return 0
-    with placing_faults(rule):
-        checked = _checked(rule, _with_resource(own), optional_old=optional_old)
-        return estimate(expand(checked), lambda path: most_elements_at(schema, path[1:], resource=resource))
-
-
-def _with_resource(own: Type) -> Type:
-    """Every whole object has these fields, whether its schema speaks of them or not."""
-    return Type(own.name, own.of, {**RESOURCE, **own.fields}, own.schema) if own.fields is not None else own
-
-
-def _check_types(rule: str, own: Type, *, optional_old: bool, gives: str) -> None:
-    with placing_faults(rule):
-        found = _checked(rule, own, optional_old=optional_old).type
-    if found.name not in (gives, "dyn"):
-        what = "cel expression" if gives == "bool" else "messageExpression"
-        raise CelResultError(f"{what} must evaluate to a {gives}")
-
-
-def _checked(rule: str, own: Type, *, optional_old: bool) -> Checked:
-    return check(syntax.parse(rule), {"self": own, "oldSelf": optional_of(own) if optional_old else own})
 
 
 def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
