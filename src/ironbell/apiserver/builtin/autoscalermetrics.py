@@ -91,7 +91,7 @@ def new_metric(metric: Value, side: _Side) -> Value:
     else:
         if kind == "Object":
             average = given.get("averageValue")
-            value = None if average is not None and side.is_aim and value in {None, "0"} else value
+            value = None if average is not None and side.is_aim and value in (None, "0") else value
         is_average = kind == "Pods" or (average is not None if kind == "Object" else value is None)
         amounts = {"type": "AverageValue" if is_average else "Value", "value": value, "averageValue": average}
         selector = given.get("metricSelector" if kind == "External" else "selector")
