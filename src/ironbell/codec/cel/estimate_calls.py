@@ -183,22 +183,15 @@ def _ip(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], si
     return None if target is not None else _TRAVERSED(wanted, target, arguments, size_of)
 
 
-def _contains_address(
-    wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
-) -> Found | None:
-    cost = scaled(2 * _ADDRESS.most, TRAVERSAL)
-    if wanted[1].name == "string":
-        cost = plus(cost, scaled(_size(arguments[0], size_of).most, TRAVERSAL))
-    return cost, None
+def _containing(own: int) -> _Cost:
+    """Whether a network has an address, or another network, that may be a text: then it is read first."""
 
+    def cost(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
+        if wanted[1].name != "string":
+            return own, None
+        return plus(own, scaled(_size(arguments[0], size_of).most, TRAVERSAL)), None
 
-def _contains_network(
-    wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf
-) -> Found | None:
-    cost = scaled(2 * _ADDRESS.most, TRAVERSAL) + scaled(_ADDRESS.most, TRAVERSAL) + 1
-    if wanted[1].name == "string":
-        cost = plus(cost, scaled(_size(arguments[0], size_of).most, TRAVERSAL))
-    return cost, None
+    return cost
 
 
 def _equals(wanted: tuple[Type, ...], target: Node | None, arguments: list[Node], size_of: SizeOf) -> Found | None:
@@ -320,8 +313,8 @@ _COSTS: Final[dict[str, _Cost]] = {
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity"), _TRAVERSED),
     "ip": _ip,
     "ip.isCanonical": _traversal(2 * TRAVERSAL, of_argument=True),
-    "containsIP": _contains_address,
-    "containsCIDR": _contains_network,
+    "containsIP": _containing(scaled(2 * _ADDRESS.most, TRAVERSAL)),
+    "containsCIDR": _containing(scaled(2 * _ADDRESS.most, TRAVERSAL) + scaled(_ADDRESS.most, TRAVERSAL) + 1),
     "==": _equals,
     "!=": _compared,
     **dict.fromkeys(("<", "<=", ">", ">="), _ordered),
