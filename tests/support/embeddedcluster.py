@@ -75,8 +75,8 @@ class EmbeddedCluster:
 
 @pytest.fixture(scope="session")
 def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """A running `ironbell up` without machines, for all tests of the run."""
-    cluster = EmbeddedCluster(tmp_path_factory.mktemp("embedded-cluster"))
+    """A running `ironbell up` without machines, for all tests of the run; its history is as long as upstream's."""
+    cluster = EmbeddedCluster(tmp_path_factory.mktemp("embedded-cluster"), ("--history", "5m"))
     try:
         cluster.start()
         yield cluster

@@ -27,6 +27,7 @@ from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.apiserver.store import guards
 from ironbell.apiserver.store.keys import KeyFile
+from ironbell.apiserver.store.retention import Retention
 from ironbell.app import roles
 from ironbell.app.child import read_configuration, report, run_child
 from ironbell.app.cluster_kinds import ClusterKinds
@@ -90,6 +91,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                 authorizer=authorizer,
                 compile_rule=compile_rule,
                 conversions=cluster_kinds.conversions,
+                retention=Retention(seconds=configuration.history_seconds),
             )
         )
         limit_wire(server.admission)

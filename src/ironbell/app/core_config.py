@@ -22,6 +22,8 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that an administrator keeps (`--token-auth-file`)."""
     audit_log: str = ""
     """Where requests are recorded; empty: nowhere."""
+    history_seconds: float = 3600.0
+    """How long changes are kept for watches that resume and lists that are continued."""
     wire_folder: str = ""
     """Where the servers toward machines find the API's local socket and their tokens; empty when there are none."""
     metadata_url: str = ""

@@ -233,6 +233,7 @@ class Site:
                 preferred_port=self._earlier_port(),
                 token_file=_absolute(options.token_auth_file),
                 audit_log=_absolute(options.audit_log),
+                history_seconds=options.history_seconds,
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
                 metadata_url=metadata_url(options),
                 installs_per_rack=options.installs_per_rack,

@@ -14,6 +14,8 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
+from ironbell.codec.gotemplate.gotime import parse_duration
+from ironbell.codec.gotemplate.timelayout import TimeError
 from ironbell.contract import node_images
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.identity import networks
@@ -35,6 +37,8 @@ _PATHS = (
 _WORD = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_]*")
 MOST_SIMULATED = 10_000
 SIMULATE_SPEEDS = ("instant", "real")
+SHORTEST_HISTORY_S = 60
+"""Clients that reconnect at once still find what they missed."""
 DHCP_MODES = ("reservation", "proxy", "auto-proxy", "off")
 
 
@@ -54,6 +58,8 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     api_port: int = 0
     token_auth_file: str = ""
     audit_log: str = ""
+    history: str = "1h"
+    """How long changes are kept, as a duration of Go's."""
     lab: str = ""
     simulate: bool | int = False
     """Whether to simulate; a number: with so many servers."""
@@ -92,6 +98,11 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def folder(self) -> Path:
         return Path(self.data_dir)
+
+    @property
+    def history_seconds(self) -> float:
+        """How long changes are kept, in seconds."""
+        return parse_duration(self.history) / 1e9
 
     @property
     def simulated_servers(self) -> int:
@@ -168,6 +179,7 @@ def _checked(options: UpOptions) -> UpOptions:
     if options.simulate_for and not options.simulate:
         raise OptionsError("simulate-for has no effect without simulate")
     _check_simulated(options)
+    _check_history(options)
     for name in options.artefacts:
         artefact_name(name)
         if options.node_images and name == node_images.FOLDER:
@@ -202,6 +214,15 @@ def _check_simulated(options: UpOptions) -> None:
         raise OptionsError(f"simulate-speed {options.simulate_speed!r} is unknown; use one of {known}")
     if options.simulate_faults and not servers:
         raise OptionsError("simulate-faults has no effect without servers: say how many with simulate")
+
+
+def _check_history(options: UpOptions) -> None:
+    try:
+        seconds = options.history_seconds
+    except TimeError as error:
+        raise OptionsError(f"history: {options.history!r} is not a duration; write it as 1h or 30m") from error
+    if seconds < SHORTEST_HISTORY_S:
+        raise OptionsError(f"history: {options.history!r} is too short; keep at least {SHORTEST_HISTORY_S} s")
 
 
 def _left_out(words: Sequence[str]) -> tuple[str, ...]:

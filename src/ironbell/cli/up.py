@@ -44,6 +44,11 @@ LOOK_S = 1.0
 @click.option(
     "--audit-log", type=click.Path(path_type=str, dir_okay=False), help="Record the API's requests in this file."
 )
+@click.option(
+    "--history",
+    metavar="DURATION",
+    help="How long the API keeps changes for watches that resume and lists that are continued.  [default: 1h]",
+)
 @click.option("--lab", type=click.Path(path_type=str, dir_okay=False), help="Make the virtual machines of this file.")
 @click.option(
     "--simulate",

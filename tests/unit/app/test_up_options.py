@@ -40,6 +40,8 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("data-dir: /x\napi-port: many\n", "api-port"),
         ("data-dir: /x\nhttp-port: 70000\n", "http-port"),
         ("data-dir: /x\nfoo: 1\n", "foo"),
+        ("data-dir: /x\nhistory: a while\n", "history: 'a while' is not a duration; write it as 1h or 30m"),
+        ("data-dir: /x\nhistory: 30s\n", "history: '30s' is too short; keep at least 60 s"),
         ("data-dir: [", "c.yaml"),
     ],
 )
@@ -98,3 +100,10 @@ def test_netboot_settings_name_our_own_address_per_subnet() -> None:
     settings = WireConfig(folder="/x", http_port=8080, grpc_port=1).netboot_settings()
     assert settings.osie_url == "http://{address}:8080/osie"
     assert settings.grpc_authority == "{address}:1"
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [({}, 3600.0), ({"history": "5m"}, 300.0), ({"history": "1h30m"}, 5400.0)]
+)
+def test_history_is_a_duration(given: dict[str, str], seconds: float) -> None:
+    assert read_options(None, {"data_dir": "/x", **given}).history_seconds == seconds
