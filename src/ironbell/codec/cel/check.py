@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ironbell.codec import re2
-from ironbell.codec.cel import syntax
+from ironbell.codec.cel import messages, syntax
 from ironbell.codec.cel.errors import CelSyntaxError, Fault
 from ironbell.codec.cel.functions import FUNCTIONS, METHODS
 from ironbell.codec.cel.names import field_names
@@ -123,6 +123,8 @@ class _Checker:
             case syntax.MapOf(entries):
                 keys = self._common([key for key, _ in entries])
                 return map_of(keys, self._common([value for _, value in entries]))
+            case syntax.Message():
+                return messages.message_type(node, self._variables, self.type_of, self._faults)
             case syntax.Call():
                 return self._call(node)
 
@@ -154,7 +156,7 @@ class _Checker:
             return self._function(node)
         if isinstance(target, syntax.Name) and target.name not in self._variables:
             name = f"{target.name}.{node.function}"
-            if name in FUNCTION_TYPES:
+            if name in FUNCTION_TYPES and messages.may_use(name, self._variables):
                 return self._resolved(node, name, FUNCTION_TYPES)
         if node.function in _QUANTIFIERS | _TRANSFORMS | {"map", "filter"}:
             return self._macro(node, self.type_of(target))
@@ -273,6 +275,8 @@ def _as_optional(found: Type) -> Type:
 
 
 def _field(target: Type, field: str) -> Type:
+    if (made := messages.field_type(target.name, field)) is not None:
+        return made
     if target.name == "dyn":
         return DYN
     if target.name == "map":

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ironbell.codec import effort
-from ironbell.codec.cel import syntax
+from ironbell.codec.cel import messages, syntax
 from ironbell.codec.cel.check import check
 from ironbell.codec.cel.errors import CelError, CelSyntaxError, MissingError, placing_faults
 from ironbell.codec.cel.folding import CONVERSIONS, Constant, converted
@@ -97,6 +97,10 @@ def _compile(node: syntax.Node, known: frozenset[str]) -> Step:
         case syntax.MapOf(entries):
             pairs = [(_compile(key, known), _compile(value, known)) for key, value in entries]
             return lambda scope: {_key(key(scope)): value(scope) for key, value in pairs}
+        case syntax.Message(name) if not messages.is_message(name, known):
+            raise _undeclared(name, node.offset)
+        case syntax.Message():
+            return messages.maker(node, lambda value: _compile(value, known))
         case syntax.Call():
             return _call(node, known)
 

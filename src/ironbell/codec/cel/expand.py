@@ -118,6 +118,8 @@ class _Expander:
                 return ListOf(found, tuple(map(self.expand, items)))
             case syntax.MapOf(entries):
                 return MapOf(found, tuple((self.expand(key), self.expand(value)) for key, value in entries))
+            case syntax.Message(_, fields):
+                return MapOf(found, tuple((Literal(STRING, one.name), self.expand(one.value)) for one in fields))
             case syntax.Call():
                 return self._call(node, found)
 

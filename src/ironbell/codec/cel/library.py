@@ -16,7 +16,7 @@ import msgspec
 
 from ironbell.base import quantities
 from ironbell.codec import effort
-from ironbell.codec.cel import network, optional
+from ironbell.codec.cel import messages, network, optional
 from ironbell.codec.cel.errors import CelError
 from ironbell.codec.cel.times import TIME_METHODS, duration, timestamp
 from ironbell.codec.cel.values import equal, less, pay_for, type_name
@@ -151,6 +151,7 @@ NAMESPACED: dict[str, Function] = {
     "lists.range": _range,
     "strings.quote": lambda text: msgspec.json.encode(text).decode(),
     "ip.isCanonical": network.is_canonical,
+    messages.ESCAPE_KEY: messages.escaped_key,
 }
 """Functions with a name in two parts."""
 

@@ -102,6 +102,7 @@ FUNCTION_TYPES: dict[str, list[Signature]] = {
     "ip.isCanonical": [((STRING,), BOOL)],
     "strings.quote": [((STRING,), STRING)],
     "lists.range": [((INT,), list_of(INT))],
+    "jsonpatch.escapeKey": [((STRING,), STRING)],
 }  # fmt: skip
 _TIME = [((TIMESTAMP,), INT), ((TIMESTAMP, STRING), INT)]
 METHOD_TYPES: dict[str, list[Signature]] = {
@@ -181,6 +182,9 @@ def _takes(wanted: Type, given: Type, bound: dict[str, Type]) -> bool:
         if known is None or known == DYN:
             bound[wanted.name] = given
             return True
+        # An empty list or map is one of anything until another tells of what.
+        if known.of and all(one == DYN for one in known.of) and fits(known, given) and given != DYN:
+            bound[wanted.name] = given
         return fits(known, given)
     if not wanted.of or "dyn" in (wanted.name, given.name):
         return fits(wanted, given)

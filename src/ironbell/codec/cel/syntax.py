@@ -73,7 +73,25 @@ class MapOf:
     offset: int = _place()
 
 
-Node: TypeAlias = Literal | Name | Select | Index | Call | ListOf | MapOf
+@dataclass(frozen=True, slots=True)
+class MessageField:
+    name: str
+    value: Node
+    optional: bool = False
+    """`?a: b`: left out where the optional value `b` holds nothing."""
+    offset: int = _place()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`Name{field: value}`."""
+
+    name: str
+    fields: tuple[MessageField, ...]
+    offset: int = _place()
+
+
+Node: TypeAlias = Literal | Name | Select | Index | Call | ListOf | MapOf | Message
 
 _KINDS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 _BEGINNINGS = f"{{'[', '{{', '(', '.', '-', '!', {_KINDS}"
@@ -204,6 +222,8 @@ class _Parser:
             return MapOf(self._entries(), token.offset)
         if not self._take("."):
             self._require_beginning(_BEGINNINGS)
+        if (message := self._message_name()) is not None:
+            return Message(message, offset=self._tokens[self._position - 1].offset, fields=self._message_fields())
         name, opening = self._identifier(), self._next.offset
         if name in _RESERVED:
             self._faults.append(Fault(token.offset, f"reserved identifier: {name}"))
@@ -239,6 +259,31 @@ class _Parser:
             key = self.expression()
             self._expect(":")
             found.append((key, self.expression()))
+            if not self._take(","):
+                self._expect("}", or_comma=True)
+                break
+        return tuple(found)
+
+    def _message_name(self) -> str | None:
+        """The name before a brace, which is read with it; None where none is."""
+        if self._next.type is not TokenType.IDENTIFIER:
+            return None
+        names, place = [self._next.text], self._position + 1
+        while _is_symbol(self._tokens[place], ".") and self._tokens[place + 1].type is TokenType.IDENTIFIER:
+            names.append(self._tokens[place + 1].text)
+            place += 2
+        if not _is_symbol(self._tokens[place], "{"):
+            return None
+        self._position = place + 1
+        return ".".join(names)
+
+    def _message_fields(self) -> tuple[MessageField, ...]:
+        found: list[MessageField] = []
+        while not self._take("}"):
+            is_optional = self._take("?")
+            name, mark = self._identifier(), self._next.offset
+            self._expect(":")
+            found.append(MessageField(name, self.expression(), is_optional, mark))
             if not self._take(","):
                 self._expect("}", or_comma=True)
                 break
@@ -293,6 +338,10 @@ class _Parser:
         return _syntax_fault(
             token, f"{'extraneous' if is_extra else 'mismatched'} input '{token.text}' expecting {wanted}"
         )
+
+
+def _is_symbol(token: Token, text: str) -> bool:
+    return token.type is TokenType.SYMBOL and token.text == text
 
 
 def _begins_operand(token: Token) -> bool:
