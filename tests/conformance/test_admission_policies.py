@@ -138,6 +138,16 @@ def test_match_conditions(api: KubeApi, config_maps: str, bind: Bind) -> None:
     assert api.post(config_maps, config_map()).status == 201
 
 
+def test_a_failing_match_condition_denies(api: KubeApi, config_maps: str, bind: Bind) -> None:
+    conditions = [{"name": name, "expression": f"object.data.{name} == 'x'"} for name in ("one", "two")]
+    bind({"expression": "true"}, matchConditions=conditions)
+    why = [f"expression 'object.data.{name} == 'x'' resulted in error: no such key: {name}" for name in ("one", "two")]
+    answer = denied(api, config_maps, config_map(data={"a": "b"}))
+    assert answer.message.endswith(f"denied request: [{', '.join(why)}]")
+    answer = denied(api, config_maps, config_map(data={"one": "x"}))
+    assert answer.message.endswith(f"denied request: {why[1]}")
+
+
 def test_what_is_left_out(api: KubeApi, config_maps: str, bind: Bind) -> None:
     constraints = {
         "resourceRules": [RULE],

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ironbell.apiserver.policies.evaluate import Failure, evaluate
-from ironbell.apiserver.policies.spec import BINDINGS, POLICIES, Policies, Policy, read_policy
+from ironbell.apiserver.policies.spec import VALIDATING, Policies, Policy, read_policy
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.codec import effort
 
@@ -69,11 +69,11 @@ def entry(resource: str, name: str, value: Any) -> Entry:
 
 
 def test_what_cannot_be_read_is_not_in_force() -> None:
-    policies = Policies()
-    policies.note(Change(entry(POLICIES, "p", {"spec": {"validations": "none"}}), None, deleted=False))
-    policies.note(Change(entry(BINDINGS, "b", {"spec": {"policyName": "p"}}), None, deleted=False))
+    policies = Policies(VALIDATING)
+    policies.note(Change(entry(VALIDATING.policies, "p", {"spec": {"validations": "none"}}), None, deleted=False))
+    policies.note(Change(entry(VALIDATING.bindings, "b", {"spec": {"policyName": "p"}}), None, deleted=False))
     assert policies.all == ()
-    policies.note(Change(entry(POLICIES, "p", {"spec": {}}), None, deleted=False))
+    policies.note(Change(entry(VALIDATING.policies, "p", {"spec": {}}), None, deleted=False))
     assert [(found.name, [bound.name for bound in bindings]) for found, bindings in policies.all] == [("p", ["b"])]
-    policies.note(Change(entry(BINDINGS, "b", {}), None, deleted=True))
+    policies.note(Change(entry(VALIDATING.bindings, "b", {}), None, deleted=True))
     assert policies.all == ()

@@ -1,1 +1,1 @@
-"""ValidatingAdmissionPolicies: rules in CEL, asked of writes by the server itself."""
+"""Admission policies: rules and changes in CEL, asked of writes by the server itself."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ironbell.apiserver.policies.spec import Check, Expression, Policy
+from ironbell.apiserver.policies.spec import AnyPolicy, Check, Expression, Policy
 from ironbell.base.errors import IronbellError
 
 MAX_MESSAGE_BYTES = 5 * 1024
@@ -57,21 +57,35 @@ class Variables(dict[str, Any]):
 
 def evaluate(policy: Policy, given: Values) -> Verdict:
     """The verdict over `given`: object, oldObject, request, params and so on."""
+    values = with_variables(policy, given)
+    unmet = unmet_conditions(policy, values)
+    if unmet is not None:
+        return unmet
+    failures = [found for index, check in enumerate(policy.checks) if (found := _failure(policy, check, index, values))]
+    annotations = _annotations(policy, values, failures)
+    return Verdict(tuple(failures), annotations)
+
+
+def with_variables(policy: AnyPolicy, given: Values) -> dict[str, Any]:
+    """What a policy's expressions know: what is given, and the policy's variables."""
     values = dict(given)
-    if policy.variables:
-        values["variables"] = Variables(policy.variables, values)
+    values["variables"] = Variables(policy.variables, values)
+    return values
+
+
+def unmet_conditions(policy: AnyPolicy, values: Values) -> Verdict | None:
+    """The verdict where a match condition does not hold, or cannot be asked; None where all hold."""
     faults: list[str] = []
-    for name, condition in policy.conditions:
+    for given, condition in policy.conditions:
         try:
             if condition(values) is not True:
                 return Verdict()
         except IronbellError as error:
-            faults.append(f"match condition {name} could not be evaluated: {error.message}")
+            faults.append(f"expression '{given.expression}' resulted in error: {error.message}")
     if faults:
-        return Verdict() if policy.ignores_failures else Verdict((Failure(", ".join(faults)),))
-    failures = [found for index, check in enumerate(policy.checks) if (found := _failure(policy, check, index, values))]
-    annotations = _annotations(policy, values, failures)
-    return Verdict(tuple(failures), annotations)
+        why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        return Verdict() if policy.ignores_failures else Verdict((Failure(why),))
+    return None
 
 
 def _failure(policy: Policy, check: Check, index: int, values: Values) -> Failure | None:

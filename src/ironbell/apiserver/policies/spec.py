@@ -1,5 +1,7 @@
 """Policies and their bindings as they are stored, with their expressions compiled, kept in step with the store.
 
+What all policies have is here, and what validating ones have; `mutations` has what is of mutating ones.
+
 Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver: pkg/admission/plugin/policy/validating
 (plugin.go, compilation), pkg/admission/plugin/cel (variables).
 """
@@ -7,7 +9,8 @@ Source: kubernetes/api: admissionregistration/v1/types.go; kubernetes/apiserver:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import structlog
@@ -18,8 +21,6 @@ from ironbell.apiserver.store.store import Store
 from ironbell.apiserver.webhooks.configuration import GROUP, HookRule, MatchCondition
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression
 
-POLICIES = f"validatingadmissionpolicies.{GROUP}"
-BINDINGS = f"validatingadmissionpolicybindings.{GROUP}"
 VARIABLES = ("object", "oldObject", "request", "authorizer", "namespaceObject")
 
 _log = structlog.get_logger()
@@ -73,16 +74,21 @@ class Variable(msgspec.Struct, frozen=True):
     expression: str
 
 
-class PolicySpec(msgspec.Struct, frozen=True, rename="camel"):
-    """A policy's specification."""
+class AnyPolicySpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What every policy's specification has."""
 
     param_kind: ParamKind | None = None
     match_constraints: MatchResources | None = None
-    validations: tuple[Validation, ...] | None = None
     failure_policy: str = "Fail"
-    audit_annotations: tuple[AuditAnnotation, ...] | None = None
     match_conditions: tuple[MatchCondition, ...] | None = None
     variables: tuple[Variable, ...] | None = None
+
+
+class PolicySpec(AnyPolicySpec, frozen=True, rename="camel"):
+    """A validating policy's specification."""
+
+    validations: tuple[Validation, ...] | None = None
+    audit_annotations: tuple[AuditAnnotation, ...] | None = None
 
 
 class ParamRef(msgspec.Struct, frozen=True, rename="camel"):
@@ -101,6 +107,7 @@ class BindingSpec(msgspec.Struct, frozen=True, rename="camel"):
     param_ref: ParamRef | None = None
     match_resources: MatchResources | None = None
     validation_actions: tuple[str, ...] = ()
+    """What follows from a validating policy's verdict."""
 
 
 class _StoredPolicy(msgspec.Struct, frozen=True):
@@ -119,19 +126,24 @@ class Check(msgspec.Struct, frozen=True):
     message: Expression | None
 
 
-class Policy(msgspec.Struct, frozen=True, eq=False):
-    """A policy, ready to be asked."""
+class AnyPolicy(msgspec.Struct, frozen=True, eq=False):
+    """What every policy has, ready to be asked."""
 
     name: str
-    spec: PolicySpec
-    conditions: tuple[tuple[str, Expression], ...]
+    spec: AnyPolicySpec
+    conditions: tuple[tuple[MatchCondition, Expression], ...]
     variables: dict[str, Expression]
-    checks: tuple[Check, ...]
-    annotations: tuple[tuple[str, Expression], ...]
 
     @property
     def ignores_failures(self) -> bool:
         return self.spec.failure_policy == "Ignore"
+
+
+class Policy(AnyPolicy, frozen=True, eq=False):
+    """A validating policy, ready to be asked."""
+
+    checks: tuple[Check, ...]
+    annotations: tuple[tuple[str, Expression], ...]
 
 
 class Binding(msgspec.Struct, frozen=True, eq=False):
@@ -141,17 +153,33 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     spec: BindingSpec
 
 
-class Policies:
-    """All policies that a binding puts into force, in the order of their names."""
+AnyPolicyT = TypeVar("AnyPolicyT", bound=AnyPolicy)
 
-    def __init__(self) -> None:
-        self._policies: dict[str, Policy] = {}
+
+@dataclass(frozen=True, slots=True)
+class PolicyKind(Generic[AnyPolicyT]):
+    """One kind of policies."""
+
+    policies: str
+    """The resource."""
+    bindings: str
+    """The resource of what puts them into force."""
+    read: Callable[[str, bytes], AnyPolicyT]
+    """A policy of its name and stored text, compiled; an expression that cannot be compiled fails when it is asked."""
+
+
+class Policies(Generic[AnyPolicyT]):
+    """All policies of a kind that a binding puts into force, in the order of their names."""
+
+    def __init__(self, kind: PolicyKind[AnyPolicyT]) -> None:
+        self._kind = kind
+        self._policies: dict[str, AnyPolicyT] = {}
         self._bindings: dict[str, Binding] = {}
-        self.all: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
+        self.all: tuple[tuple[AnyPolicyT, tuple[Binding, ...]], ...] = ()
 
     def follow(self, store: Store) -> None:
         """Read what is stored, and keep in step from now on."""
-        for resource in (POLICIES, BINDINGS):
+        for resource in (self._kind.policies, self._kind.bindings):
             for entry in store.objects(resource).entries():
                 self._take(entry)
         self._order()
@@ -160,9 +188,9 @@ class Policies:
     def note(self, change: Change) -> None:
         """Take in one change."""
         entry = change.entry
-        if entry.resource not in (POLICIES, BINDINGS):
+        if entry.resource not in (self._kind.policies, self._kind.bindings):
             return
-        kept: dict[str, Any] = self._policies if entry.resource == POLICIES else self._bindings
+        kept: dict[str, Any] = self._policies if entry.resource == self._kind.policies else self._bindings
         kept.pop(entry.name, None)
         if not change.deleted:
             self._take(entry)
@@ -170,8 +198,8 @@ class Policies:
 
     def _take(self, entry: Entry) -> None:
         try:
-            if entry.resource == POLICIES:
-                self._policies[entry.name] = read_policy(entry.name, entry.body)
+            if entry.resource == self._kind.policies:
+                self._policies[entry.name] = self._kind.read(entry.name, entry.body)
             else:
                 found = msgspec.json.decode(entry.body, type=_StoredBinding)
                 self._bindings[entry.name] = Binding(entry.name, found.spec)
@@ -190,23 +218,28 @@ class Policies:
 
 
 def read_policy(name: str, body: bytes) -> Policy:
-    """A stored policy, compiled; an expression that cannot be compiled fails when it is asked."""
+    """A stored validating policy."""
     spec = msgspec.json.decode(body, type=_StoredPolicy).spec
     known = known_names(has_params=spec.param_kind is not None, has_variables=bool(spec.variables))
     return Policy(
         name,
         spec,
-        tuple((one.name, _compiled(one.expression, known)) for one in spec.match_conditions or ()),
-        {one.name: _compiled(one.expression, known) for one in spec.variables or ()},
+        compiled_conditions(spec, known),
+        compiled_variables(spec, known),
         tuple(
             Check(
-                one, _compiled(one.expression, known),
-                _compiled(one.message_expression, known) if one.message_expression.strip() else None,
+                one, compiled(one.expression, known),
+                compiled(one.message_expression, known) if one.message_expression.strip() else None,
             )
             for one in spec.validations or ()
         ),
-        tuple((one.key, _compiled(one.value_expression, known)) for one in spec.audit_annotations or ()),
+        tuple((one.key, compiled(one.value_expression, known)) for one in spec.audit_annotations or ()),
     )  # fmt: skip
+
+
+VALIDATING = PolicyKind(
+    f"validatingadmissionpolicies.{GROUP}", f"validatingadmissionpolicybindings.{GROUP}", read_policy
+)
 
 
 def known_names(*, has_params: bool, has_variables: bool) -> tuple[str, ...]:
@@ -214,7 +247,18 @@ def known_names(*, has_params: bool, has_variables: bool) -> tuple[str, ...]:
     return (*VARIABLES, *(("params",) if has_params else ()), *(("variables",) if has_variables else ()))
 
 
-def _compiled(expression: str, known: tuple[str, ...]) -> Expression:
+def compiled_conditions(spec: AnyPolicySpec, known: tuple[str, ...]) -> tuple[tuple[MatchCondition, Expression], ...]:
+    """A policy's match conditions."""
+    return tuple((one, compiled(one.expression, known)) for one in spec.match_conditions or ())
+
+
+def compiled_variables(spec: AnyPolicySpec, known: tuple[str, ...]) -> dict[str, Expression]:
+    """A policy's variables, by their names."""
+    return {one.name: compiled(one.expression, known) for one in spec.variables or ()}
+
+
+def compiled(expression: str, known: tuple[str, ...]) -> Expression:
+    """An expression; one that cannot be compiled fails when it is asked."""
     try:
         return compile_expression(expression, known)
     except CelSyntaxError as error:

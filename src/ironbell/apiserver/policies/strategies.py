@@ -1,4 +1,4 @@
-"""What makes policies and bindings complete and valid.
+"""What makes validating policies and their bindings complete and valid.
 
 Source: kubernetes/kubernetes: pkg/apis/admissionregistration/v1/defaults.go, validation/validation.go.
 """
@@ -9,91 +9,45 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from ironbell.apiserver.labelselector import selector_faults
-from ironbell.apiserver.metadata import label_1035_fault, name_fault, path_segment_fault, qualified_fault
-from ironbell.apiserver.policies.spec import VARIABLES
-from ironbell.apiserver.strategy import Plain
-from ironbell.apiserver.webhooks.strategies import rule_faults
-from ironbell.codec.cel import CelSyntaxError, expression_type
-from ironbell.codec.cel.types import DYN, Type
+from ironbell.apiserver.fielderrors import FieldError, duplicate, invalid, not_supported, required
+from ironbell.apiserver.metadata import qualified_fault
+from ironbell.apiserver.policies.common_rules import (
+    AnyBindingRules,
+    AnyPolicyRules,
+    Types,
+    binding_faults,
+    expression_faults,
+    policy_faults,
+    variable_faults,
+)
 
-_POLICIES = ("Fail", "Ignore")
-_MATCHES = ("Equivalent", "Exact")
 _ACTIONS = ("Audit", "Deny", "Warn")
-_NOT_FOUND = ("Deny", "Allow")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-_MAX_CONDITIONS = 64
 _MAX_ANNOTATIONS = 20
 _MAX_ANNOTATION_BYTES = 5 * 1024
 _NEITHER = "validations or auditAnnotations must contain at least one item"
-_IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
-_RESERVED = frozenset({
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void", "while",
-})  # fmt: skip
-
-Types = dict[str, Type]
 
 
-class PolicyRules(Plain):
+class PolicyRules(AnyPolicyRules):
     """ValidatingAdmissionPolicy."""
-
-    def prepare_create(self, new: dict[str, Any]) -> None:
-        self._fill_in(new)
-
-    def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
-        self._fill_in(new)
-
-    def _fill_in(self, new: dict[str, Any]) -> None:
-        spec = new.get("spec") or {}
-        if new.get("spec") is not None:
-            spec.setdefault("failurePolicy", "Fail")
-        _fill_in_match(spec.get("matchConstraints"))
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         return [*_policy_faults(new.get("spec") or {}, new["metadata"].get("name", ""))]
 
 
-class BindingRules(Plain):
+class BindingRules(AnyBindingRules):
     """ValidatingAdmissionPolicyBinding."""
 
-    def prepare_create(self, new: dict[str, Any]) -> None:
-        _fill_in_match((new.get("spec") or {}).get("matchResources"))
-
-    def prepare_update(self, new: dict[str, Any], old: dict[str, Any]) -> None:
-        _fill_in_match((new.get("spec") or {}).get("matchResources"))
-
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
-        return [*_binding_faults(new.get("spec") or {})]
-
-
-def _fill_in_match(match: dict[str, Any] | None) -> None:
-    if match is None:
-        return
-    match.setdefault("matchPolicy", "Equivalent")
-    match.setdefault("namespaceSelector", {})
-    match.setdefault("objectSelector", {})
-    for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
-        rule.setdefault("scope", "*")
+        spec = new.get("spec") or {}
+        return [*binding_faults(spec), *_action_faults(spec.get("validationActions") or (), "spec.validationActions")]
 
 
 def _policy_faults(spec: dict[str, Any], name: str) -> Iterator[FieldError]:
-    if spec.get("failurePolicy") not in _POLICIES:
-        yield not_supported("spec.failurePolicy", spec.get("failurePolicy", ""), _POLICIES)
-    kind, match = spec.get("paramKind"), spec.get("matchConstraints")
-    if kind is not None:
-        yield from _param_kind_faults(kind, "spec.paramKind")
-    if match is None:
-        yield required("spec.matchConstraints")
-    else:
-        yield from _match_faults(match, "spec.matchConstraints")
-        if not match.get("resourceRules"):
-            yield required("spec.matchConstraints.resourceRules")
-    types: Types = dict.fromkeys(VARIABLES, DYN) | ({"params": DYN} if kind is not None else {})
-    yield from _condition_faults(spec.get("matchConditions") or (), "spec.matchConditions", types)
+    types: Types = {}
+    yield from policy_faults(spec, types)
     if spec.get("variables"):
-        yield from _variable_faults(spec["variables"], "spec.variables", types)
+        yield from variable_faults(spec["variables"], "spec.variables", types)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
         yield required("spec.validations", _NEITHER)
@@ -103,94 +57,14 @@ def _policy_faults(spec: dict[str, Any], name: str) -> Iterator[FieldError]:
     yield from _annotation_faults(annotations, "spec.auditAnnotations", types, name=name)
 
 
-def _param_kind_faults(kind: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    api_version = kind.get("apiVersion", "")
-    group, slash, version = api_version.partition("/")
-    if not slash:
-        group, version = "", api_version
-    if not api_version:
-        yield required(f"{path}.apiVersion")
-    elif "/" in version:
-        yield invalid(f"{path}.apiVersion", api_version, f"unexpected GroupVersion string: {api_version}")
-    else:
-        if group and (fault := name_fault(group)):
-            yield invalid(f"{path}.apiVersion", group, fault)
-        if not version:
-            yield invalid(f"{path}.apiVersion", api_version, "version must be specified")
-        elif fault := label_1035_fault(version):
-            yield invalid(f"{path}.apiVersion", version, fault)
-    name = kind.get("kind", "")
-    if not name:
-        yield required(f"{path}.kind")
-    elif fault := label_1035_fault(name.lower()):
-        yield invalid(f"{path}.kind", name, f"may have mixed case, but should otherwise match: {fault}")
-
-
-def _match_faults(match: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    if match.get("matchPolicy") not in _MATCHES:
-        yield not_supported(f"{path}.matchPolicy", match.get("matchPolicy", ""), _MATCHES)
-    for field in ("namespaceSelector", "objectSelector"):
-        yield from selector_faults(match.get(field), f"{path}.{field}")
-    for field in ("resourceRules", "excludeResourceRules"):
-        for index, rule in enumerate(match.get(field) or ()):
-            where = f"{path}.{field}[{index}]"
-            names = rule.get("resourceNames") or ()
-            for place, name in enumerate(names):
-                if fault := path_segment_fault(name):
-                    yield invalid(f"{where}.resourceNames[{place}]", name, fault)
-                if name in names[:place]:
-                    yield duplicate(f"{where}.resourceNames[{place}]", name)
-            yield from rule_faults(rule, where)
-
-
-def _condition_faults(conditions: Sequence[Mapping[str, Any]], path: str, types: Types) -> Iterator[FieldError]:
-    if len(conditions) > _MAX_CONDITIONS:
-        yield invalid(path, len(conditions), f"must have at most {_MAX_CONDITIONS} items")
-    names: set[str] = set()
-    for index, condition in enumerate(conditions):
-        where, name = f"{path}[{index}]", condition.get("name", "")
-        expression = (condition.get("expression") or "").strip()
-        yield from _expression_faults(expression, f"{where}.expression", types, gives=("bool",), absent="")
-        if not name:
-            yield required(f"{where}.name")
-        elif fault := qualified_fault(name):
-            yield invalid(f"{where}.name", name, fault)
-        if name and name in names:
-            yield duplicate(f"{where}.name", name)
-        names.add(name)
-
-
-def _variable_faults(variables: Sequence[Mapping[str, Any]], path: str, types: Types) -> Iterator[FieldError]:
-    """Faults of variables, each of which knows those before it; `types` gets them all."""
-    known: Types = {}
-    types["variables"] = Type("object", fields=known, schema=id(known))
-    for index, variable in enumerate(variables):
-        where, name = f"{path}[{index}]", variable.get("name") or ""
-        expression = variable.get("expression") or ""
-        if not name.strip():
-            yield required(f"{where}.name", "name is not specified")
-        elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-            yield invalid(f"{where}.name", name, "must be a valid CEL identifier")
-        absent = "expression is not specified"
-        yield from _expression_faults(expression, f"{where}.expression", types, absent=absent)
-        known[name] = _type_or_dyn(expression, types)
-
-
-def _type_or_dyn(expression: str, types: Types) -> Type:
-    try:
-        return expression_type(expression, types)
-    except CelSyntaxError:
-        return DYN
-
-
 def _validation_faults(validation: Mapping[str, Any], path: str, types: Types) -> Iterator[FieldError]:
     expression, absent = validation.get("expression") or "", "expression is not specified"
-    yield from _expression_faults(expression, f"{path}.expression", types, gives=("bool",), absent=absent)
+    yield from expression_faults(expression, f"{path}.expression", types, gives=("bool",), absent=absent)
     composed = validation.get("messageExpression") or ""
     if composed and not composed.strip():
         yield invalid(f"{path}.messageExpression", composed, "must be non-empty if specified")
     elif composed:
-        yield from _expression_faults(composed, f"{path}.messageExpression", types, gives=("string",), absent="")
+        yield from expression_faults(composed, f"{path}.messageExpression", types, gives=("string",), absent="")
     message = validation.get("message") or ""
     if message and not message.strip():
         yield invalid(f"{path}.message", message, "must be non-empty if specified")
@@ -219,58 +93,10 @@ def _annotation_faults(
         else:
             absent = "valueExpression is not specified"
             gives = ("string", "null")
-            yield from _expression_faults(expression, f"{where}.valueExpression", types, gives=gives, absent=absent)
+            yield from expression_faults(expression, f"{where}.valueExpression", types, gives=gives, absent=absent)
         if key in keys:
             yield duplicate(f"{where}.key", key)
         keys.add(key)
-
-
-def _expression_faults(
-    expression: str, path: str, types: Types, *, gives: tuple[str, ...] = (), absent: str
-) -> Iterator[FieldError]:
-    if not expression.strip():
-        yield required(path, absent)
-        return
-    try:
-        found = expression_type(expression, types)
-    except CelSyntaxError as error:
-        yield invalid(path, expression, f"compilation failed: {error.message}")
-        return
-    if gives and found.name not in gives:
-        wanted = gives[0] if len(gives) == 1 else f"one of [{' '.join(gives)}]"
-        yield invalid(path, expression, f"must evaluate to {wanted}")
-
-
-def _binding_faults(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    name = spec.get("policyName") or ""
-    if not name:
-        yield required("spec.policyName")
-    elif fault := name_fault(name):
-        yield invalid("spec.policyName", name, fault)
-    if spec.get("paramRef") is not None:
-        yield from _param_ref_faults(spec["paramRef"], "spec.paramRef")
-    if spec.get("matchResources") is not None:
-        yield from _match_faults(spec["matchResources"], "spec.matchResources")
-    yield from _action_faults(spec.get("validationActions") or (), "spec.validationActions")
-
-
-def _param_ref_faults(ref: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    name, selector, both = ref.get("name") or "", ref.get("selector"), "name and selector are mutually exclusive"
-    if name and (fault := path_segment_fault(name)):
-        yield invalid(f"{path}.name", name, fault)
-    if name and selector is not None:
-        yield forbidden(f"{path}.name", both)
-    if selector is not None:
-        yield from selector_faults(selector, f"{path}.selector")
-        if name:
-            yield forbidden(f"{path}.selector", both)
-    if not name and selector is None:
-        yield required(path, "one of name or selector must be specified")
-    action = ref.get("parameterNotFoundAction")
-    if not action:
-        yield required(f"{path}.parameterNotFoundAction")
-    elif action not in _NOT_FOUND:
-        yield not_supported(f"{path}.parameterNotFoundAction", action, _NOT_FOUND)
 
 
 def _action_faults(actions: Sequence[str], path: str) -> Iterator[FieldError]:
