@@ -24,10 +24,9 @@ DOCUMENTS = (
     "apis__networking.k8s.io__v1", "apis__node.k8s.io__v1", "apis__policy__v1",
     "apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1", "apis__storage.k8s.io__v1",
 )  # fmt: skip
-# Kinds that would promise what nothing here does: policies do not change objects, addresses are not handed out.
+# Kinds that would promise what nothing here does: addresses are not handed out.
 LEFT_OUT = {
     "componentstatuses", "ipaddresses", "servicecidrs", "volumeattributesclasses", "csistoragecapacities",
-    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
 }  # fmt: skip
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _KEPT = ("type", "format", "required", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",

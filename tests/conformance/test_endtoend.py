@@ -22,6 +22,7 @@ SAMPLE = (
     "AggregatedDiscovery should support aggregated discovery interface [Conformance]",
     "Discovery should locate the groupVersion and a resource within each APIGroup [Conformance]",
     "FieldValidation should detect unknown and duplicate fields of a typed object [Conformance]",
+    "MutatingAdmissionPolicy [Privileged:ClusterAdmin] should mutate a Deployment [Conformance]",
     "OpenAPIV3 should round trip OpenAPI V3 for all built-in group versions",
     "ServerSideApply should give up ownership of a field if forced applied by a controller",
     "Servers with support for Table transformation should return pod details",

@@ -287,6 +287,43 @@ def test_webhook_is_asked_again_when_a_later_one_changed_the_object(
         api.delete(f"{base}/{name}")
 
 
+def test_policies_come_before_webhooks_and_see_what_these_changed(
+    api: KubeApi, webhooks: WebhookServer, mutating: Configure, namespace: str, config_maps: str, path: str
+) -> None:
+    def add(request: dict[str, Any]) -> Any:
+        found = request["request"]["object"]["data"].get("policy", "nothing")
+        return patch(request, {"op": "add", "path": "/data/webhook", "value": f"saw {found}"})
+
+    mutating(webhooks.on(path, add))
+    version, name = "admissionregistration.k8s.io/v1", f"{namespace}.example.org"
+    expression = "Object{data: {'policy': 'saw ' + object.data.?webhook.orValue('nothing')}}"
+    policy = {
+        "apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule("CREATE")]}, "reinvocationPolicy": "IfNeeded",
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+        },
+    }  # fmt: skip
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    binding = {
+        "apiVersion": version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "matchResources": {"namespaceSelector": selector}},
+    }  # fmt: skip
+    api.made(f"{REGISTRATION}/mutatingadmissionpolicies", policy)
+    api.made(f"{REGISTRATION}/mutatingadmissionpolicybindings", binding)
+
+    def changed() -> dict[str, str] | None:
+        data: dict[str, str] = api.made(config_maps, config_map(a="1"), dryRun="All")["data"]
+        return data if {"policy", "webhook"} <= data.keys() else None
+
+    try:
+        found = eventually(changed)
+    finally:
+        api.delete(f"{REGISTRATION}/mutatingadmissionpolicybindings/{name}")
+        api.delete(f"{REGISTRATION}/mutatingadmissionpolicies/{name}")
+    assert found == {"a": "1", "webhook": "saw saw nothing", "policy": "saw saw saw nothing"}
+
+
 # Failures
 
 

@@ -2,8 +2,11 @@
 
 Plugins are plain async callables. Mutating ones run in the order of registration, on what the client sent, whatever
 that is; then the object is held to its schema, and validating ones see only what fits it. A write whose object changed
-underneath while plugins ran is decided again, so a plugin may run several times for one write and has no effects
-outside the request.
+underneath while plugins ran is decided again, and mutating plugins run a second time after one that says that what it
+changed may concern those before it: so a plugin may run several times for one write and has no effects outside the
+request.
+
+Source: kubernetes/apiserver: pkg/admission/plugin/admission/reinvocation.go (the second round).
 """
 
 from __future__ import annotations
@@ -11,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.resources import ResourceInfo
+
+Kept = TypeVar("Kept")
 
 
 class Operation(Enum):
@@ -24,6 +29,23 @@ class Operation(Enum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONNECT = "CONNECT"
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The rounds in which mutating plugins see a request, and what they keep from the first for the second."""
+
+    is_second: bool = False
+    is_second_wanted: bool = False
+    """Whether a plugin changed what those before it have seen."""
+    _kept: dict[object, Any] = field(default_factory=dict)
+
+    def kept(self, plugin: object, make: Callable[[], Kept]) -> Kept:
+        """What a plugin keeps; made when it first asks."""
+        if plugin not in self._kept:
+            self._kept[plugin] = make()
+        found: Kept = self._kept[plugin]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,7 @@ class AdmissionRequest:
     old: dict[str, Any] | None = None
     subresource: str = ""
     dry_run: bool = False
+    rounds: Rounds = field(default_factory=Rounds, compare=False)
 
 
 Mutate = Callable[[AdmissionRequest], Awaitable["dict[str, Any] | None"]]
@@ -71,12 +94,19 @@ class Admission:
 
     async def mutate(self, request: AdmissionRequest) -> dict[str, Any] | None:
         """The object after all mutating plugins."""
+        request = await self._round(request)
+        if request.rounds.is_second_wanted:
+            request.rounds.is_second = True
+            request = await self._round(request)
+        return request.new
+
+    async def _round(self, request: AdmissionRequest) -> AdmissionRequest:
         for applies, plugin in self._mutating:
             if applies(request.info):
                 changed = await plugin(request)
                 if changed is not None:
                     request = replace(request, new=changed)
-        return request.new
+        return request
 
     async def review(self, request: AdmissionRequest) -> None:
         """Ask all validating plugins."""

@@ -31,6 +31,7 @@ from ironbell.apiserver.lifecycle.expiry import EventExpiry
 from ironbell.apiserver.lifecycle.garbage import GarbageCollector
 from ironbell.apiserver.lifecycle.scopes import Scopes
 from ironbell.apiserver.policies.guard import ParameterGuard, is_policy
+from ironbell.apiserver.policies.mutating import MutatingPolicies
 from ironbell.apiserver.policies.plugin import AdmissionPolicies
 from ironbell.apiserver.rbac.aggregation import Aggregation
 from ironbell.apiserver.rbac.authorizer import RbacAuthorizer
@@ -69,6 +70,7 @@ class ApiServer:
         self._webhook_client = WebhookClient(context.store, context.randomness)
         self._webhooks = AdmissionWebhooks(context, self._webhook_client)
         self._policies = AdmissionPolicies(context)
+        self._mutating_policies = MutatingPolicies(context)
 
     @classmethod
     @asynccontextmanager
@@ -146,6 +148,7 @@ class ApiServer:
         context.authorizer.index.follow(context.store)
         # before the guard: what a webhook makes of a role is what must not escalate
         self._policies.start()
+        self._mutating_policies.start()
         self._webhooks.start()
         context.admission.mutating(is_guarded, EscalationGuard(context.authorizer))
         context.admission.mutating(is_policy, ParameterGuard(context))

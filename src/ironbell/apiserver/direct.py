@@ -191,6 +191,7 @@ class DirectApi:
                 Operation.CONNECT, info, request.namespace, request.name, self._identity, None,
                 subresource=request.subresource,
             )  # fmt: skip
+            await self._context.admission.mutate(review)
             await self._context.admission.review(review)
         return await handler(request)
 

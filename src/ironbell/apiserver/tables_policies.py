@@ -5,6 +5,7 @@ Source: kubernetes/kubernetes: pkg/printers/internalversion/printers.go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -107,10 +108,13 @@ def _metric(metric: dict[str, Any], seen: dict[str, Any]) -> str:
     return prefix + "/".join(shown)
 
 
-def _policy(item: dict[str, Any]) -> list[Any]:
-    kind = part(item, "spec", "paramKind")
-    shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
-    return [len(entries(part(item, "spec"), "validations")), shown]
+def _policy(counted: str) -> Callable[[dict[str, Any]], list[Any]]:
+    def cells(item: dict[str, Any]) -> list[Any]:
+        kind = part(item, "spec", "paramKind")
+        shown = f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
+        return [len(entries(part(item, "spec"), counted)), shown]
+
+    return cells
 
 
 def _policy_binding(item: dict[str, Any]) -> list[Any]:
@@ -136,6 +140,11 @@ _CREATED_AT = Printer((NAME, column("Created At", "When it was created.", type="
 _WEBHOOKS = named(
     column("Webhooks", "How many webhooks it has.", type="integer"), cells=lambda item: [len(entries(item, "webhooks"))]
 )
+_PARAM_KIND = column("ParamKind", "The kind of its parameters.")
+_POLICY_BINDING = named(
+    column("PolicyName", "The policy that it puts into force."), column("ParamRef", "The parameters that it uses."),
+    cells=_policy_binding,
+)  # fmt: skip
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("rbac.authorization.k8s.io", "Role"): _CREATED_AT,
     ("rbac.authorization.k8s.io", "ClusterRole"): _CREATED_AT,
@@ -174,13 +183,12 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): named(
+        column("Mutations", "How many changes it makes.", type="integer"), _PARAM_KIND, cells=_policy("mutations"),
+    ),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _POLICY_BINDING,
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): named(
-        column("Validations", "How many rules it has.", type="integer"),
-        column("ParamKind", "The kind of its parameters."),
-        cells=_policy,
+        column("Validations", "How many rules it has.", type="integer"), _PARAM_KIND, cells=_policy("validations"),
     ),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): named(
-        column("PolicyName", "The policy that it puts into force."), column("ParamRef", "The parameters that it uses."),
-        cells=_policy_binding,
-    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _POLICY_BINDING,
 }  # fmt: skip

@@ -44,6 +44,7 @@ from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
 from ironbell.apiserver.policies import strategies as policies
+from ironbell.apiserver.policies.mutating_rules import MutatingBindingRules, MutatingPolicyRules
 from ironbell.apiserver.rbac.strategies import BindingRules, RoleRules
 from ironbell.apiserver.resources import OBJECT_VERBS, ResourceInfo, ScalePaths
 from ironbell.apiserver.schema.compiled import CompiledSchema, compile_schema
@@ -61,6 +62,8 @@ _STRATEGIES: dict[str, Strategy] = {
     "nodes": NodeRules(),
     "mutatingwebhookconfigurations": WebhookRules(mutating=True),
     "validatingwebhookconfigurations": WebhookRules(mutating=False),
+    "mutatingadmissionpolicies": MutatingPolicyRules(),
+    "mutatingadmissionpolicybindings": MutatingBindingRules(),
     "validatingadmissionpolicies": policies.PolicyRules(),
     "validatingadmissionpolicybindings": policies.BindingRules(),
     "roles": RoleRules(namespaced=True),

@@ -43,19 +43,23 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_ALL, ("all",)),
     "mutatingwebhookconfigurations": ("api-extensions",),
     "validatingwebhookconfigurations": ("api-extensions",),
+    "mutatingadmissionpolicies": ("api-extensions",),
+    "mutatingadmissionpolicybindings": ("api-extensions",),
     "validatingadmissionpolicies": ("api-extensions",),
     "validatingadmissionpolicybindings": ("api-extensions",),
     "apiservices": ("api-extensions",),
 }
 GENERATIONS = frozenset({
     "cronjobs", "daemonsets", "deployments", "endpointslices", "ingressclasses", "ingresses", "jobs",
-    "mutatingwebhookconfigurations", "networkpolicies", "poddisruptionbudgets", "pods", "podtemplates",
-    "priorityclasses", "replicasets", "replicationcontrollers", "statefulsets", "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+    "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "networkpolicies",
+    "poddisruptionbudgets", "pods", "podtemplates", "priorityclasses", "replicasets",
+    "replicationcontrollers", "statefulsets", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+    "validatingwebhookconfigurations",
 })  # fmt: skip
 """Kinds that count changes of their spec."""
 NEEDS_VERSION = frozenset({
-    "csidrivers", "csinodes", "leases", "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
+    "csidrivers", "csinodes", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+    "mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses",
     "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
     "volumeattachments",
 })  # fmt: skip

@@ -21,6 +21,7 @@ _EMPTY_IS_FINE = {
     ("admissionregistration.v1.AuditAnnotation", "valueExpression"),
     ("admissionregistration.v1.MatchCondition", "expression"),
     ("admissionregistration.v1.MatchCondition", "name"),
+    ("admissionregistration.v1.Mutation", "patchType"),
     ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "policyName"),
     ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "validationActions"),
     ("admissionregistration.v1.Validation", "expression"),

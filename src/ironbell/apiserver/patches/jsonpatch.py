@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.api.client import ApiError, BadRequest
+from ironbell.api.client import ApiError, BadRequest, Invalid
 
 MAX_OPERATIONS = 10_000
+
+
+class TestFailed(Invalid):
+    """A test in a patch does not hold."""
 
 
 def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
@@ -17,7 +21,8 @@ def apply_json_patch(target: dict[str, Any], operations: Any) -> dict[str, Any]:
 
     Raises:
         BadRequest: this is no JSON patch.
-        Invalid: a path does not exist, or a test does not hold.
+        TestFailed: a test does not hold.
+        Invalid: a path does not exist.
     """
     if not isinstance(operations, list):
         raise BadRequest("error decoding patch: a JSON patch is a list of operations")

@@ -11,6 +11,7 @@ import jsonpatch
 import msgspec
 
 from ironbell.api.client import BadRequest, Invalid
+from ironbell.apiserver.patches.jsonpatch import TestFailed
 
 MAX_COPIED_BYTES = 3 << 20
 _REJECTED = "the server rejected our request due to an error in our request"
@@ -21,7 +22,8 @@ def apply_operations(target: dict[str, Any], operations: list[dict[str, Any]]) -
 
     Raises:
         BadRequest: more is copied than may be.
-        Invalid: a path does not exist, or a test does not hold.
+        TestFailed: a test does not hold.
+        Invalid: a path does not exist.
     """
     copied = 0
     document: Any = target
@@ -34,6 +36,8 @@ def apply_operations(target: dict[str, Any], operations: list[dict[str, Any]]) -
             if operation.get("op") == "replace" and _lacks_key(document, operation.get("path")):
                 operation = {**operation, "op": "add"}
             document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+    except jsonpatch.JsonPatchTestFailed as error:
+        raise TestFailed(_REJECTED) from error
     except (
         jsonpatch.JsonPatchException,
         jsonpatch.JsonPointerException,

@@ -16,12 +16,16 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.roles import Attributes
 from ironbell.apiserver.webhooks.configuration import GROUP
 
-_POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+_POLICY_OF = {
+    "validatingadmissionpolicybindings": "validatingadmissionpolicies",
+    "mutatingadmissionpolicybindings": "mutatingadmissionpolicies",
+}
+"""The resources of policies, by those of their bindings."""
 
 
 def is_policy(info: ResourceInfo) -> bool:
     """Whether writes to a resource put parameters into use."""
-    return info.group == GROUP and info.plural in (_POLICIES, _BINDINGS)
+    return info.group == GROUP and (info.plural in _POLICY_OF or info.plural in _POLICY_OF.values())
 
 
 class ParameterGuard:
@@ -40,7 +44,7 @@ class ParameterGuard:
         if new is None or request.subresource or self._context.authorizer.is_master(request.identity):
             return
         spec, before = _spec(new), _spec(request.old)
-        if request.info.plural == _POLICIES:
+        if request.info.plural not in _POLICY_OF:
             kind = _mapping(spec.get("paramKind"))
             fault = self._policy_fault(request, kind) if kind and kind != before.get("paramKind") else None
         else:
@@ -57,7 +61,8 @@ class ParameterGuard:
         return forbidden("spec.paramKind", _needed(request, why, kind))
 
     def _binding_fault(self, request: AdmissionRequest, spec: dict[str, Any], ref: dict[str, Any]) -> FieldError | None:
-        policy = self._context.store.latest(f"{_POLICIES}.{GROUP}", ("", str(spec.get("policyName") or "")))
+        resource = f"{_POLICY_OF[request.info.plural]}.{GROUP}"
+        policy = self._context.store.latest(resource, ("", str(spec.get("policyName") or "")))
         kind = _mapping(_spec(policy.decode()).get("paramKind")) if policy is not None else {}
         if policy is not None and not kind:
             return None

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -46,6 +46,18 @@ from ironbell.codec.cel import CelError
 Object = dict[str, Any]
 
 
+@dataclass(slots=True)
+class _Called:
+    """What became of a request's first round."""
+
+    since_change: set[Webhook] = field(default_factory=set)
+    """Webhooks that may be called again, and have seen the object as the last webhook left it."""
+    again: set[Webhook] = field(default_factory=set)
+    """Those that have not."""
+    left: Object | None = None
+    """The object after the first round."""
+
+
 class AdmissionWebhooks:
     """The webhooks of a server, as admission plugins."""
 
@@ -73,20 +85,24 @@ class AdmissionWebhooks:
         Raises:
             ApiError: a webhook refuses, or fails and must not.
         """
-        before, again, invoked = request.new, set[Webhook](), set[Webhook]()
-        for number, webhooks in enumerate((self._mutating.all, None)):
-            for webhook in webhooks if webhooks is not None else [one for one in self._mutating.all if one in again]:
-                changed = await self._mutate_by(webhook, request)
-                if changed is None:
-                    continue
-                if changed is not request.new:
-                    request = replace(request, new=changed)
-                    again |= invoked
-                    invoked = set()
-                if number == 0 and webhook.spec.reinvocation_policy == "IfNeeded":
-                    invoked.add(webhook)
-            if not again:
-                break
+        before, rounds = request.new, request.rounds
+        called: _Called = rounds.kept(self, _Called)
+        if rounds.is_second and request.new != called.left:
+            called.again |= called.since_change
+        for webhook in self._mutating.all:
+            if rounds.is_second and webhook not in called.again:
+                continue
+            changed = await self._mutate_by(webhook, request)
+            if changed is None:
+                continue
+            if changed is not request.new:
+                request = replace(request, new=changed)
+                rounds.is_second_wanted = True
+                called.again |= called.since_change
+                called.since_change = set()
+            if webhook.spec.reinvocation_policy == "IfNeeded":
+                called.since_change.add(webhook)
+        called.left = request.new
         return None if request.new is before else request.new
 
     async def _mutate_by(self, webhook: Webhook, request: AdmissionRequest) -> Object | None:

@@ -1,0 +1,127 @@
+"""Mutating policies as an admission plugin: which change a request's object, in which order, and what follows.
+
+Source: kubernetes/apiserver: pkg/admission/plugin/policy/mutating/dispatcher.go, reinvocationcontext.go,
+pkg/admission/plugin/policy/generic/policy_dispatcher.go (refusals).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ironbell.api.client import ApiError
+from ironbell.apiserver import status
+from ironbell.apiserver.admission import AdmissionRequest, Operation
+from ironbell.apiserver.context import Context
+from ironbell.apiserver.policies.evaluate import unmet_conditions, with_variables
+from ironbell.apiserver.policies.matching import Invocation, Matcher
+from ironbell.apiserver.policies.mutations import MUTATING, MutatingPolicy, MutationError, mutated
+from ironbell.apiserver.policies.plugin import ALLOWANCE_S
+from ironbell.apiserver.policies.spec import AnyPolicy, Binding, Policies
+from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.verbs.bodies import converted
+from ironbell.apiserver.webhooks.review import shown_as
+from ironbell.codec import effort
+
+Object = dict[str, Any]
+_Key = tuple[str, str, str, str]
+"""What tells invocations apart: the names of the policy, its binding and its parameters, with their namespace."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What became of a request's first round."""
+
+    reinvocable: set[_Key] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    policy: AnyPolicy
+    binding: Binding | None
+    why: str
+    reason: str = ""
+
+    @property
+    def message(self) -> str:
+        if self.binding is None:
+            return f'policy "{self.policy.name}" denied request: {self.why}'
+        return f"policy '{self.policy.name}' with binding '{self.binding.name}' denied request: {self.why}"
+
+
+class MutatingPolicies:
+    """The mutating policies of a server."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._matcher = Matcher(context)
+        self._policies = Policies(MUTATING)
+
+    def start(self) -> None:
+        """Follow the policies, and take part in admission."""
+        self._policies.follow(self._context.store)
+        self._context.admission.mutating(self._concerns, self.mutate)
+
+    def _concerns(self, info: ResourceInfo) -> bool:
+        return self._matcher.concerns(self._policies, info)
+
+    async def mutate(self, request: AdmissionRequest) -> Object | None:
+        """The object after all policies in force; None if none changed it. Deletions have none to change.
+
+        Raises:
+            ApiError: a policy fails, or cannot be asked, and its failures are not ignored; or an object is left that
+                is none of its kind.
+        """
+        if request.operation is Operation.DELETE:
+            return None
+        before = request.new
+        found, misconfigured = await self._matcher.invocations(self._policies, request)
+        faults = [_Fault(one.policy, one.binding, one.message) for one in misconfigured]
+        with effort.limited(ALLOWANCE_S):
+            for one in found:
+                request = await self._mutate_by(one, request, faults)
+        refusing = [fault for fault in faults if not fault.policy.ignores_failures]
+        if refusing:
+            raise _refusal(request, refusing)
+        return None if request.new is before else request.new
+
+    async def _mutate_by(
+        self, one: Invocation[MutatingPolicy], request: AdmissionRequest, faults: list[_Fault]
+    ) -> AdmissionRequest:
+        """The request after one policy; `faults` gets what goes wrong."""
+        policy, rounds = one.policy, request.rounds
+        asked: _Asked = rounds.kept(self, _Asked)
+        shown = await shown_as(one.info, request)
+        values = self._matcher.values(request, shown, one.params)
+        unmet = unmet_conditions(policy, with_variables(policy, values))
+        if unmet is not None:
+            faults += [_Fault(policy, one.binding, failure.message, "Invalid") for failure in unmet.failures]
+            return request
+        key = _key(one)
+        if request.new is None or (rounds.is_second and key not in asked.reinvocable):
+            return request
+        for mutation, expression in policy.mutations:
+            try:
+                changed = mutated(mutation, expression, with_variables(policy, values), one.info)
+            except MutationError as error:
+                faults.append(_Fault(policy, one.binding, error.message, "Invalid"))
+                continue
+            rounds.is_second_wanted = True
+            values["object"] = changed
+            values["request"] = {**values["request"], "object": changed}
+        if policy.reinvocable:
+            asked.reinvocable.add(key)
+        if values["object"] == shown.new:
+            return request
+        return replace(request, new=await converted(request.info, values["object"], request.info.api_version))
+
+
+def _key(one: Invocation[MutatingPolicy]) -> _Key:
+    meta = (one.params or {}).get("metadata") or {}
+    return one.policy.name, one.binding.name, meta.get("namespace", ""), meta.get("name", "")
+
+
+def _refusal(request: AdmissionRequest, faults: list[_Fault]) -> ApiError:
+    causes = [{"message": fault.message} for fault in faults]
+    error = status.forbidden(request.info, request.name, why=faults[0].message, causes=causes)
+    return ApiError(faults[0].message, code=error.code, reason=faults[0].reason or error.reason, details=error.details)
