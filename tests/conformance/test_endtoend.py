@@ -6,8 +6,10 @@ pass, and a listed one that passes is listed in vain.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ NODE: dict[str, Any] = {
     "metadata": {"name": "endtoend"},
     "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Test", "message": "no kubelet"}]},
 }
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+LEASE: dict[str, Any] = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "endtoend"},
+    "spec": {"holderIdentity": "endtoend", "leaseDurationSeconds": 40},
+}
+RENEW_S = 10.0
 
 
 @pytest.fixture(scope="session")
@@ -56,10 +66,26 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def node(api: KubeApi) -> Iterator[None]:
-    """A Node, which some specs look for. Nothing runs on it."""
+    """A Node, which some specs look for. Nothing runs on it.
+
+    Its Lease is renewed as a kubelet's is: a continued list expires only where something was written meanwhile.
+    """
     api.made("/api/v1/nodes", NODE)
+    api.made(LEASES, LEASE)
+    ended = threading.Event()
+    renewing = threading.Thread(target=_renew, args=(api, ended))
+    renewing.start()
     yield
+    ended.set()
+    renewing.join()
+    api.delete(f"{LEASES}/endtoend")
     api.delete("/api/v1/nodes/endtoend")
+
+
+def _renew(api: KubeApi, ended: threading.Event) -> None:
+    while not ended.wait(RENEW_S):
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        api.patch(f"{LEASES}/endtoend", {"spec": {"renewTime": now}})
 
 
 def test_listed_specs_exist(specs: list[str]) -> None:
