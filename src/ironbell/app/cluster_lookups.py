@@ -14,12 +14,21 @@ import msgspec
 from ironbell.api.client import ApiError, ListOptions, NotFound, Page, Selector
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Collection
+from ironbell.base.errors import Retry
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Wanted
 
 Object = dict[str, Any]
 PATIENCE_S: Final = 5.0
-"""How long an object is given to become what it should be; less than webhooks may take."""
+"""How long an object is given to become what it should be, and the server to answer; less than webhooks may take."""
 _LOOK_AGAIN_S: Final = 0.1
+_TOO_MANY_REQUESTS: Final = 429
+_INTERNAL_ERROR: Final = 500
+
+
+class NoContractError(ApiError):
+    """A definition does not say which contract of Cluster API its versions keep."""
+
+    retry = Retry.NEVER
 
 
 class Reader(Protocol):
@@ -45,17 +54,26 @@ class Lookups:
         return Found({one: await self._found(one) for one in wanted})
 
     async def _found(self, wanted: Wanted) -> Sequence[Object]:
-        try:
-            if isinstance(wanted, ListWanted):
-                options = ListOptions(Selector(labels=wanted.labels))
-                page = await self._reader.list(wanted.kind.collection, wanted.namespace, options)
-                return [_decoded(body) for body in page.items]
-            one = await (self._referred(wanted) if isinstance(wanted, ReferredWanted) else self._awaited(wanted))
-        except NotFound:
-            return ()
-        except ApiError as error:
-            message = f"{wanted} could not be looked up: {error.message}"
-            raise ApiError(message, code=error.code, reason=error.reason) from error
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        while True:
+            try:
+                return await self._read(wanted)
+            except NotFound:
+                return ()
+            except ApiError as error:
+                if _may_pass(error) and loop.time() < deadline:
+                    await asyncio.sleep(_LOOK_AGAIN_S)
+                    continue
+                message = f"{wanted} could not be looked up: {error.message}"
+                raise ApiError(message, code=error.code, reason=error.reason) from error
+
+    async def _read(self, wanted: Wanted) -> Sequence[Object]:
+        if isinstance(wanted, ListWanted):
+            options = ListOptions(Selector(labels=wanted.labels))
+            page = await self._reader.list(wanted.kind.collection, wanted.namespace, options)
+            return [_decoded(body) for body in page.items]
+        one = await (self._referred(wanted) if isinstance(wanted, ReferredWanted) else self._awaited(wanted))
         return () if one is None else (one,)
 
     async def _awaited(self, wanted: ObjectWanted) -> Object | None:
@@ -86,9 +104,14 @@ class Lookups:
         definition = _decoded(await self._reader.get(CUSTOM_RESOURCE_DEFINITION.collection, "", name))
         contracted = contracted_version(definition["metadata"].get("labels") or {})
         if contracted is None:
-            raise ApiError(f"CustomResourceDefinition {name} has no label that names a contract", code=500)
+            raise NoContractError(f"CustomResourceDefinition {name} has no label that names a contract")
         where = Collection(wanted.api_group, contracted[1], definition["spec"]["names"]["plural"], namespaced=True)
         return _decoded(await self._reader.get(where, wanted.namespace, wanted.name))
+
+
+def _may_pass(error: ApiError) -> bool:
+    """Whether the API server may answer the same read in a moment, as where a kind's storage is being set up anew."""
+    return error.retry is not Retry.NEVER and (error.code == _TOO_MANY_REQUESTS or error.code >= _INTERNAL_ERROR)
 
 
 def _decoded(body: bytes) -> Object:

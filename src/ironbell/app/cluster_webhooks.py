@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ironbell.api.client import ApiError
 from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
@@ -111,7 +112,10 @@ def _completion(rules: Rules, lookups: Lookups) -> Handler:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
         response: Object = {"uid": request.uid, "allowed": True}
         if request.object is not None:
-            filled = await rules.completed(_placed(request.object, request), request.old_object, lookups)
+            try:
+                filled = await rules.completed(_placed(request.object, request), request.old_object, lookups)
+            except ApiError as error:
+                return _unanswered(request, error)
             changes = [
                 {"op": "add", "path": f"/{part}", "value": filled[part]}
                 for part in ("metadata", "spec")
@@ -128,7 +132,11 @@ def _check(rules: Rules, lookups: Lookups) -> Handler:
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
         new = None if request.object is None else _placed(request.object, request)
-        return _decision(rules, request, await rules.reviewed(new, request.old_object, lookups))
+        try:
+            verdict = await rules.reviewed(new, request.old_object, lookups)
+        except ApiError as error:
+            return _unanswered(request, error)
+        return _decision(rules, request, verdict)
 
     return handle
 
@@ -137,10 +145,14 @@ def _scale_check(rules: Rules, reader: Reader, lookups: Lookups) -> Handler:
     async def handle(body: bytes) -> bytes:
         request = msgspec.json.decode(body, type=_AdmissionReview).request
         where = rules.alone.kind.collection
-        old: Object = msgspec.json.decode(await reader.get(where, request.namespace, request.name))
-        replicas = ((request.object or {}).get("spec") or {}).get("replicas", 0)
-        new = {**old, "spec": {**(old.get("spec") or {}), "replicas": replicas}}
-        return _decision(rules, request, await rules.reviewed(new, old, lookups))
+        try:
+            old: Object = msgspec.json.decode(await reader.get(where, request.namespace, request.name))
+            replicas = ((request.object or {}).get("spec") or {}).get("replicas", 0)
+            new = {**old, "spec": {**(old.get("spec") or {}), "replicas": replicas}}
+            verdict = await rules.reviewed(new, old, lookups)
+        except ApiError as error:
+            return _unanswered(request, error)
+        return _decision(rules, request, verdict)
 
     return handle
 
@@ -161,6 +173,12 @@ def _decision(rules: Rules, request: _AdmissionRequest, verdict: Verdict) -> byt
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
     return _review(response)
+
+
+def _unanswered(request: _AdmissionRequest, error: ApiError) -> bytes:
+    """A refusal for the time being: what the decision rests on cannot be read."""
+    status = {"status": "Failure", "code": error.code, "reason": error.reason, "message": error.message}
+    return _review({"uid": request.uid, "allowed": False, "status": status})
 
 
 def _refusal(rules: Rules, name: str, verdict: Verdict) -> Object:

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import ApiError, Forbidden, ListOptions, NotFound, Page
+from ironbell.api.client import ApiError, Forbidden, ListOptions, NotFound, Page, TooManyRequests, Unavailable
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS
 from ironbell.api.kind import Collection
 from ironbell.app.cluster_lookups import Lookups
-from ironbell.contract.admission_lookups import ListWanted, ObjectWanted, ReferredWanted
+from ironbell.contract.admission_lookups import ListWanted, ObjectWanted, ReferredWanted, Wanted
 
 _ALL = ListOptions()
 LABELS = {"cluster.x-k8s.io/v1beta2": "v1_v2"}
@@ -36,6 +36,8 @@ class _Api:
 
     async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
         self.asked.append((where, namespace, options.selector.labels))
+        if isinstance(self.answers[0], Exception):
+            raise self.answers.pop(0)
         return Page([msgspec.json.encode(one) for one in self.answers], "1")
 
 
@@ -78,3 +80,19 @@ async def test_a_refusal_says_what_could_not_be_read() -> None:
     with pytest.raises(ApiError, match="ClusterClass n/small could not be looked up: not for you") as caught:
         await Lookups(_Api(Forbidden("not for you"))).find([wanted])
     assert caught.value.code == 403
+
+
+@pytest.mark.parametrize(
+    "wanted", [ObjectWanted(CLUSTER_CLASS, "n", "small"), ListWanted(CLUSTER, "n", "a=b")], ids=["one", "several"]
+)
+async def test_what_cannot_be_read_for_a_moment_is_read_again(wanted: Wanted) -> None:
+    api = _Api(TooManyRequests("storage is (re)initializing"), Unavailable("the connection was closed"), {"a": 1})
+    assert list((await Lookups(api, patience_s=20).find([wanted])).all(wanted)) == [{"a": 1}]
+    assert len(api.asked) == 3
+
+
+async def test_a_server_that_goes_on_failing_is_asked_for_a_while_only() -> None:
+    api = _Api(Unavailable("the connection was closed"))
+    with pytest.raises(ApiError, match="ClusterClass n/small could not be looked up: the connection was closed"):
+        await Lookups(api, patience_s=0.15).find([ObjectWanted(CLUSTER_CLASS, "n", "small")])
+    assert len(api.asked) > 1

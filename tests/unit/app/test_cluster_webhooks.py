@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ironbell.api import inclusteripam
-from ironbell.api.client import ListOptions, NotFound, Page
+from ironbell.api.client import ListOptions, NotFound, Page, Unavailable
 from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import SECRET
 from ironbell.api.kind import Collection, Kind
@@ -142,6 +142,8 @@ class _Classes(_Stored):
     async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
         if name == "none":
             raise NotFound("no such class")
+        if name == "lost":
+            raise Unavailable("the connection was closed")
         return msgspec.json.encode(CLASS)
 
     async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
@@ -277,3 +279,12 @@ async def test_the_authority_is_told_wherever_the_api_server_looks() -> None:
     writes = api.writes
     await tls.sync()
     assert api.writes == writes
+
+
+@pytest.mark.parametrize("path", [mutate_path, validate_path])
+async def test_a_write_is_refused_with_the_cause_while_its_class_cannot_be_read(path: Any) -> None:
+    new = _cluster("lost")
+    response = await _said(path("clusters.cluster.x-k8s.io"), operation="CREATE", name="c", object=new)
+    status = response["status"]
+    assert (response["allowed"], status["code"], status["reason"]) == (False, 503, "ServiceUnavailable")
+    assert status["message"] == "ClusterClass n/lost could not be looked up: the connection was closed"
