@@ -44,6 +44,12 @@ def limited(seconds: float) -> Iterator[None]:
         _allowance.left_s += before - allowed
 
 
+def left() -> float:
+    """What is left of the allowance, in seconds: for whoever awaits something between two blocks of one allowance. No
+    block may be held meanwhile, as it would be the block of all others in the thread."""
+    return _allowance.left_s
+
+
 def spend(seconds: float) -> None:
     """Take from the allowance.
 

@@ -20,7 +20,7 @@ from ironbell.apiserver.policies.plugin import ALLOWANCE_S
 from ironbell.apiserver.policies.spec import AnyPolicy, Binding, Policies
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.verbs.bodies import converted
-from ironbell.apiserver.webhooks.review import shown_as
+from ironbell.apiserver.webhooks.review import Shown, shown_as
 from ironbell.codec import effort
 
 Object = dict[str, Any]
@@ -77,43 +77,46 @@ class MutatingPolicies:
         before = request.new
         found, misconfigured = await self._matcher.invocations(self._policies, request)
         faults = [_Fault(one.policy, one.binding, one.message) for one in misconfigured]
-        with effort.limited(ALLOWANCE_S):
-            for one in found:
-                request = await self._mutate_by(one, request, faults)
+        allowance_s = ALLOWANCE_S
+        for one in found:
+            shown = await shown_as(one.info, request)
+            with effort.limited(allowance_s):
+                changed = self._mutated_by(one, request, shown, faults)
+                allowance_s = effort.left()
+            if changed is not None and changed != shown.new:
+                request = replace(request, new=await converted(request.info, changed, request.info.api_version))
         refusing = [fault for fault in faults if not fault.policy.ignores_failures]
         if refusing:
             raise _refusal(request, refusing)
         return None if request.new is before else request.new
 
-    async def _mutate_by(
-        self, one: Invocation[MutatingPolicy], request: AdmissionRequest, faults: list[_Fault]
-    ) -> AdmissionRequest:
-        """The request after one policy; `faults` gets what goes wrong."""
+    def _mutated_by(
+        self, one: Invocation[MutatingPolicy], request: AdmissionRequest, shown: Shown, faults: list[_Fault]
+    ) -> Object | None:
+        """The object after one policy, as that gets to see it; `faults` gets what goes wrong."""
         policy, rounds = one.policy, request.rounds
         asked: _Asked = rounds.kept(self, _Asked)
-        shown = await shown_as(one.info, request)
         values = self._matcher.values(request, shown, one.params)
         unmet = unmet_conditions(policy, with_variables(policy, values))
         if unmet is not None:
             faults += [_Fault(policy, one.binding, failure.message, "Invalid") for failure in unmet.failures]
-            return request
+            return shown.new
         key = _key(one)
         if request.new is None or (rounds.is_second and key not in asked.reinvocable):
-            return request
+            return shown.new
         for mutation, expression in policy.mutations:
             try:
-                changed = mutated(mutation, expression, with_variables(policy, values), one.info)
+                value = mutated(mutation, expression, with_variables(policy, values), one.info)
             except MutationError as error:
                 faults.append(_Fault(policy, one.binding, error.message, "Invalid"))
                 continue
             rounds.is_second_wanted = True
-            values["object"] = changed
-            values["request"] = {**values["request"], "object": changed}
+            values["object"] = value
+            values["request"] = {**values["request"], "object": value}
         if policy.reinvocable:
             asked.reinvocable.add(key)
-        if values["object"] == shown.new:
-            return request
-        return replace(request, new=await converted(request.info, values["object"], request.info.api_version))
+        changed: Object | None = values["object"]
+        return changed
 
 
 def _key(one: Invocation[MutatingPolicy]) -> _Key:
