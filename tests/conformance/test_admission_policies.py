@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from support.admissionpolicies import Bind, binding_policies, denied
 from support.kubeapi import Answer, KubeApi, eventually
 from support.kubeobjects import config_map, refusal
 
@@ -14,8 +15,6 @@ API_VERSION = "admissionregistration.k8s.io/v1"
 POLICIES = f"/apis/{API_VERSION}/validatingadmissionpolicies"
 BINDINGS = f"/apis/{API_VERSION}/validatingadmissionpolicybindings"
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}
-
-Bind = Callable[..., str]
 
 
 def policy(name: str, *validations: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -35,29 +34,8 @@ def binding(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
 @pytest.fixture
 def bind(api: KubeApi, namespace: str) -> Iterator[Bind]:
     """Puts policies into force in the test's namespace."""
-    made: list[str] = []
-
-    def put(*validations: dict[str, Any], bound: dict[str, Any] | None = None, **spec: Any) -> str:
-        name = f"{namespace}-{len(made)}.example.org"
-        made.append(name)
-        api.made(POLICIES, policy(name, *validations, **spec))
-        api.made(BINDINGS, binding(name, namespace, **(bound or {})))
-        return name
-
-    yield put
-    for name in made:
-        api.delete(f"{BINDINGS}/{name}")
-        api.delete(f"{POLICIES}/{name}")
-
-
-def denied(api: KubeApi, path: str, value: dict[str, Any]) -> Answer:
-    """The refusal of a write, as soon as the server has taken the policy in."""
-
-    def asked() -> Answer | None:
-        answer = api.post(path, value, dryRun="All")
-        return answer if answer.status != 201 else None
-
-    return eventually(asked)
+    with binding_policies(api, namespace, policies=POLICIES, bindings=BINDINGS, policy=policy, binding=binding) as put:
+        yield put
 
 
 def test_what_does_not_hold_is_denied(api: KubeApi, config_maps: str, bind: Bind) -> None:

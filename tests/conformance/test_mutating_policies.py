@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.kubeapi import Answer, KubeApi, eventually
+from support.admissionpolicies import Bind, binding_policies, denied
+from support.kubeapi import KubeApi, eventually
 from support.kubeobjects import config_map, refusal, thing
 
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -18,8 +19,6 @@ THING_RULE = {**RULE, "apiGroups": ["conf.example.org"], "resources": ["things"]
 DEPLOYMENT_RULE = {**RULE, "apiGroups": ["apps"], "resources": ["deployments"]}
 # Of built-in kinds kube-apiserver has one watch for policies of both sorts, which the first that goes away ends.
 PARAMETERS = {"apiVersion": "conf.example.org/v1", "kind": "Thing"}
-
-Bind = Callable[..., str]
 
 
 def applying(expression: str) -> dict[str, Any]:
@@ -53,19 +52,8 @@ def binding(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
 @pytest.fixture
 def bind(api: KubeApi, namespace: str) -> Iterator[Bind]:
     """Puts policies into force in the test's namespace."""
-    made: list[str] = []
-
-    def put(*mutations: dict[str, Any], bound: dict[str, Any] | None = None, **spec: Any) -> str:
-        name = f"{namespace}-{len(made)}.example.org"
-        made.append(name)
-        api.made(POLICIES, policy(name, *mutations, **spec))
-        api.made(BINDINGS, binding(name, namespace, **(bound or {})))
-        return name
-
-    yield put
-    for name in made:
-        api.delete(f"{BINDINGS}/{name}")
-        api.delete(f"{POLICIES}/{name}")
+    with binding_policies(api, namespace, policies=POLICIES, bindings=BINDINGS, policy=policy, binding=binding) as put:
+        yield put
 
 
 def changed(api: KubeApi, path: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -75,16 +63,6 @@ def changed(api: KubeApi, path: str, value: dict[str, Any]) -> dict[str, Any]:
     def asked() -> dict[str, Any] | None:
         answer = api.post(path, value, dryRun="All")
         return answer.json if "ready" in (answer.json["metadata"].get("labels") or {}) else None
-
-    return eventually(asked)
-
-
-def denied(api: KubeApi, path: str, value: dict[str, Any]) -> Answer:
-    """The refusal of a write, as soon as the server has taken the policy in."""
-
-    def asked() -> Answer | None:
-        answer = api.post(path, value, dryRun="All")
-        return answer if answer.status != 201 else None
 
     return eventually(asked)
 
