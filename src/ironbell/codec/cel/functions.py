@@ -45,6 +45,12 @@ def _typed(name: str, *types: type) -> Callable[[Function], Function]:
     return wrap
 
 
+def _need(name: str, *arguments: tuple[Any, type]) -> None:
+    """Check the types of arguments, some of which may have been left out."""
+    if any(type(value) is not wanted for value, wanted in arguments):
+        raise CelError(f"no such overload: {name}({', '.join(type_name(value) for value, _ in arguments)})")
+
+
 def _size(value: Any) -> int:
     if isinstance(value, str | bytes | list | dict):
         return len(value)
@@ -59,8 +65,10 @@ def _find(text: str, pattern: str) -> str:
     return next(_regex(pattern).find_all(text), "")
 
 
-def _find_all(text: str, pattern: str) -> list[str]:
-    return list(_regex(pattern).find_all(text))
+def _find_all(text: Any, pattern: Any, most: Any = -1) -> list[str]:
+    _need("findAll", (text, str), (pattern, str), (most, int))
+    found = _regex(pattern).find_all(text)
+    return list(found if most < 0 else itertools.islice(found, most))
 
 
 def _regex(pattern: str) -> re2.Pattern:
@@ -70,10 +78,22 @@ def _regex(pattern: str) -> re2.Pattern:
         raise CelError(str(error)) from error
 
 
-def _replace(text: str, old: str, new: str) -> str:
+def _replace(text: Any, old: Any, new: Any, most: Any = -1) -> str:
+    _need("replace", (text, str), (old, str), (new, str), (most, int))
     # Ten replacements of one letter by ten make a gigabyte of a letter.
     pay_for_characters(text.count(old) * len(new))
-    return text.replace(old, new)
+    replaced: str = text.replace(old, new, max(most, -1))
+    return replaced
+
+
+def _split(text: Any, by: Any, most: Any = -1) -> list[str]:
+    _need("split", (text, str), (by, str), (most, int))
+    if most == 0:
+        return []
+    if by:
+        found: list[str] = text.split(by, most - 1 if most > 0 else -1)
+        return found
+    return list(text) if most < 0 or most >= len(text) else [*text[: most - 1], text[most - 1 :]]
 
 
 def _join(values: Any, by: str = "") -> str:
@@ -188,10 +208,11 @@ def _extreme(*, lowest: bool) -> Function:
     return find
 
 
-def _index_of(values: Any, wanted: Any) -> int:
+def _index_of(values: Any, wanted: Any, start: Any = None) -> int:
     if isinstance(values, str) and isinstance(wanted, str):
-        return values.find(wanted)
-    if isinstance(values, list):
+        place = _start(start)
+        return place if not wanted else values.find(wanted, place)
+    if isinstance(values, list) and start is None:
         return next((place for place, value in enumerate(values) if equal(value, wanted)), -1)
     raise CelError(f"no such overload: indexOf({type_name(values)})")
 
@@ -212,10 +233,21 @@ def _char_at(text: str, place: int) -> str:
     return text[place : place + 1]
 
 
-def _last_index_of(values: Any, wanted: Any) -> int:
+def _start(place: Any) -> int:
+    if place is not None and (type(place) is not int or place < 0):
+        raise CelError(f"index out of range: {place}")
+    return place or 0
+
+
+def _last_index_of(values: Any, wanted: Any, start: Any = None) -> int:
     if isinstance(values, str) and isinstance(wanted, str):
-        return values.rfind(wanted)
-    if isinstance(values, list):
+        if start is None:
+            return values.rfind(wanted)
+        place = _start(start)
+        if not wanted or place >= len(values):
+            return -1 if wanted else place
+        return values.rfind(wanted, 0, place + len(wanted))
+    if isinstance(values, list) and start is None:
         found = [place for place, value in enumerate(values) if equal(value, wanted)]
         return found[-1] if found else -1
     raise CelError(f"no such overload: lastIndexOf({type_name(values)})")
@@ -268,12 +300,12 @@ METHODS: dict[str, Function] = {
     "endsWith": _typed("endsWith", str, str)(lambda text, part: text.endswith(part)),
     "matches": _typed("matches", str, str)(_matches),
     "find": _typed("find", str, str)(_find),
-    "findAll": _typed("findAll", str, str)(_find_all),
+    "findAll": _find_all,
     "lowerAscii": _typed("lowerAscii", str)(str.lower),
     "upperAscii": _typed("upperAscii", str)(str.upper),
     "trim": _typed("trim", str)(str.strip),
-    "replace": _typed("replace", str, str, str)(_replace),
-    "split": _typed("split", str, str)(lambda text, by: text.split(by) if by else list(text)),
+    "replace": _replace,
+    "split": _split,
     "join": _join,
     "format": formatted,
     "substring": _substring,
