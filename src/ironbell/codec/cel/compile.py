@@ -122,7 +122,9 @@ def _call(node: syntax.Call, known: frozenset[str]) -> Step:
         method = METHODS.get(node.function)
         if method is None:
             raise _undeclared(node.function, node.offset)
-        return _applied(method, [_compile(part, known) for part in (node.target, *node.arguments)])
+        steps = [_compile(part, known) for part in (node.target, *node.arguments)]
+        is_lazy = node.function in {"or", "orValue"} and len(steps) == 2
+        return _either(method, *steps) if is_lazy else _applied(method, steps)
     if node.function == "has":
         return _has(node, known)
     steps = [_compile(argument, known) for argument in node.arguments]
@@ -152,6 +154,18 @@ def _applied(function: Callable[..., Any], steps: list[Step]) -> Step:
             raise CelError(f"no such overload: {error}") from error
 
     return apply
+
+
+def _either(method: Callable[..., Any], target: Step, other: Step) -> Step:
+    """What is held, or else something that is evaluated only then."""
+
+    def choose(scope: Scope) -> Any:
+        value = target(scope)
+        effort.spend(_CALL_S)
+        is_there = isinstance(value, Optional) and value.present
+        return method(value, value if is_there else other(scope))
+
+    return choose
 
 
 def _operator(name: str, steps: list[Step]) -> Step | None:

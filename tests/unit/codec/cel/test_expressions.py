@@ -75,6 +75,8 @@ def evaluate(text: str, **variables: Any) -> Any:
         ("isURL('no url')", False),
         ("[3, 1].min()", 1),
         ("type(1u)", "uint"),
+        ("optional.of(1).orValue(1 / 0)", 1),
+        ("optional.of(1).or(optional.of(1 / 0)).value()", 1),
     ],
 )
 def test_value(text: str, value: Any) -> None:
