@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from ironbell.codec import re2
 from ironbell.codec.cel import messages, syntax
-from ironbell.codec.cel.errors import CelSyntaxError, Fault
+from ironbell.codec.cel.errors import CelError, CelSyntaxError, Fault
+from ironbell.codec.cel.folding import LITERALS
 from ironbell.codec.cel.functions import FUNCTIONS, METHODS
 from ironbell.codec.cel.names import field_names
 from ironbell.codec.cel.signatures import (
@@ -57,6 +58,8 @@ class Checked:
     calls: dict[int, list[Signature]] = field(default_factory=dict)
     """What each call may be: several signatures where an argument may be anything."""
     faults: list[Fault] = field(default_factory=list)
+    late_faults: list[Fault] = field(default_factory=list)
+    """Literals that have no value: told where the types are right."""
 
 
 def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Checked:
@@ -68,8 +71,9 @@ def check(tree: syntax.Node, variables: Mapping[str, Type]) -> Checked:
     """
     found = Checked(tree)
     found.type = _Checker(dict(variables), found).type_of(tree)
-    if found.faults:
-        raise CelSyntaxError(found.faults[0].message, faults=found.faults)
+    faults = found.faults or found.late_faults
+    if faults:
+        raise CelSyntaxError(faults[0].message, faults=faults)
     return found
 
 
@@ -178,7 +182,7 @@ class _Checker:
             raise _fault(f"found no matching overload for '{node.function}' applied to '{types[0]}.({listed})'")
         pattern = node.arguments[0] if node.arguments else None
         if node.function in ("matches", "find", "findAll") and isinstance(pattern, syntax.Literal):
-            _check_pattern(node.function, pattern)
+            self._check_pattern(node.function, pattern)
         return found
 
     def _function(self, node: syntax.Call) -> Type:
@@ -187,12 +191,28 @@ class _Checker:
         if node.function in OPERATORS:
             return self._resolved(node, node.function, OPERATORS)
         if node.function in FUNCTION_TYPES:
-            return self._resolved(node, node.function, FUNCTION_TYPES)
+            found = self._resolved(node, node.function, FUNCTION_TYPES)
+            if node.function in LITERALS and isinstance(node.arguments[0], syntax.Literal):
+                self._check_literal(node.function, node.arguments[0])
+            return found
         if node.function not in FUNCTIONS:
             self._faults.append(Fault(node.offset, f"undeclared reference to '{node.function}' (in container '')"))
         for argument in node.arguments:
             self.type_of(argument)
         return DYN
+
+    def _check_pattern(self, function: str, pattern: syntax.Literal) -> None:
+        try:
+            re2.compile_pattern(str(pattern.value))
+        except re2.PatternError:
+            self._found.late_faults.append(Fault(pattern.offset, f"invalid {function} argument"))
+
+    def _check_literal(self, function: str, literal: syntax.Literal) -> None:
+        """Of a time or duration, which a text must be."""
+        try:
+            FUNCTIONS[function](literal.value)
+        except (CelError, TypeError):
+            self._found.late_faults.append(Fault(literal.offset, f"invalid {function} argument"))
 
     def _has(self, node: syntax.Call) -> Type:
         field = node.arguments[0] if len(node.arguments) == 1 else None
@@ -255,13 +275,6 @@ def _variables(node: syntax.Call) -> tuple[list[str], tuple[syntax.Node, ...]]:
         unnamed = next(one for one in node.arguments[:count] if not isinstance(one, syntax.Name))
         raise _fault("argument must be a simple name", unnamed.offset)
     return names, node.arguments[count:]
-
-
-def _check_pattern(function: str, pattern: syntax.Literal) -> None:
-    try:
-        re2.compile_pattern(str(pattern.value))
-    except re2.PatternError:
-        raise _fault(f"invalid {function} argument", pattern.offset) from None
 
 
 def _through(target: Type, find: Callable[[Type], Type]) -> Type:

@@ -38,7 +38,7 @@ class CelSyntaxError(CelError):
 
 
 class CelResultError(CelSyntaxError):
-    """An expression is sound, and its value is of another type than is needed."""
+    """An expression is sound, and its value is of another type than is needed, or there can be none."""
 
 
 @contextmanager
@@ -52,6 +52,8 @@ def placing_faults(text: str) -> Iterator[None]:
     """
     try:
         yield
+    except CelResultError:
+        raise  # it is the whole text
     except CelSyntaxError as error:
         faults = sorted(error.faults, key=lambda fault: fault.offset)
         raise CelSyntaxError("\n".join(_shown(text, fault) for fault in faults), faults=faults) from error

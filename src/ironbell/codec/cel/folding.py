@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironbell.codec.cel.errors import CelError, CelSyntaxError
+from ironbell.codec.cel.errors import CelError, CelResultError, CelSyntaxError
 
 CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
 )
-
-
-_LITERALS = frozenset({"duration", "timestamp"})
+LITERALS: Final = frozenset({"duration", "timestamp"})
 """Conversions of literals that cel-go looks at before it computes anything."""
 
 
@@ -39,6 +37,9 @@ def converted(name: str, function: Callable[..., Any], constant: Constant, *, of
     try:
         return Constant(function(constant.value))
     except (CelError, TypeError) as error:
-        if name in _LITERALS:
+        if name in LITERALS:
             raise CelSyntaxError(f"invalid {name} argument", offset=offset) from error
+        if isinstance(constant.value, str):
+            why = f"program instantiation failed: type conversion error from 'string' to '{name}'"
+            raise CelResultError(why) from error
         raise CelSyntaxError(f"{name}() of a constant fails: {error}", offset=offset) from error

@@ -113,7 +113,7 @@ def parse(text: str) -> Node:
         CelSyntaxError: it is none, or it is nested too deeply; with all that is wrong.
     """
     tokens, faults = tokenize(text)
-    parser = _Parser(tokens, faults)
+    parser = _Parser(text, tokens, faults)
     try:
         tree = parser.expression()
         parser.expect_end()
@@ -130,7 +130,8 @@ class _Parser:
     What it says of a text that is none is what ANTLR's parsers say of it.
     """
 
-    def __init__(self, tokens: list[Token], faults: list[Fault]) -> None:
+    def __init__(self, text: str, tokens: list[Token], faults: list[Fault]) -> None:
+        self._text = text
         self._tokens = tokens
         self._faults = faults
         self._position = 0
@@ -177,6 +178,8 @@ class _Parser:
         while self._next.type is TokenType.SYMBOL and self._next.text in {"!", "-"}:
             signs.append(self._next)
             self._position += 1
+        if signs and signs[-1].text == "-":
+            self._require_operand(signs[-1])
         node = self._member(is_signed=bool(signs) and signs[-1].text == "-")
         for sign in reversed(signs):
             if sign.text == "-" and isinstance(node, Literal) and type(node.value) in {int, float}:
@@ -184,6 +187,17 @@ class _Parser:
             else:
                 node = Call(f"unary {sign.text}", (node,), offset=sign.offset)
         return node
+
+    def _require_operand(self, sign: Token) -> None:
+        """Refuse a minus that nothing follows: ANTLR looks two tokens ahead there, and says both that it found no way
+        to read them and what it misses."""
+        token = self._next
+        if _begins_operand(token) or token.text == "!":
+            return
+        end = token.offset + (len(token.text) if token.type is not TokenType.END else 0)
+        shown = self._text[sign.offset : end]
+        self._faults.append(Fault(token.offset, f"Syntax error: no viable alternative at input '{shown}'"))
+        raise _syntax_fault(token, f"mismatched input '{token.text}' expecting {_BEGINNINGS}")
 
     def _member(self, *, is_signed: bool) -> Node:
         node = self._primary(is_signed=is_signed)
@@ -317,12 +331,7 @@ class _Parser:
         if _begins_operand(token) or (or_symbol and token.text == or_symbol):
             return
         last = self._tokens[self._position - 1] if self._position else None
-        if (
-            last is not None
-            and last.type is TokenType.SYMBOL
-            and last.text in ("!", "-")
-            and last.offset < token.offset
-        ):
+        if last is not None and last.type is TokenType.SYMBOL and last.text == "!" and last.offset < token.offset:
             raise _syntax_fault(token, f"extraneous input '{token.text}' expecting {wanted}")
         raise self._unexpected(wanted, follows="")
 
