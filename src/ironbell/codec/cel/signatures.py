@@ -124,6 +124,7 @@ METHOD_TYPES: dict[str, list[Signature]] = {
     "slice": [((_LIST, INT, INT), _LIST)],
     **_each(("distinct", "reverse"), [((_LIST,), _LIST)]),
     "sort": [((list_of(one),), list_of(one)) for one in _ORDERED],
+    "flatten": [((list_of(_LIST),), _LIST), ((list_of(DYN), INT), list_of(DYN))],
     **_each(("first", "last"), [((_LIST,), _OPT)]),
     **_each(("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"), _TIME),
     **_each(("getHours", "getMinutes", "getSeconds", "getMilliseconds"), [*_TIME, ((DURATION,), INT)]),
