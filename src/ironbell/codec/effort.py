@@ -50,6 +50,11 @@ def left() -> float:
     return _allowance.left_s
 
 
+def is_used_up() -> bool:
+    """Whether something in the block took more than is allowed: what it gave then says nothing."""
+    return _allowance.left_s < 0
+
+
 def spend(seconds: float) -> None:
     """Take from the allowance.
 

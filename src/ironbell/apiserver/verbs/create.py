@@ -70,7 +70,7 @@ async def create_value(
     request.info.strategy.prepare_create(value)
     if not applied:
         ownership.track_created(request, value, now=context.clock.now())
-    validate(request, value, None)
+    await validate(request, value, None)
     if context.admission.concerns(request.info):
         await context.admission.review(_review(request, value))
     stored = await storable(request.info, dict(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from ironbell.apiserver.context import Request
 from ironbell.apiserver.fielderrors import FieldError, forbidden
 from ironbell.apiserver.metadata import STANDARD_FINALIZERS, clean, validate_metadata
 from ironbell.apiserver.schema.validate import check_resource_types
+from ironbell.apiserver.threads import evaluated
 from ironbell.apiserver.verbs.duplicates import NO_FAULTS, TextFaults, text_faults
 from ironbell.apiserver.warnings import warn
 
@@ -75,7 +77,7 @@ def shape(
     request.info.compiled.default(value)
 
 
-def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) -> None:
+async def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) -> None:
     """Check an object that is about to be stored.
 
     Raises:
@@ -92,7 +94,7 @@ def validate(request: Request, new: dict[str, Any], old: dict[str, Any] | None) 
         errors += _validate_finalizers(meta, old["metadata"])
     if info.custom:
         errors += check_resource_types(new)
-    errors += info.compiled.validate(new, old)
+    errors += await evaluated(partial(info.compiled.validate, new, old))
     errors += info.strategy.validate(new, old)
     if errors:
         raise status.invalid(info, meta.get("name", ""), errors=errors)

@@ -188,7 +188,7 @@ async def _store(
         info.strategy.prepare_update(new, old)
     if info.generations and not is_spec_equal(request, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    validate(request, new, old)
+    await validate(request, new, old)
     if context.admission.concerns(info):
         await context.admission.review(_review(request, new, old))
     if not tracked:
