@@ -11,8 +11,6 @@ fails as well.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ironbell.base.errors import IronbellError, Retry
 
@@ -30,18 +28,24 @@ class _Allowance(threading.local):
 _allowance = _Allowance()
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
+class limited:  # noqa: N801 - reads as a function
     """Allow so much processor time for what is evaluated in the block, in this thread.
 
     A block within another spends of both.
     """
-    before = _allowance.left_s
-    allowed = _allowance.left_s = min(seconds, before)
-    try:
-        yield
-    finally:
-        _allowance.left_s += before - allowed
+
+    __slots__ = ("_kept", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        before = _allowance.left_s
+        _allowance.left_s = min(self._seconds, before)
+        self._kept = before - _allowance.left_s
+
+    def __exit__(self, *_: object) -> None:
+        _allowance.left_s += self._kept
 
 
 def left() -> float:

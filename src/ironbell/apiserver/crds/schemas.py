@@ -15,10 +15,13 @@ from ironbell.apiserver.crds.expressions import rules_faults
 from ironbell.apiserver.crds.structural import Schema, structural_faults, sub_schemas
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from ironbell.apiserver.schema.prune import compile_prune
-from ironbell.apiserver.schema.rules import CompileRule, compile_rules
+from ironbell.apiserver.schema.rules import CompileRule, ask_rules, compile_rules
 from ironbell.apiserver.schema.validate import compile_check
 from ironbell.base.errors import IronbellError
+from ironbell.codec import effort
 
+_ALLOWANCE_S = 0.5
+"""Of processor time, for the rules of one default."""
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _UNSUPPORTED = ("$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id")
@@ -204,7 +207,8 @@ def _value_faults(schema: Schema, value: Any, where: str, *, compile_rule: Compi
         except (IronbellError, ValueError, TypeError, LookupError, RecursionError):
             rules = None  # told of where the rule stands
         if rules is not None:
-            rules(value, None, None, found)
+            with effort.limited(_ALLOWANCE_S):
+                ask_rules(rules, value, None, found)
     for fault in found:
         place = f"{where}.{fault.field}" if fault.field and fault.field != "<nil>" else where
         yield FieldError(fault.kind, place, fault.body)

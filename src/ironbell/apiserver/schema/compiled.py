@@ -17,7 +17,7 @@ from ironbell.apiserver.fielderrors import FieldError, invalid
 from ironbell.apiserver.schema.defaults import Default, compile_defaults
 from ironbell.apiserver.schema.prune import Prune, compile_prune
 from ironbell.apiserver.schema.ratchet import intolerable
-from ironbell.apiserver.schema.rules import CheckRules, CompileRule, compile_rules
+from ironbell.apiserver.schema.rules import EXHAUSTED, CheckRules, CompileRule, ask_rules, compile_rules
 from ironbell.apiserver.schema.validate import Check, compile_check
 from ironbell.codec import effort
 from ironbell.codec.effort import TooMuchEffort
@@ -26,8 +26,7 @@ Decode = Callable[[Any, str, str], str]
 """Gives the first misfit of a value as text, or nothing; takes the struct's name and the field's path."""
 
 ALLOWANCE_S = 0.5
-"""Of processor time, for all patterns and rules that one object is checked with."""
-_EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+"""Of processor time, for all patterns that one object is checked with."""
 _BLOCKING = frozenset({
     "FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid",
 })  # fmt: skip
@@ -88,13 +87,14 @@ class CompiledSchema(msgspec.Struct, frozen=True):
                         self._check_parts(_changed(value, old), None, errors)
                     if errors and old is not None and self._ratchet is not None:
                         errors = intolerable(errors, self._ratchet, value, old)
-                if self._rules is not None:
-                    if any(error.kind in _BLOCKING for error in errors):
-                        errors.append(invalid("<nil>", None, _NOT_ASKED))
-                    else:
-                        self._rules(value, old, None, errors)
         except TooMuchEffort:
-            errors.append(invalid("", "object", _EXHAUSTED))
+            errors.append(invalid("", "object", EXHAUSTED))
+            return errors
+        if self._rules is not None:
+            if any(error.kind in _BLOCKING for error in errors):
+                errors.append(invalid("<nil>", None, _NOT_ASKED))
+            else:
+                ask_rules(self._rules, value, old, errors)
         return errors
 
 

@@ -1,6 +1,7 @@
 """Validation rules (`x-kubernetes-validations`), asked once the structure is sound.
 
-The language itself is not here: a callable compiles each rule once. Without one, rules are not asked.
+The language itself is not here: a callable compiles each rule once. Without one, rules are not asked. What they cost
+is taken from the budget around them (`codec.cel.meter`).
 
 Source: kubernetes/apiextensions-apiserver: pkg/apiserver/schema/cel/validation.go (order, messages, what a value is
 compared with on update).
@@ -14,14 +15,28 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, required
+from ironbell.apiserver.fielderrors import FieldError, duplicate, forbidden, invalid, quoted, required
 from ironbell.apiserver.schema.paths import MapKey, Path, render
 from ironbell.apiserver.warnings import warn
 from ironbell.base.errors import IronbellError
+from ironbell.codec import effort
+from ironbell.codec.cel.meter import OBJECT_BUDGET, CallLimitExceeded, OutOfBudget, budgeted, left
 from ironbell.codec.effort import TooMuchEffort
 
 Rule = Callable[[Any, Any], Any]
 """A compiled expression over (self, oldSelf); oldSelf is None where there is no old value."""
+
+
+MAX_MESSAGE_BYTES = 5 * 1024
+"""Of what an expression gives as a message."""
+EXHAUSTED = "validation failed due to running out of cost budget, no further validation rules will be run"
+ALLOWANCE_S = 10.0
+"""Of processor time, for all rules about one object: it holds where kube-apiserver's budget says too little."""
+_FAILURES = (IronbellError, ArithmeticError, LookupError, TypeError, ValueError)
+
+
+class _Exhausted(Exception):  # noqa: N818 - what happened
+    """No further rule may be asked about an object, for what those before have cost; why was told."""
 
 
 class CompileRule(Protocol):
@@ -48,6 +63,7 @@ class _Prepared(msgspec.Struct, frozen=True):
     text: str
     message: str
     message_rule: Rule | None
+    message_text: str
     reason: str
     field_path: str
     type: str
@@ -76,12 +92,26 @@ def compile_rules(
     def check(value: Any, old: Any, path: Path, errors: list[FieldError]) -> None:
         if value is None:
             return
+        if own and left() <= 0:
+            errors.append(invalid(render(path) or "<nil>", own[0].type, EXHAUSTED))
+            raise _Exhausted
         for rule in own:
             _ask(rule, value, old, path, errors)
         if nested is not None:
             nested(value, old, path, errors)
 
     return check
+
+
+def ask_rules(check: CheckRules, value: Any, old: Any, errors: list[FieldError]) -> None:
+    """Add the faults of an object, with kube-apiserver's budget for all its rules."""
+    try:
+        with effort.limited(ALLOWANCE_S), budgeted(OBJECT_BUDGET):
+            check(value, old, None, errors)
+    except _Exhausted:
+        pass  # told
+    except TooMuchEffort:
+        errors.append(invalid("", "object", EXHAUSTED))
 
 
 def _prepare(
@@ -96,6 +126,7 @@ def _prepare(
         text=text,
         message=rule.get("message", "").strip(),
         message_rule=compile_rule(expression, schema, optional_old=optional, gives="string") if expression else None,
+        message_text=expression,
         reason=rule.get("reason", "FieldValueInvalid"),
         field_path=rule.get("fieldPath", ""),
         type=schema.get("type", ""),
@@ -112,29 +143,68 @@ def _ask(rule: _Prepared, value: Any, old: Any, path: Path, errors: list[FieldEr
     where = render(path) + rule.field_path
     where = where.removeprefix(".") or "<nil>"
     before = old if rule.mentions_old else None
+    place, told = render(path) or "<nil>", rule.message or rule.text
     try:
         if rule.evaluate(value, before):
             return
-        message = rule.message or f"failed rule: {rule.text}"
-        if rule.message_rule is not None:
-            composed = rule.message_rule(value, before)
-            message = composed if isinstance(composed, str) and composed.strip() else message
+    except OutOfBudget as error:
+        errors.append(invalid(place, rule.type, EXHAUSTED))
+        raise _Exhausted from error
+    except CallLimitExceeded as error:
+        why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {told}"
+        errors.append(invalid(place, rule.type, why))
+        raise _Exhausted from error
     except TooMuchEffort:
         raise
-    except (IronbellError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        told = rule.message or rule.text
+    except _FAILURES as error:
         detail = f"{error} evaluating rule: {told}"
         if str(error).startswith("no such overload"):
             detail = f"'{error}': call arguments did not match a supported operator, function or macro signature for "
             detail += f"rule: {told}"
-        errors.append(invalid(render(path) or "<nil>", rule.type, detail))
+        errors.append(invalid(place, rule.type, detail))
         return
-    fault = _fault(rule.reason, where, value, message)
-    if rule.ratchets and not rule.uses_old and old is not None and value == old:
-        # What was stored already is tolerated, and told.
+    is_tolerated = rule.ratchets and not rule.uses_old and old is not None and value == old
+    try:
+        fault = _fault(rule.reason, where, value, _message(rule, value, before))
+    except _Exhausted as error:
+        # What a message costs ends it all, also where the fault would be tolerated.
+        fault = invalid(where, rule.type, str(error))
+        _tell(fault, errors, is_tolerated=is_tolerated)
+        raise
+    _tell(fault, errors, is_tolerated=is_tolerated)
+
+
+def _tell(fault: FieldError, errors: list[FieldError], *, is_tolerated: bool) -> None:
+    """What was stored already is tolerated, and told."""
+    if is_tolerated:
         warn(str(fault))
     else:
         errors.append(fault)
+
+
+def _message(rule: _Prepared, value: Any, before: Any) -> str:
+    """What is said of a value that breaks a rule.
+
+    Raises:
+        _Exhausted: the expression that gives the message costs more than it may.
+    """
+    if rule.message_rule is not None:
+        try:
+            composed = rule.message_rule(value, before)
+        except OutOfBudget as error:
+            what = "messageExpression evaluation failed due to running out of cost budget"
+            raise _Exhausted(f"{what}, no further validation rules will be run") from error
+        except CallLimitExceeded as error:
+            what = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+            raise _Exhausted(f"{what}: {quoted(rule.message_text)}") from error
+        except TooMuchEffort:
+            raise
+        except _FAILURES:
+            composed = ""  # as if there were none
+        text = composed.strip() if isinstance(composed, str) else ""
+        if text and "\n" not in text and len(text.encode()) <= MAX_MESSAGE_BYTES:
+            return text
+    return rule.message or f"failed rule: {rule.text}"
 
 
 def _fault(reason: str, where: str, value: Any, message: str) -> FieldError:

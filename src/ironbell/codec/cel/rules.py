@@ -11,13 +11,15 @@ from typing import Any
 from ironbell.codec.cel import syntax
 from ironbell.codec.cel.adapt import compile_adapt
 from ironbell.codec.cel.check import Checked, check
-from ironbell.codec.cel.compile import compile_expression
+from ironbell.codec.cel.compile import compile_expression, evaluator
 from ironbell.codec.cel.errors import CelResultError, placing_faults
 from ironbell.codec.cel.estimate import estimate
 from ironbell.codec.cel.expand import expand
 from ironbell.codec.cel.optional import NONE, Optional
 from ironbell.codec.cel.sizes import most_elements_at
 from ironbell.codec.cel.types import RESOURCE, Type, declared, optional_of
+
+_VARIABLES = ("self", "oldSelf")
 
 
 def compile_rule(
@@ -30,10 +32,11 @@ def compile_rule(
     Raises:
         CelSyntaxError: see `compile_expression`; and if the types in it do not fit.
     """
-    own = declared(schema)
-    if own is not None:
-        _check_types(rule, _with_resource(own), optional_old=optional_old, gives=gives)
-    evaluate, adapt = compile_expression(rule, ("self", "oldSelf")), compile_adapt(schema)
+    own, adapt = declared(schema), compile_adapt(schema)
+    if own is None:
+        evaluate = compile_expression(rule, _VARIABLES)
+    else:
+        evaluate = _checked_rule(rule, _with_resource(own), optional_old=optional_old, gives=gives)
 
     def ask(value: Any, old: Any) -> Any:
         if adapt is not None:
@@ -70,12 +73,13 @@ def _with_resource(own: Type) -> Type:
     return Type(own.name, own.of, {**RESOURCE, **own.fields}, own.schema) if own.fields is not None else own
 
 
-def _check_types(rule: str, own: Type, *, optional_old: bool, gives: str) -> None:
+def _checked_rule(rule: str, own: Type, *, optional_old: bool, gives: str) -> Callable[[Mapping[str, Any]], Any]:
     with placing_faults(rule):
-        found = _checked(rule, own, optional_old=optional_old).type
-    if found.name not in (gives, "dyn"):
-        what = "cel expression" if gives == "bool" else "messageExpression"
-        raise CelResultError(f"{what} must evaluate to a {gives}")
+        checked = _checked(rule, own, optional_old=optional_old)
+        if checked.type.name not in (gives, "dyn"):
+            what = "cel expression" if gives == "bool" else "messageExpression"
+            raise CelResultError(f"{what} must evaluate to a {gives}")
+        return evaluator(checked.tree, _VARIABLES, checked.calls)
 
 
 def _checked(rule: str, own: Type, *, optional_old: bool) -> Checked:

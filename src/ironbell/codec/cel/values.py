@@ -32,7 +32,7 @@ _NAMES = {
 
 
 # More for characters than reading them takes: what an expression makes also needs memory.
-_CHARACTER_S, _ITEM_S = 20e-9, 0.5e-6
+_CHARACTER_S, _ITEM_S = 50e-9, 0.5e-6
 
 
 def pay_for(*values: Any) -> None:
