@@ -51,6 +51,35 @@ def test_expensive_expressions_are_errors() -> None:
     assert "too much time" in message
 
 
+LOOP = "object.n.map(x, object.n.map(y, y)).size() != {}"
+
+
+def test_one_expression_has_a_limit_of_cost() -> None:
+    found = policy(LOOP.format(-1), "object.n.size() == 0")
+    first, second = messages(found, object={"n": list(range(300))})
+    assert first.endswith("resulted in error: operation cancelled: actual cost limit exceeded")
+    assert second == "failed expression: object.n.size() == 0"
+
+
+@pytest.mark.parametrize(("failure_policy", "count"), [("Fail", 1), ("Ignore", 0)])
+def test_all_expressions_of_a_policy_have_a_budget(failure_policy: str, count: int) -> None:
+    loops = [LOOP.format(-index) for index in range(1, 14)]
+    found = policy(*loops, "object.n.size() == 0", failurePolicy=failure_policy)
+    exceeded = "validation failed due to running out of cost budget, no further validation rules will be run"
+    assert messages(found, object={"n": list(range(250))}) == [exceeded] * count
+    assert messages(found, object={"n": list(range(230))}) == ["failed expression: object.n.size() == 0"]
+
+
+@pytest.mark.parametrize(("failure_policy", "count"), [("Fail", 1), ("Ignore", 0)])
+def test_match_conditions_have_a_budget_of_their_own(failure_policy: str, count: int) -> None:
+    conditions = [{"name": f"c{index}", "expression": LOOP.format(-index)} for index in range(1, 5)]
+    found = policy("false", matchConditions=conditions, failurePolicy=failure_policy)
+    outcome = messages(found, object={"n": list(range(250))})
+    assert [message.startswith("validation failed due to running out of cost budget") for message in outcome] == (
+        [True] * count
+    )
+
+
 @pytest.mark.parametrize(("failure_policy", "count"), [("Fail", 1), ("Ignore", 0)])
 def test_expressions_that_cannot_be_compiled_are_errors(failure_policy: str, count: int) -> None:
     assert len(messages(policy("nothing.at.all == 1", failurePolicy=failure_policy))) == count

@@ -6,13 +6,14 @@ pkg/admission/plugin/cel/composition.go (variables).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from ironbell.apiserver.policies.spec import AnyPolicy, Check, Expression, Policy
 from ironbell.base.errors import IronbellError
+from ironbell.codec.cel.meter import CONDITIONS_BUDGET, OBJECT_BUDGET, OutOfBudget, budgeted
 
 MAX_MESSAGE_BYTES = 5 * 1024
 
@@ -61,7 +62,7 @@ def evaluate(policy: Policy, given: Values) -> Verdict:
     unmet = unmet_conditions(policy, values)
     if unmet is not None:
         return unmet
-    failures = [found for index, check in enumerate(policy.checks) if (found := _failure(policy, check, index, values))]
+    failures = [*_failures(policy, values)]
     annotations = _annotations(policy, values, failures)
     return Verdict(tuple(failures), annotations)
 
@@ -76,31 +77,56 @@ def with_variables(policy: AnyPolicy, given: Values) -> dict[str, Any]:
 def unmet_conditions(policy: AnyPolicy, values: Values) -> Verdict | None:
     """The verdict where a match condition does not hold, or cannot be asked; None where all hold."""
     faults: list[str] = []
-    for given, condition in policy.conditions:
-        try:
-            if condition(values) is not True:
-                return Verdict()
-        except IronbellError as error:
-            faults.append(f"expression '{given.expression}' resulted in error: {error.message}")
+    with budgeted(CONDITIONS_BUDGET):
+        for given, condition in policy.conditions:
+            try:
+                if condition(values) is not True:
+                    return Verdict()
+            except OutOfBudget as error:
+                return Verdict() if policy.ignores_failures else Verdict((Failure(error.message),))
+            except IronbellError as error:
+                faults.append(f"expression '{given.expression}' resulted in error: {error.message}")
     if faults:
         why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
         return Verdict() if policy.ignores_failures else Verdict((Failure(why),))
     return None
 
 
-def _failure(policy: Policy, check: Check, index: int, values: Values) -> Failure | None:
-    validation = check.validation
+def _failures(policy: Policy, values: Values) -> Iterator[Failure]:
+    """What of a policy does not hold. Messages are composed with what the validations left of their budget."""
+    exceeded = ""
+    messages: list[str] = []
+    with budgeted(OBJECT_BUDGET):
+        try:
+            outcomes = [_outcome(check, values) for check in policy.checks]
+        except OutOfBudget as error:
+            if not policy.ignores_failures:
+                yield Failure(error.message)
+            return
+        try:
+            messages = [_composed(check, values) for check in policy.checks]
+        except OutOfBudget as error:
+            exceeded = f"failed messageExpression: {error.message}"
+    for index, (check, outcome) in enumerate(zip(policy.checks, outcomes, strict=True)):
+        fault = outcome if isinstance(outcome, str) else exceeded
+        if fault:
+            if not policy.ignores_failures:
+                yield Failure(fault, index=index)
+        elif outcome is not True:
+            validation = check.validation
+            message = messages[index] or validation.message.strip()
+            message = message or f"failed expression: {validation.expression.strip()}"
+            yield Failure(message, validation.reason or "Invalid", index)
+
+
+def _outcome(check: Check, values: Values) -> bool | str:
+    """Whether a validation holds, or why it cannot be evaluated."""
     try:
-        if check.holds(values) is True:
-            return None
+        return check.holds(values) is True
+    except OutOfBudget:
+        raise
     except IronbellError as error:
-        if policy.ignores_failures:
-            return None
-        return Failure(f"expression '{validation.expression}' resulted in error: {error.message}", index=index)
-    message = _composed(check, values) or validation.message.strip()
-    return Failure(
-        message or f"failed expression: {validation.expression.strip()}", validation.reason or "Invalid", index
-    )
+        return f"expression '{check.validation.expression}' resulted in error: {error.message}"
 
 
 def _composed(check: Check, values: Values) -> str:
@@ -109,6 +135,8 @@ def _composed(check: Check, values: Values) -> str:
         return ""
     try:
         found = check.message(values)
+    except OutOfBudget:
+        raise
     except IronbellError:
         return ""
     message = found.strip() if isinstance(found, str) else ""
@@ -118,13 +146,17 @@ def _composed(check: Check, values: Values) -> str:
 def _annotations(policy: Policy, values: Values, failures: list[Failure]) -> dict[str, str]:
     """Notes for the audit log; one that cannot be made is a failure."""
     found: dict[str, str] = {}
-    for key, expression in policy.annotations:
-        try:
-            value = expression(values)
-        except IronbellError as error:
-            if not policy.ignores_failures:
-                failures.append(Failure(f"audit annotation '{key}' resulted in error: {error.message}"))
-            continue
-        if isinstance(value, str):
-            found[f"{policy.name}/{key}"] = value
+    with budgeted(OBJECT_BUDGET):
+        for key, expression in policy.annotations:
+            try:
+                value = expression(values)
+            except OutOfBudget as error:
+                failures[:] = [] if policy.ignores_failures else [Failure(error.message)]
+                return {}
+            except IronbellError as error:
+                if not policy.ignores_failures:
+                    failures.append(Failure(f"audit annotation '{key}' resulted in error: {error.message}"))
+                continue
+            if isinstance(value, str):
+                found[f"{policy.name}/{key}"] = value
     return found

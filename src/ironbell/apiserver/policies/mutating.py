@@ -16,13 +16,15 @@ from ironbell.apiserver.context import Context
 from ironbell.apiserver.policies.evaluate import unmet_conditions, with_variables
 from ironbell.apiserver.policies.matching import Invocation, Matcher
 from ironbell.apiserver.policies.mutations import MUTATING, MutatingPolicy, MutationError, mutated
-from ironbell.apiserver.policies.plugin import ALLOWANCE_S
 from ironbell.apiserver.policies.spec import AnyPolicy, Binding, Policies
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.verbs.bodies import converted
 from ironbell.apiserver.webhooks.review import Shown, shown_as
 from ironbell.codec import effort
+from ironbell.codec.cel.meter import OBJECT_BUDGET, budgeted
 
+ALLOWANCE_S = 1.0
+"""Of processor time, for all expressions about one request: they are evaluated where everybody is answered."""
 Object = dict[str, Any]
 _Key = tuple[str, str, str, str]
 """What tells invocations apart: the names of the policy, its binding and its parameters, with their namespace."""
@@ -106,7 +108,8 @@ class MutatingPolicies:
             return shown.new
         for mutation, expression in policy.mutations:
             try:
-                value = mutated(mutation, expression, with_variables(policy, values), one.info)
+                with budgeted(OBJECT_BUDGET):
+                    value = mutated(mutation, expression, with_variables(policy, values), one.info)
             except MutationError as error:
                 faults.append(_Fault(policy, one.binding, error.message, "Invalid"))
                 continue

@@ -5,6 +5,7 @@ Source: kubernetes/apiserver: pkg/admission/plugin/policy/validating/dispatcher.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,16 +15,17 @@ from ironbell.apiserver import status
 from ironbell.apiserver.admission import AdmissionRequest
 from ironbell.apiserver.context import Context
 from ironbell.apiserver.notes import annotate
-from ironbell.apiserver.policies.evaluate import Failure, evaluate
+from ironbell.apiserver.policies.evaluate import Failure, Verdict, evaluate
 from ironbell.apiserver.policies.matching import Matcher, Misconfigured
 from ironbell.apiserver.policies.spec import VALIDATING, Binding, Policies, Policy
 from ironbell.apiserver.resources import ResourceInfo
+from ironbell.apiserver.threads import evaluated
 from ironbell.apiserver.warnings import warn
 from ironbell.apiserver.webhooks.review import shown_as
 from ironbell.codec import effort
 
-ALLOWANCE_S = 1.0
-"""Of processor time, for all expressions about one request."""
+ALLOWANCE_S = 10.0
+"""Of processor time, for all expressions about one request: it holds where kube-apiserver's budgets say too little."""
 _FAILURES = "validation.policy.admission.k8s.io/validation_failure"
 _CODES = {"Forbidden": 403, "RequestEntityTooLarge": 413}
 
@@ -76,19 +78,25 @@ class AdmissionPolicies:
             for one in found
         ]
         failed: list[dict[str, Any]] = []
-        with effort.limited(ALLOWANCE_S):
-            for question in questions:
-                denials += _denials(question, failed)
+        if questions:
+            verdicts = await evaluated(lambda: _verdicts(questions))
+            for question, verdict in zip(questions, verdicts, strict=True):
+                denials += _denials(question, verdict, failed)
         if failed:
             annotate(_FAILURES, msgspec.json.encode(failed).decode())
         if denials:
             raise _refusal(request, denials[0])
 
 
-def _denials(question: _Question, failed: list[dict[str, Any]]) -> list[_Denial]:
+def _verdicts(questions: Sequence[_Question]) -> list[Verdict]:
+    with effort.limited(ALLOWANCE_S):
+        return [evaluate(question.policy, question.values) for question in questions]
+
+
+def _denials(question: _Question, verdict: Verdict, failed: list[dict[str, Any]]) -> list[_Denial]:
     """What follows from a policy's verdict; `failed` gets what the audit log is to have."""
     policy, binding = question.policy, question.binding
-    verdict, actions = evaluate(policy, question.values), binding.spec.validation_actions
+    actions = binding.spec.validation_actions
     for key, value in verdict.annotations.items():
         annotate(key, value)
     for failure in verdict.failures:
