@@ -146,6 +146,28 @@ async def test_history_that_is_too_old_is_given_up(tmp_path: Path) -> None:
         assert len((await api.list(WHERE, "", ListOptions())).items) == 21
 
 
+async def test_a_list_cannot_be_continued_once_its_history_is_given_up(tmp_path: Path) -> None:
+    """Not even where nothing else was written to what it lists, as upstream's clients expect."""
+    clock = ManualClock()
+    async with ApiServer.open(
+        tmp_path / "s.db", clock=clock, randomness=SeededRandomness(1), retention=Retention(seconds=60)
+    ) as server:
+        api, store = server.client(ADMIN), server._context.store
+        for name in ("a", "b", "c"):
+            await create(api, name)
+        first = await api.list(WHERE, "", ListOptions(limit=1))
+        await api.create(SECRET.collection, "default", b'{"metadata":{"generateName":"other-"}}')
+        store.housekeep(now=clock.monotonic())
+        assert (await api.list(WHERE, "", ListOptions(limit=1, continue_token=first.continue_token))).items
+        clock.advance(61)
+        store.housekeep(now=clock.monotonic())
+        with pytest.raises(Expired) as expired:
+            await api.list(WHERE, "", ListOptions(limit=1, continue_token=first.continue_token))
+        again = await api.list(WHERE, "", ListOptions(limit=1, continue_token=expired.value.continue_token))
+        assert len(again.items) == 1
+        assert int(again.resource_version) > int(first.resource_version)
+
+
 async def test_deleted_objects_stay_deleted_after_compaction_and_restart(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     tight = Retention(revisions=5, memory_changes=8, compact_every=1)

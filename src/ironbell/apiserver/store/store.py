@@ -123,6 +123,11 @@ class Store:
             return None if change.deleted else change.entry
         return self.get(resource, key)
 
+    @property
+    def horizon(self) -> int:
+        """History before this revision has been given up, though memory may still hold some of it."""
+        return self._horizon.value
+
     def oldest(self, resource: str) -> int:
         """The history of a resource is complete behind this revision, in memory or on disk."""
         in_memory = self.history(resource).complete_after

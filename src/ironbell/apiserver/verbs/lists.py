@@ -153,7 +153,7 @@ def _entries_at(store: Store, request: Request, *, version: int, after: Key | No
 
 def _states_before(store: Store, resource: str, *, version: int, after: Key | None) -> dict[Key, Entry | None]:
     history = store.history(resource)
-    if version > store.revision or version < history.complete_after:
+    if version > store.revision or version < max(history.complete_after, store.horizon):
         if after is None:
             raise Expired(_TOO_OLD)
         error = Expired(_PAGES_TOO_OLD)
