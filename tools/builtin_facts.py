@@ -21,8 +21,9 @@ DOCUMENTS = (
     "api__v1", "apis__admissionregistration.k8s.io__v1", "apis__apiregistration.k8s.io__v1", "apis__apps__v1",
     "apis__autoscaling__v1", "apis__autoscaling__v2", "apis__batch__v1", "apis__certificates.k8s.io__v1",
     "apis__coordination.k8s.io__v1", "apis__discovery.k8s.io__v1", "apis__events.k8s.io__v1",
-    "apis__networking.k8s.io__v1", "apis__node.k8s.io__v1", "apis__policy__v1",
-    "apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1", "apis__storage.k8s.io__v1",
+    "apis__flowcontrol.apiserver.k8s.io__v1", "apis__networking.k8s.io__v1", "apis__node.k8s.io__v1",
+    "apis__policy__v1", "apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1",
+    "apis__storage.k8s.io__v1",
 )  # fmt: skip
 # Kinds that would promise what nothing here does: addresses are not handed out.
 LEFT_OUT = {

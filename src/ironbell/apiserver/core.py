@@ -25,6 +25,8 @@ from ironbell.apiserver.context import Context
 from ironbell.apiserver.crds.install import Definitions, install
 from ironbell.apiserver.crds.rules import CrdRules
 from ironbell.apiserver.direct import DirectApi
+from ironbell.apiserver.flowcontrol.keeper import Keeper
+from ironbell.apiserver.flowcontrol.plan import FlowControl
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.lifecycle.accounts import Accounts
 from ironbell.apiserver.lifecycle.expiry import EventExpiry
@@ -67,6 +69,8 @@ class ApiServer:
         self._definitions = Definitions(context)
         self._aggregation = Aggregation(context)
         self._accounts = Accounts(context)
+        self._flow_control = FlowControl()
+        self._flow_keeper = Keeper(context, self._flow_control)
         self._webhook_client = WebhookClient(context.store, context.randomness)
         self._webhooks = AdmissionWebhooks(context, self._webhook_client)
         self._policies = AdmissionPolicies(context)
@@ -121,6 +125,8 @@ class ApiServer:
                 await server._scopes.start()
                 if not contents:
                     await bootstrap(context, context.authorizer.granted)
+                    await server._flow_keeper.make()
+                server._flow_keeper.start()
                 server._accounts.start()
                 await install(context, definitions)
                 yield server
@@ -146,6 +152,7 @@ class ApiServer:
             context.resources.set(versions)
         context.make_converter = lambda crd: converter_for(crd, self._webhook_client, context.randomness)
         context.authorizer.index.follow(context.store)
+        self._flow_control.follow(context.store)
         # before the guard: what a webhook makes of a role is what must not escalate
         self._policies.start()
         self._mutating_policies.start()
@@ -165,6 +172,7 @@ class ApiServer:
                 group.create_task(self._scopes.work.run(), name="apiserver scopes")
                 group.create_task(self._accounts.work.run(), name="apiserver accounts")
                 group.create_task(self._aggregation.work.run(), name="apiserver role aggregation")
+                group.create_task(self._flow_keeper.work.run(), name="apiserver flow control")
                 group.create_task(self._housekeep(), name="apiserver housekeeping")
         except Exception:
             structlog.get_logger().exception("embedded api stopped cleaning up")
@@ -200,6 +208,11 @@ class ApiServer:
     def accounts(self) -> Accounts:
         """What gives namespaces their ServiceAccounts."""
         return self._accounts
+
+    @property
+    def flow_control(self) -> FlowControl:
+        """Which requests are alike, and how many of each may go at once."""
+        return self._flow_control
 
     @property
     def resources(self) -> Resources:
@@ -238,5 +251,7 @@ class ApiServer:
     @property
     def is_settled(self) -> bool:
         """Whether the server has nothing left to clean up: for tests."""
-        works = (self._garbage.work, self._scopes.work, self._aggregation.work, self._accounts.work)
+        works = (
+            self._garbage.work, self._scopes.work, self._aggregation.work, self._accounts.work, self._flow_keeper.work,
+        )  # fmt: skip
         return all(work.is_idle for work in works)

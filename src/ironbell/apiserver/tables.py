@@ -66,6 +66,9 @@ def table(
     api_version: str = META_API_VERSION,
 ) -> bytes:
     """A `Table` with one row for each encoded object; a watch sends the headers with the first event only."""
+    order = printer.order
+    if order is not None:
+        items = sorted(items, key=lambda item: order(msgspec.json.decode(item)))
     return _ENCODER.encode(
         {
             "kind": "Table",

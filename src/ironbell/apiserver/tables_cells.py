@@ -27,6 +27,8 @@ class Printer(msgspec.Struct, frozen=True):
 
     columns: tuple[Column, ...]
     row: Row
+    order: Callable[[dict[str, Any]], Any] | None = None
+    """By which the rows of a table are sorted, if not as they are listed."""
 
     def definitions(self) -> list[dict[str, Any]]:
         """`columnDefinitions` of a Table."""

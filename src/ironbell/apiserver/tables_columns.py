@@ -22,12 +22,13 @@ from ironbell.api.kind import Column
 from ironbell.apiserver.tables_age import age
 from ironbell.apiserver.tables_cells import AGE, NAME, Printer, age_of, name_of
 from ironbell.apiserver.tables_core import PRINTERS as CORE
+from ironbell.apiserver.tables_flowcontrol import PRINTERS as FLOW_CONTROL
 from ironbell.apiserver.tables_jsonpath import Path, PathError
 from ironbell.apiserver.tables_policies import PRINTERS as POLICIES
 from ironbell.apiserver.tables_services import PRINTERS as SERVICES
 from ironbell.apiserver.tables_workloads import PRINTERS as WORKLOADS
 
-_BUILT_IN: dict[tuple[str, str], Printer] = CORE | WORKLOADS | SERVICES | POLICIES
+_BUILT_IN: dict[tuple[str, str], Printer] = CORE | WORKLOADS | SERVICES | POLICIES | FLOW_CONTROL
 
 
 def built_in_kinds() -> list[tuple[str, str]]:

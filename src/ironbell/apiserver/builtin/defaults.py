@@ -81,6 +81,8 @@ STATIC: dict[str, Value] = {
     "core.v1.ServicePort": {"protocol": "TCP"},
     "core.v1.ServiceSpec": {"sessionAffinity": "None", "type": "ClusterIP"},
     "discovery.v1.EndpointPort": {"name": "", "protocol": "TCP"},
+    "flowcontrol.v1.ExemptPriorityLevelConfiguration": {"lendablePercent": 0, "nominalConcurrencyShares": 0},
+    "flowcontrol.v1.LimitedPriorityLevelConfiguration": {"lendablePercent": 0, "nominalConcurrencyShares": 30},
     "networking.v1.NetworkPolicyPort": {"protocol": "TCP"},
     "rbac.v1.RoleRef": {"apiGroup": _RBAC},
     "scheduling.v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
@@ -185,6 +187,15 @@ def _network_policy(spec: Value) -> None:
     spec.setdefault("policyTypes", ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
 
 
+def _flow_schema(spec: Value) -> None:
+    spec["matchingPrecedence"] = spec.get("matchingPrecedence") or 1000
+
+
+def _queuing(queuing: Value) -> None:
+    for name, value in (("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)):
+        queuing[name] = queuing.get(name) or value
+
+
 def _subject(subject: Value) -> None:
     if subject.get("kind") in ("User", "Group"):
         subject.setdefault("apiGroup", _RBAC)
@@ -265,6 +276,8 @@ CONDITIONAL: dict[str, Callable[[Value], None]] = {
     "core.v1.ServicePort": _service_port,
     "core.v1.ServiceSpec": _service,
     "core.v1.Volume": _volume,
+    "flowcontrol.v1.FlowSchemaSpec": _flow_schema,
+    "flowcontrol.v1.QueuingConfiguration": _queuing,
     "networking.v1.NetworkPolicySpec": _network_policy,
     "rbac.v1.Subject": _subject,
 }

@@ -42,6 +42,7 @@ from ironbell.apiserver.builtin.workloads import (
 )
 from ironbell.apiserver.crds.keywords import definition_misfit, prune_definition
 from ironbell.apiserver.crds.rules import CrdRules
+from ironbell.apiserver.flowcontrol.strategies import LevelRules, SchemaRules
 from ironbell.apiserver.metadata import NameRule, label_name_fault, name_fault, path_segment_fault
 from ironbell.apiserver.policies import strategies as policies
 from ironbell.apiserver.policies.mutating_rules import MutatingBindingRules, MutatingPolicyRules
@@ -66,6 +67,8 @@ _STRATEGIES: dict[str, Strategy] = {
     "mutatingadmissionpolicybindings": MutatingBindingRules(),
     "validatingadmissionpolicies": policies.PolicyRules(),
     "validatingadmissionpolicybindings": policies.BindingRules(),
+    "flowschemas": SchemaRules(),
+    "prioritylevelconfigurations": LevelRules(),
     "roles": RoleRules(namespaced=True),
     "clusterroles": RoleRules(namespaced=False),
     "rolebindings": BindingRules(namespaced=True),

@@ -50,9 +50,9 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "apiservices": ("api-extensions",),
 }
 GENERATIONS = frozenset({
-    "cronjobs", "daemonsets", "deployments", "endpointslices", "ingressclasses", "ingresses", "jobs",
+    "cronjobs", "daemonsets", "deployments", "endpointslices", "flowschemas", "ingressclasses", "ingresses", "jobs",
     "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "networkpolicies",
-    "poddisruptionbudgets", "pods", "podtemplates", "priorityclasses", "replicasets",
+    "poddisruptionbudgets", "pods", "podtemplates", "priorityclasses", "prioritylevelconfigurations", "replicasets",
     "replicationcontrollers", "statefulsets", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
     "validatingwebhookconfigurations",
 })  # fmt: skip
@@ -117,6 +117,8 @@ FIELD_PATHS: dict[str, tuple[str, ...]] = {
 KEPT_BY_STATUS: dict[str, tuple[str, ...] | None] = {
     "volumeattachments": None,
     "validatingadmissionpolicies": None,
+    "flowschemas": None,
+    "prioritylevelconfigurations": None,
     "deployments": ("labels",),
     "pods": ("ownerReferences",),
 }

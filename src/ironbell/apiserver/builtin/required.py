@@ -39,8 +39,8 @@ _EMPTY_IS_FINE = {
 _DETAILS = {
     ("networking.v1.HTTPIngressPath", "pathType"): "pathType must be specified",
 }
-_ASKED_ELSEWHERE = "rbac.v1."
-"""Roles and bindings have rules of their own."""
+_ASKED_ELSEWHERE = ("flowcontrol.v1.", "rbac.v1.")
+"""Rules of their own ask for what these must have."""
 _PREFIX = "io.k8s.api."
 
 
