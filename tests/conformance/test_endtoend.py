@@ -21,6 +21,12 @@ from support.kubeapi import KubeApi
 
 LISTED = read_listed(Path(__file__).parent / "endtoend.yaml")
 SAMPLE = (
+    (
+        "API priority and fairness should ensure that requests can be classified by adding FlowSchema and "
+        "PriorityLevelConfiguration"
+    ),
+    "API priority and fairness should support FlowSchema API operations [Conformance]",
+    "API priority and fairness should support PriorityLevelConfiguration API operations [Conformance]",
     "AggregatedDiscovery should support aggregated discovery interface [Conformance]",
     "Discovery should locate the groupVersion and a resource within each APIGroup [Conformance]",
     "FieldValidation should detect unknown and duplicate fields of a typed object [Conformance]",

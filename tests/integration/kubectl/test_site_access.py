@@ -27,7 +27,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     folder = tmp_path_factory.mktemp("site")
     tokens = folder / "tokens.csv"
     tokens.touch(mode=0o600)
-    tokens.write_text('token-of-ann,ann,u1,"team-a,team-b"\ntoken-of-noisy,noisy,u2,system:masters\n')
+    tokens.write_text(
+        'token-of-ann,ann,u1,"team-a,team-b"\ntoken-of-noisy,noisy,u2,system:masters\ntoken-of-busy,busy,u3,team-b\n'
+    )
     cluster = EmbeddedCluster(folder, ("--token-auth-file", str(tokens), "--audit-log", str(folder / "audit.log")))
     try:
         cluster.start()
@@ -73,16 +75,24 @@ def test_requests_are_recorded_without_their_contents(site: EmbeddedCluster, adm
     assert "token-of-ann" not in written
 
 
-@pytest.fixture
-def noisy(site: EmbeddedCluster, admin: KubeApi, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A client that lists many objects over two hundred connections, again and again."""
+@pytest.fixture(params=["noisy", "busy"])
+def noisy(request: pytest.FixtureRequest, admin: KubeApi, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A client that lists many objects over two hundred connections, again and again: an exempt one, and one whose
+    level has seats."""
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "busy"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    admin.made(
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        {"metadata": {"name": f"busy-{request.param}"}, "roleRef": role, "subjects": [subject]},
+    )
     for number in range(50):
         value = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}, "data": {"a": "x" * 8000}}
-        admin.made("/api/v1/namespaces/kube-public/configmaps", value)
+        admin.post("/api/v1/namespaces/kube-public/configmaps", value)
     authority = tmp_path / "ca.crt"
     authority.write_bytes(Path(admin.pool.connection_pool_kw["ca_certs"]).read_bytes())
     url = f"{admin.server}/api/v1/namespaces/kube-public/configmaps"
-    command = [sys.executable, "-m", "support.noisyclient", url, str(authority), "token-of-noisy", str(CONNECTIONS)]
+    token = f"token-of-{request.param}"
+    command = [sys.executable, "-m", "support.noisyclient", url, str(authority), token, str(CONNECTIONS)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "src")])}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None

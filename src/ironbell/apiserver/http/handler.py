@@ -17,6 +17,7 @@ import structlog
 from ironbell.api.client import ApiError, BadRequest, NotFound, TooManyRequests, Unauthorized
 from ironbell.apiserver.auth import ANONYMOUS, authenticate, is_open
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.flowcontrol.classify import namespace_of
 from ironbell.apiserver.http import bodies, measures, reads, watches, writes
 from ironbell.apiserver.http.answers import answer, answer_value, refuse
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
@@ -41,6 +42,9 @@ from ironbell.base.randomness import uuid4
 
 MAX_IN_FLIGHT = 2000
 SERVER_NAME = "ironbell"
+
+_LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
+"""Subresources whose answers last, which flow control does not concern."""
 
 _log = structlog.get_logger()
 _Verb = Callable[[Call], Awaitable[Response]]
@@ -91,6 +95,9 @@ class Handler:
     fairness: Fairness = field(default_factory=Fairness)
     _in_flight: int = 0
 
+    def __post_init__(self) -> None:
+        self.server.flow_control.listen(self.fairness.set_plan)
+
     async def __call__(self, request: Request) -> Response:
         """Answer one request."""
         progress = _Progress(self.server.clock.monotonic(), uuid4(self.server.randomness), verb=request.method.lower())
@@ -134,13 +141,19 @@ class Handler:
         path = request.path.rstrip("/") or "/"
         require_timeout(request.query)
         progress.identity = authenticate(request.headers, request.connection.peer_certificate(), self.tokens)
-        if is_open(path):
-            return await self._open(request, path)
-        if progress.identity is ANONYMOUS:
+        everyone_may = is_open(path)
+        if progress.identity is ANONYMOUS and not everyone_may:
             raise Unauthorized("Unauthorized")
         target = parse(path) if path.startswith(("/api/", "/apis/")) else None
-        self._impersonate(request, target if target is not None and target.plural else None, path, progress)
-        seat = await self.fairness.enter(progress.effective.user, reads=request.method in {"GET", "HEAD"})
+        wanted = _wanted(request, target, path)
+        self._impersonate(request, wanted, progress)
+        line = self.server.flow_control.plan.classify(progress.effective, wanted)
+        if wanted.subresource not in _LONG_RUNNING:
+            request.common = {**request.common, **line.headers}
+        if everyone_may:
+            return await self._open(request, path)
+        reads = request.method in {"GET", "HEAD"}
+        seat = await self.fairness.enter(line, progress.effective, namespace_of(wanted), reads=reads)
         set_seat(request, seat)
         if path.startswith(("/api/", "/apis/")):
             if target is None:
@@ -149,12 +162,10 @@ class Handler:
                 return await self._resource(request, target, progress)
         return await self._document(request, path, progress)
 
-    def _impersonate(self, request: Request, target: Target | None, path: str, progress: _Progress) -> None:
-        wanted = wanted_identity(tuple(request.headers.items()))
-        if wanted is not None:
-            outside = Attributes(request.method.lower(), path=path)
-            what = outside if target is None else _attributes(request, target)
-            progress.acting_as = impersonated(wanted, progress.identity, self.server.authorizer, what=what)
+    def _impersonate(self, request: Request, wanted: Attributes, progress: _Progress) -> None:
+        somebody = wanted_identity(tuple(request.headers.items()))
+        if somebody is not None:
+            progress.acting_as = impersonated(somebody, progress.identity, self.server.authorizer, what=wanted)
 
     async def _open(self, request: Request, path: str) -> Response:
         if request.method not in {"GET", "HEAD"}:
@@ -240,6 +251,13 @@ class Handler:
                 request.remote, request.headers.get("User-Agent", ""), progress.notes,
             )  # fmt: skip
             self.audit(record)
+
+
+def _wanted(request: Request, target: Target | None, path: str) -> Attributes:
+    """What a request wants, of a resource or outside of all."""
+    if target is None or not target.plural:
+        return Attributes(request.method.lower(), path=path)
+    return _attributes(request, target)
 
 
 def _attributes(request: Request, target: Target) -> Attributes:

@@ -21,5 +21,8 @@ DURATION = Histogram(
 IN_FLIGHT = Gauge("apiserver_current_inflight_requests", "Requests being answered, streams included.")
 STREAMS = Gauge("apiserver_longrunning_requests", "Streams open: watches and logs.")
 AUDIT_DROPPED = Counter("apiserver_audit_dropped", "Lines of the audit log that were not written.")
-QUEUED = Gauge("apiserver_flowcontrol_current_inqueue_requests", "Requests that wait for their user's turn.", ["kind"])
+QUEUED = Gauge("apiserver_flowcontrol_current_inqueue_requests", "Requests that wait for their turn.", ["kind"])
+NOMINAL = Gauge(
+    "apiserver_flowcontrol_nominal_limit_seats", "Seats that are a priority level's share.", ["priority_level"]
+)
 REJECTED = Counter("apiserver_rejected_requests", "Requests refused because too many were being answered.")
