@@ -24,12 +24,12 @@ import msgspec
 
 from ironbell.api.client import ListOptions, PatchType
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
 from ironbell.apiserver.surface import ServerApi
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 

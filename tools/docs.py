@@ -20,8 +20,8 @@ import msgspec
 from prometheus_client.metrics import MetricWrapperBase
 
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.app.components import COMPONENTS, Component, Role
+from ironbell.app.registry import KINDS
 from ironbell.app.write_rules import COMPONENTS_OF, Writes, shown, writes_of
 from ironbell.cli.main import COMMANDS, cli
 from ironbell.contract.inventory_labels import LABELS
@@ -42,8 +42,8 @@ METRIC_SECTIONS = (
         ("services", "app.http_problems"),
     ),
     ("Webhooks", "`ironbell run tink-controller`", ("app.webhooks",)),
-    ("BMCs", "`core`", ("bmc", "controllers")),
-    ("Templates", "`core`", ("app.rendering_pool",)),
+    ("BMCs", "`core`", ("bmc", "controllers.rufio")),
+    ("Templates", "`core`", ("controllers.tink.rendering.pool",)),
 )
 
 CLI_HEAD = """\

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbell.api.crd.older_versions import REFERENCE
-from ironbell.api.registry import KINDS
+from ironbell.app.registry import KINDS
 from ironbell.codec import goyaml
 
 WORTH_SHARING = 120

@@ -15,11 +15,11 @@ from pathlib import Path
 import uvloop
 
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.app.child import raise_file_limit
 from ironbell.app.logs import configure_logging
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness

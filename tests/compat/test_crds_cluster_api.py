@@ -17,7 +17,7 @@ import pytest
 
 from ironbell.api.crd.document import crd_document
 from ironbell.api.crd.facts import crd_facts
-from ironbell.api.registry import KINDS
+from ironbell.app.registry import KINDS
 from ironbell.codec import goyaml
 
 HERE = Path(__file__).resolve().parent

@@ -12,7 +12,7 @@ import pytest
 
 from ironbell.api.crd.document import crd_document
 from ironbell.api.crd.facts import crd_facts
-from ironbell.api.registry import kinds_of
+from ironbell.app.registry import kinds_of
 from ironbell.codec import goyaml
 
 HERE = Path(__file__).resolve().parent

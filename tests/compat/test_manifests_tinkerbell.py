@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ironbell.api.meta import to_builtin
-from ironbell.api.registry import KINDS
+from ironbell.app.registry import KINDS
 from ironbell.codec import goyaml
 
 UPSTREAM = Path(os.environ.get("IRONBELL_UPSTREAM") or Path(__file__).resolve().parents[3] / "shared" / "upstream")

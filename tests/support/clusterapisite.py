@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from ironbell.api.conversion.names import CONVERTED
+from ironbell.app.systems import SYSTEMS, converted_in
 from support.components import OnCluster, Process, ironbell
 from support.kubeapi import eventually
 from support.realcluster import free_ports
+
+CONVERTED = converted_in(SYSTEMS)
 
 KUBEADM = ("kubeadm-bootstrap", "kubeadm-control-plane")
 PATIENT_LEASE = ("--lease-duration=60s", "--renew-deadline=50s")

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.app.rendering import TemplateEngine
 from ironbell.controllers.tink.render import Rendered
+from ironbell.controllers.tink.rendering.engine import TemplateEngine
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOY
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured, dynamic_kind
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.codec.goyaml import load_all
 from ironbell.controllers.capi.topology.cluster import TopologyReconciler
 from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World
 

@@ -17,9 +17,11 @@ from ironbell.apiserver.fielderrors import FieldError
 from ironbell.apiserver.resources import Convert, ResourceInfo
 from ironbell.apiserver.warnings import warn
 from ironbell.app.cluster_lookups import Lookups
+from ironbell.app.systems import SYSTEMS
 from ironbell.base.loading import load
 from ironbell.contract.admission import Admission
 from ironbell.contract.admission_lookups import InformedAdmission, Verdict
+from ironbell.contract.system import System
 
 Object = dict[str, Any]
 _SUBRESOURCES = ("", "scale")
@@ -67,17 +69,19 @@ class Rules:
 
 
 @cache
-def admissions() -> Mapping[str, Rules]:
-    """The rules, by the name of the kind's definition."""
-    from ironbell.app.value_schemas import VariableSchemas
-    from ironbell.controllers.capi.admission import kinds as capi
-    from ironbell.controllers.capt import admission as capt
-    from ironbell.controllers.ipam import admission as ipam
-    from ironbell.controllers.kubeadm.admission import kinds as kubeadm
+def rules_of(system: System) -> Mapping[str, Rules]:
+    """Import the rules of a system's kinds, by the names of their definitions."""
+    if system.admission is None:
+        return {}
+    admission = system.admission.load()
+    informed = {one.kind: one for one in admission.informed}
+    return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in admission.alone}
 
-    informed = {one.kind: one for one in (*capi.informed(VariableSchemas()), *ipam.INFORMED)}
-    every = (*capi.ADMISSIONS, *kubeadm.ADMISSIONS, *capt.ADMISSIONS, *ipam.ADMISSIONS)
-    return {f"{one.kind.plural}.{one.kind.group}": Rules(one, informed.get(one.kind)) for one in every}
+
+@cache
+def admissions() -> Mapping[str, Rules]:
+    """Import the rules of all systems, by the names of the kinds' definitions."""
+    return {name: rules for system in SYSTEMS for name, rules in rules_of(system).items()}
 
 
 class ClusterAdmission:

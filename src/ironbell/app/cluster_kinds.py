@@ -12,36 +12,16 @@ from typing import Any
 import msgspec
 
 from ironbell.api.client import BadRequest
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import SYSTEM
 from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
 from ironbell.app.cluster_lookups import Lookups
+from ironbell.app.systems import converted_in, kinds_of, systems_without
 from ironbell.base.loading import load
+from ironbell.contract.system import Definitions
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-_CAPT = frozenset(
-    f"{plural}.infrastructure.cluster.x-k8s.io"
-    for plural in (
-        "tinkerbellclusters",
-        "tinkerbellclustertemplates",
-        "tinkerbellmachines",
-        "tinkerbellmachinetemplates",
-    )
-)
-"""Definitions of CAPT's kinds that are completed and checked; its group is that of other providers as well."""
-_IPAM = frozenset(f"{plural}.ipam.cluster.x-k8s.io" for plural in ("inclusterippools", "globalinclusterippools"))
-"""Definitions of pools; their group has kinds of Cluster API itself."""
-_GROUPS: Mapping[str, frozenset[str]] = {
-    "cluster-api": frozenset(
-        {"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "ipam.cluster.x-k8s.io", "runtime.cluster.x-k8s.io"}
-    ),
-    "kubeadm-bootstrap": frozenset({"bootstrap.cluster.x-k8s.io"}),
-    "kubeadm-control-plane": frozenset({"controlplane.cluster.x-k8s.io"}),
-}
-"""API groups by the component whose kinds are in them. Who left out which matters at the start, before components are
-imported: hence the names."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False):
@@ -58,24 +38,19 @@ class ClusterKinds:
     def __init__(self, without: Collection[str] = ()) -> None:
         """`without` names components whose kinds are somebody else's."""
         self._without = frozenset(without)
-        self._others: frozenset[str] = frozenset().union(*(_GROUPS.get(name, ()) for name in without))
+        self._systems = systems_without(self._without)
         self._server: ApiServer | None = None
         self._versions: dict[str, tuple[int, str]] = {}
 
     @property
     def conversions(self) -> Mapping[str, Convert]:
         """For `ApiServer.open`."""
-        return dict.fromkeys(self._names, self._convert)
-
-    @property
-    def _names(self) -> frozenset[str]:
-        return frozenset(name for name in CONVERTED if name.partition(".")[2] not in self._others)
+        return dict.fromkeys(converted_in(self._systems), self._convert)
 
     def join(self, server: ApiServer) -> None:
         """Complete and check what is written, and look up definitions, in this server."""
         self._server = server
-        checked = self._names | (_CAPT if "capt" not in self._without else frozenset())
-        checked |= _IPAM if "ipam" not in self._without else frozenset()
+        checked = converted_in(self._systems).union(*(system.admitted for system in self._systems))
         lookups = Lookups(server.client(SYSTEM))
         ClusterAdmission(self._convert, checked, lambda: lookups).register(server.admission)
 
@@ -83,8 +58,14 @@ class ClusterKinds:
         """Define the kinds, and list who looks after them in the inventory of providers."""
         from ironbell.app.cluster_inventory import list_providers
 
-        await server.define(await load(lambda: _documents(self._others, self._without)))
+        await server.define(await load(self._documents))
         await list_providers(server.client(SYSTEM), self._without)
+
+    def _documents(self) -> list[dict[str, Any]]:
+        from ironbell.api.crd.document import crd_document
+
+        optional = [system for system in self._systems if system.definitions is not Definitions.ALWAYS]
+        return [crd_document(kind) for kind in kinds_of(optional, inventory=True)]
 
     def _convert(self, value: dict[str, Any], api_version: str) -> dict[str, Any]:
         from ironbell.api.conversion.convert import convert
@@ -108,24 +89,3 @@ class ClusterKinds:
             labels = {} if entry is None else msgspec.json.decode(entry.body, type=_Definition).metadata.labels
             known = self._versions[name] = (version, contract_api_version(labels, group))
         return known[1]
-
-
-def _documents(others: Collection[str], without: Collection[str]) -> list[dict[str, Any]]:
-    from ironbell.api import (
-        addons,
-        bootstrap,
-        capt,
-        cluster,
-        clusterctl,
-        clusteripam,
-        clusterruntime,
-        controlplane,
-        inclusteripam,
-    )
-    from ironbell.api.crd.document import crd_document
-
-    packages = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl)
-    kinds = [kind for package in packages for kind in package.KINDS if kind.group not in others]
-    kinds += () if "capt" in without else capt.KINDS
-    kinds += () if "ipam" in without else inclusteripam.KINDS
-    return [crd_document(kind) for kind in kinds]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -19,9 +19,10 @@ from ironbell.api.client import ApiError
 from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.rules import ApiVersionOf
-from ironbell.app.cluster_admission import Rules, admissions
+from ironbell.app.cluster_admission import Rules, rules_of
 from ironbell.app.cluster_lookups import PATIENCE_S, Lookups, Reader
 from ironbell.contract.admission_lookups import Verdict
+from ironbell.contract.system import System
 
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 """The body of a request to that of the answer. What it raises is a defect, and the request fails."""
@@ -29,8 +30,6 @@ Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 Object: TypeAlias = dict[str, Any]
 
 CONVERT_PATH: Final = "/convert"
-SCALES_CHECKED: Final = frozenset({"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"})
-"""Kinds for which not every number of replicas will do."""
 
 _FORBIDDEN: Final = 403
 _UNPROCESSABLE: Final = 422
@@ -75,17 +74,19 @@ def scale_path(definition: str) -> str:
 
 
 def cluster_handlers(
-    api_version_of: ApiVersionOf, reader: Reader, *, patience_s: float = PATIENCE_S
+    api_version_of: ApiVersionOf, reader: Reader, systems: Iterable[System], *, patience_s: float = PATIENCE_S
 ) -> Mapping[str, Handler]:
-    """All webhooks, by path. `api_version_of` tells in which version references are written in older versions, `reader`
-    reads other objects, and `patience_s` is how long one is given to become what it should be."""
+    """The webhooks of the systems' kinds, by path. `api_version_of` tells in which version references are written in
+    older versions, `reader` reads other objects, and `patience_s` is how long one is given to become what it should
+    be."""
     lookups = Lookups(reader, patience_s=patience_s)
     handlers: dict[str, Handler] = {CONVERT_PATH: _conversion(api_version_of)}
-    for definition, rules in admissions().items():
-        handlers[mutate_path(definition)] = _completion(rules, lookups)
-        handlers[validate_path(definition)] = _check(rules, lookups)
-        if definition in SCALES_CHECKED:
-            handlers[scale_path(definition)] = _scale_check(rules, reader, lookups)
+    for system in systems:
+        for definition, rules in rules_of(system).items():
+            handlers[mutate_path(definition)] = _completion(rules, lookups)
+            handlers[validate_path(definition)] = _check(rules, lookups)
+            if definition in system.scale_checked:
+                handlers[scale_path(definition)] = _scale_check(rules, reader, lookups)
     return handlers
 
 

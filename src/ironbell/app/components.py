@@ -5,25 +5,20 @@ Names are the field's newer ones; the older ones are understood. A group stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from itertools import chain
-from typing import TypeAlias
 
+from ironbell.app.systems import SYSTEMS
 from ironbell.app.wire_config import SMEE, TINK_SERVER, TOOTLES
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.controllers.capi import controllers as capi
-from ironbell.controllers.capt import controllers as capt
-from ironbell.controllers.ipam import controllers as ipam
-from ironbell.controllers.kubeadm import controllers as kubeadm
-from ironbell.controllers.rufio import controllers as rufio
-from ironbell.controllers.tink import controllers as tink
-
-PolicyRules: TypeAlias = Sequence[Mapping[str, Sequence[str]]]
+from ironbell.contract.access import READ, PolicyRule, PolicyRules
+from ironbell.contract.system import System
 
 _TINKERBELL = ["tinkerbell.org"]
-_READ = ["get", "list", "watch"]
+_READ = list(READ)
 _EVENTS: PolicyRules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _HARDWARE: PolicyRules = [
     {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": _READ},
@@ -60,90 +55,47 @@ class Component:
     name: str
     summary: str
     role: Role
-    rules: PolicyRules
     aliases: tuple[str, ...] = ()
+    system: System | None = field(default=None, compare=False)
+    """What it is made of, if it consists of controllers."""
+    own_rules: PolicyRules = ()
+    """What it may do with the API, if it is a server."""
+
+    @cached_property
+    def rules(self) -> PolicyRules:
+        """What it may do with the API."""
+        if self.system is None:
+            return self.own_rules
+        permissions = self.system.permissions.load()
+        written = chain.from_iterable(permissions.writes.values())
+        return [*permissions.reads, *permissions.reviews, *written, *_EVENTS]
 
 
-def _written(writes: Mapping[str, PolicyRules]) -> PolicyRules:
-    return list(chain.from_iterable(writes.values()))
+def _component(system: System) -> Component:
+    return Component(system.name, system.summary, Role.CONTROLLERS, system.aliases, system)
 
 
-TINK_CONTROLLER = Component(
-    "tink-controller",
-    "Workflows, Templates and Hardware: renders, prepares and finishes installations.",
-    Role.CONTROLLERS,
-    [*tink.READS, *_written(tink.WRITES), *_EVENTS],
-    ("tink", "workflow-controller"),
-)
-RUFIO = Component(
-    "rufio",
-    "BMC Machines, Jobs and Tasks: power, boot device, virtual media.",
-    Role.CONTROLLERS,
-    [*rufio.READS, *_written(rufio.WRITES), *_EVENTS],
-    ("bmc", "pbnj"),
-)
-CLUSTER_API = Component(
-    "cluster-api",
-    "Clusters, Machines, MachineSets, MachineDeployments: from a manifest to nodes that run.",
-    Role.CONTROLLERS,
-    [*capi.READS, *capi.JUDGES_BY, *_written(capi.WRITES), *_EVENTS],
-    ("capi", "core"),
-)
-KUBEADM_BOOTSTRAP = Component(
-    "kubeadm-bootstrap",
-    "KubeadmConfigs: what machines run at their first boot to become nodes.",
-    Role.CONTROLLERS,
-    [*kubeadm.BOOTSTRAP_READS, *_written(kubeadm.BOOTSTRAP_WRITES), *_EVENTS],
-    ("cabpk", "capi-kubeadm-bootstrap"),
-)
-KUBEADM_CONTROL_PLANE = Component(
-    "kubeadm-control-plane",
-    "KubeadmControlPlanes: the Machines of control planes, their etcd, upgrades and certificates.",
-    Role.CONTROLLERS,
-    [*kubeadm.CONTROL_PLANE_READS, *_written(kubeadm.CONTROL_PLANE_WRITES), *_EVENTS],
-    ("cacpk", "kcp", "capi-kubeadm-control-plane"),
-)
-CAPT = Component(
-    "capt",
-    "TinkerbellClusters and TinkerbellMachines: servers for Machines, installed, and given back wiped.",
-    Role.CONTROLLERS,
-    [*capt.READS, *_written(capt.WRITES), *_EVENTS],
-    ("cluster-api-tinkerbell", "infrastructure-tinkerbell"),
-)
-IPAM = Component(
-    "ipam",
-    "InClusterIPPools: addresses for IPAddressClaims, and for Hardware that has none.",
-    Role.CONTROLLERS,
-    [*ipam.READS, *_written(ipam.WRITES), *_EVENTS],
-    ("ipam-in-cluster",),
-)
 COMPONENTS = (
-    TINK_CONTROLLER,
-    RUFIO,
-    CLUSTER_API,
-    KUBEADM_BOOTSTRAP,
-    KUBEADM_CONTROL_PLANE,
-    CAPT,
-    IPAM,
+    *map(_component, SYSTEMS),
     Component(
         SMEE,
         "DHCP, TFTP, iPXE scripts and the in-memory OS over HTTP.",
         Role.SERVER,
-        [*_HARDWARE, *_EVENTS],
         ("boots",),
+        own_rules=[*_HARDWARE, *_EVENTS],
     ),
     Component(
         TOOTLES,
         "Metadata and user data of machines over HTTP.",
         Role.SERVER,
-        [*_HARDWARE, *_SEES_WORKFLOWS, *_EVENTS],
         ("hegel",),
+        own_rules=[*_HARDWARE, *_SEES_WORKFLOWS, *_EVENTS],
     ),
     Component(
         TINK_SERVER,
         "The workflow service that agents ask for actions, over gRPC.",
         Role.SERVER,
-        [*_HARDWARE, *_WORKFLOWS],
+        own_rules=[*_HARDWARE, *_WORKFLOWS],
     ),
 )
 GROUPS = {"controllers": Role.CONTROLLERS, "wire": Role.SERVER}
@@ -177,7 +129,7 @@ def components_named(words: Iterable[str]) -> tuple[Component, ...]:
 
 def rules_of(components: Iterable[Component]) -> PolicyRules:
     """The union of what components may do, each rule once."""
-    found: list[Mapping[str, Sequence[str]]] = []
+    found: list[PolicyRule] = []
     for rule in chain.from_iterable(component.rules for component in components):
         if rule not in found:
             found.append(rule)

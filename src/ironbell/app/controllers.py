@@ -3,76 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
-from itertools import chain
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeAlias
 
 from ironbell.api.client import Api
+from ironbell.api.core import SECRET
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app import roles
-from ironbell.app.components import (
-    CAPT,
-    CLUSTER_API,
-    IPAM,
-    KUBEADM_BOOTSTRAP,
-    KUBEADM_CONTROL_PLANE,
-    RUFIO,
-    TINK_CONTROLLER,
-)
-from ironbell.app.node_images import image_askers
 from ironbell.app.provider_roles import give_provider_roles
-from ironbell.app.rendering_pool import RenderingPool
-from ironbell.app.value_schemas import VariableSchemas
+from ironbell.app.systems import SYSTEMS, systems_without
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
-from ironbell.controllers.capi import controllers as capi
-from ironbell.controllers.capt import controllers as capt
-from ironbell.controllers.ipam import controllers as ipam
-from ironbell.controllers.kubeadm import controllers as kubeadm
-from ironbell.controllers.rufio import controllers as rufio
-from ironbell.controllers.rufio.bmc_access import BmcAccess
-from ironbell.controllers.rufio.connect import connect
-from ironbell.controllers.tink import controllers as tink
-from ironbell.kube.controller import Controller
+from ironbell.contract.access import PolicyRule, PolicyRules, may, policy_rules
+from ironbell.contract.system import DEFAULT_SETTINGS, Runtime, Settings
 from ironbell.kube.runtime import Manager
-from ironbell.workload.access import Workloads
-from ironbell.workload.etcd_forward import ForwardedEtcd
-from ironbell.workload.following import follow, kubeconfigs_from
-from ironbell.workload.kubeconfigs import http_link
-
-BMC_ACCESS = "rufio-access"
-WORKLOAD_ACCESS = "workload-access"
-BOOTSTRAP_DATA = "capt-bootstrap-data"
-
-PolicyRules = Sequence[Mapping[str, Sequence[str]]]
-
-
-_WRITES: Mapping[str, Mapping[str, PolicyRules]] = {
-    TINK_CONTROLLER.name: tink.WRITES,
-    RUFIO.name: rufio.WRITES,
-    CLUSTER_API.name: capi.WRITES,
-    KUBEADM_BOOTSTRAP.name: kubeadm.BOOTSTRAP_WRITES,
-    KUBEADM_CONTROL_PLANE.name: kubeadm.CONTROL_PLANE_WRITES,
-    CAPT.name: capt.WRITES,
-    IPAM.name: ipam.WRITES,
-}
+from ironbell.workload.shared import WORKLOAD_ACCESS
 
 
 def rules_by_controller(without: Collection[str] = ()) -> dict[str, PolicyRules]:
-    """What each controller may write, and what opens sessions with BMCs and workload clusters may read; but for those
-    of the components in `without`."""
-    written = (rules for name, rules in _WRITES.items() if name not in without)
-    return {
-        **dict(chain.from_iterable(rules.items() for rules in written)),
-        BMC_ACCESS: rufio.ACCESS_READS,
-        WORKLOAD_ACCESS: [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
-        BOOTSTRAP_DATA: capt.BOOTSTRAP_DATA_READS,
-    }
+    """What each controller may write, except those of the systems in `without`, and what further identities may
+    read."""
+    rules: dict[str, PolicyRules] = {}
+    for system in systems_without(without):
+        rules.update(system.permissions.load().writes)
+    for system in SYSTEMS:
+        rules.update(system.permissions.load().identities)
+    return {**rules, WORKLOAD_ACCESS: policy_rules([may(SECRET, "get")])}
 
 
 def identity(controller: str) -> Identity:
@@ -81,7 +39,8 @@ def identity(controller: str) -> Identity:
 
 
 def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ()) -> None:
-    """Give each controller that runs its role."""
+    """Give each controller that runs its role, and the identity that reads for all of them."""
+    roles.grant_reader(authorizer, [rule for system in SYSTEMS for rule in system.permissions.load().reads])
     for name, rules in rules_by_controller(without).items():
         role = Role(f"ironbell:{name}", tuple(_rule(rule) for rule in rules))
         authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])
@@ -94,7 +53,7 @@ def provider_accounts(without: Collection[str] = ()) -> list[tuple[str, str]]:
         for name, rules in rules_by_controller(without).items()
         if any("*" in rule["resources"] and "infrastructure.cluster.x-k8s.io" in rule["apiGroups"] for rule in rules)
     ]
-    users = [one.user.split(":") for one in (roles.READER, *writers)]
+    users = [account.user.split(":") for account in (roles.READER, *writers)]
     return [(namespace, name) for *_words, namespace, name in users]
 
 
@@ -105,28 +64,35 @@ async def run_controllers(
     randomness: Randomness,
     ready: Callable[[], None],
     without: Collection[str] = (),
-    metadata_url: str = "",
-    installs_per_rack: int = INSTALLS_PER_RACK,
-    images: ImageSource = NO_IMAGES,
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> None:
-    """Run the controllers, but for those of the components in `without`, until cancelled; `ready` is called when all
-    of them work. `metadata_url` is where machines reach the metadata service; empty if that is not known.
-    `installs_per_rack` bounds how many servers of a rack are installed at the same time; 0 does not.
-    `images` is where machines get images that nobody names."""
+    """Run the controllers, except those of the systems in `without`, until cancelled; `ready` is called when all of
+    them work."""
     grant_controllers(authorizer, without)
     await give_provider_roles(server.client(ADMIN), provider_accounts(without))
     manager = Manager(server.client(roles.READER), component="ironbell", clock=clock, randomness=randomness)
-    made = _controllers(manager, server, clock, randomness, without, metadata_url, installs_per_rack, images)
-    async with made, asyncio.TaskGroup() as group:
-        announce = group.create_task(_announce(manager, ready), name="announce")
-        try:
-            await manager.run()
-        finally:
-            announce.cancel()
+
+    def api_of(controller: str) -> Api:
+        return server.client(identity(controller))
+
+    reader = server.client(roles.READER)
+    runtime = Runtime(reader, api_of, clock, randomness, manager.informers, settings)
+    try:
+        for system in systems_without(without):
+            for controller in system.controllers.load()(runtime):
+                manager.add(controller)
+        async with asyncio.TaskGroup() as group:
+            announce = group.create_task(_announce(manager, ready), name="announce")
+            try:
+                await manager.run()
+            finally:
+                announce.cancel()
+    finally:
+        await runtime.close()
 
 
 RunControllers: TypeAlias = Callable[
-    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], str, int, ImageSource],
+    [ApiServer, RoleAuthorizer, Clock, Randomness, Callable[[], None], Collection[str], Settings],
     Coroutine[Any, Any, None],
 ]
 
@@ -136,59 +102,5 @@ async def _announce(manager: Manager, ready: Callable[[], None]) -> None:
     ready()
 
 
-@asynccontextmanager
-async def _controllers(
-    manager: Manager,
-    server: ApiServer,
-    clock: Clock,
-    randomness: Randomness,
-    without: Collection[str],
-    metadata_url: str,
-    installs_per_rack: int,
-    images: ImageSource,
-) -> AsyncIterator[None]:
-    """Add the controllers to the manager; what they hold open is closed when the block is left."""
-    rendering = RenderingPool(clock=clock)
-
-    def api_of(controller: str) -> Api:
-        return server.client(identity(controller))
-
-    reader = server.client(roles.READER)
-    access = BmcAccess(api_of(BMC_ACCESS), connect)
-    workloads = Workloads(http_link, kubeconfigs_from(api_of(WORKLOAD_ACCESS)), clock=clock, randomness=randomness)
-    etcd = ForwardedEtcd(workloads, api_of(WORKLOAD_ACCESS), clock)
-    follow(workloads, manager.informers)
-    made: Mapping[str, Callable[[], Sequence[Controller]]] = {
-        TINK_CONTROLLER.name: lambda: tink.controllers(rendering, rendering.parse, api_of),
-        RUFIO.name: lambda: rufio.controllers(access, clock, api_of),
-        CLUSTER_API.name: lambda: capi.controllers(workloads, reader, clock, api_of, VariableSchemas()),
-        KUBEADM_BOOTSTRAP.name: lambda: kubeadm.bootstrap_controllers(workloads, reader, clock, randomness, api_of),
-        KUBEADM_CONTROL_PLANE.name: lambda: kubeadm.control_plane_controllers(
-            workloads, etcd.connect, reader, clock, api_of
-        ),
-        CAPT.name: lambda: capt.controllers(
-            api_of(BOOTSTRAP_DATA),
-            metadata_url,
-            api_of,
-            at_once=installs_per_rack,
-            images=images,
-            image_askers=image_askers(images),
-            workloads=workloads,
-        ),
-        IPAM.name: lambda: ipam.controllers(reader, api_of),
-    }
-    for name, make in made.items():
-        for controller in make() if name not in without else ():
-            manager.add(controller)
-    if TINK_CONTROLLER.name not in without:
-        rendering.start()
-    try:
-        yield
-    finally:
-        await rendering.close()
-        await workloads.close()
-        await access.close()
-
-
-def _rule(rule: Mapping[str, Sequence[str]]) -> Rule:
+def _rule(rule: PolicyRule) -> Rule:
     return Rule(tuple(rule["verbs"]), tuple(rule["resources"]), tuple(rule["apiGroups"]))

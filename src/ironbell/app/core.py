@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.audit import AuditLog
@@ -36,6 +35,7 @@ from ironbell.app.data_folder import DATABASE, KEY_FILE
 from ironbell.app.hold_admission import protect_held_servers
 from ironbell.app.reference_admission import check_references
 from ironbell.app.restored import hold_what_was_restored
+from ironbell.app.systems import engine_kinds
 from ironbell.app.tinkerbell_warnings import warn_of_tinkerbell
 from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE, WORKFLOW_TOKEN_FILE
 from ironbell.app.wire_limits import limit_wire
@@ -46,6 +46,7 @@ from ironbell.base.loading import load
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
+from ironbell.contract.system import Settings
 from ironbell.kube.lag import LoopLag
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                 keys=KeyFile(Path(configuration.encryption_key_file or folder / KEY_FILE)),
                 clock=clock,
                 randomness=randomness,
-                definitions=[crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS)],
+                definitions=[crd_document(kind) for kind in engine_kinds()],
                 authorizer=authorizer,
                 compile_rule=compile_rule,
                 conversions=cluster_kinds.conversions,
@@ -121,9 +122,7 @@ async def serve_core(configuration: CoreConfig) -> None:
                     randomness,
                     _announce,
                     configuration.without,
-                    configuration.metadata_url,
-                    configuration.installs_per_rack,
-                    configuration.images,
+                    Settings((configuration.installs,)),
                 )
             finally:
                 lag.cancel()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.provisioner.settings import InstallSettings
 
 
 class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,11 +25,6 @@ class CoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How long changes are kept for watches that resume and lists that are continued."""
     wire_folder: str = ""
     """Where the servers toward machines find the API's local socket and their tokens; empty when there are none."""
-    metadata_url: str = ""
-    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
-    installs_per_rack: int = INSTALLS_PER_RACK
-    """How many servers of a rack are installed at the same time; 0 is no bound."""
-    images: ImageSource = NO_IMAGES
-    """Where machines get images that nobody names."""
+    installs: InstallSettings = InstallSettings()
     without: tuple[str, ...] = ()
     """Names of components whose controllers do not run."""

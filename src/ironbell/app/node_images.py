@@ -20,16 +20,12 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
 import msgspec
 import structlog
 
-from ironbell.base.errors import IronbellError
 from ironbell.base.networkerrors import os_problem
 from ironbell.base.ownfolder import OwnFolder
-from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages
-from ironbell.kube.reconciler import Askers
-from ironbell.provisioner.node_images import NodeImageIndex
+from ironbell.contract.node_images import INDEX, NodeImage, NodeImages
 
 _log = structlog.get_logger()
 
@@ -37,14 +33,7 @@ LOOK_S = 5.0
 """How often the folder is looked at."""
 _SUM = ".sha256"
 _ENDINGS = (".raw.zst", ".raw.gz", ".raw.xz", ".raw")
-_TIMEOUT_S = 10.0
 _MOST_INDEX = 16 << 20
-
-
-class NodeImagesError(IronbellError):
-    """The index of images cannot be read."""
-
-    reason = "NodeImagesUnknown"
 
 
 class _Artefact(msgspec.Struct, frozen=True):
@@ -207,38 +196,3 @@ def _is_vouched_for(path: Path, expected: str) -> bool:
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def image_askers(source: ImageSource) -> Askers:
-    """Who reads the index for controllers: from the folder of the same machine, or over HTTP."""
-
-    async def answer(_asked: NodeImageIndex) -> NodeImages:
-        try:
-            if source.index.startswith(("http://", "https://")):
-                body = await _fetch(source.index)
-            else:
-                body = await asyncio.to_thread(Path(source.index).read_bytes)
-            return msgspec.json.decode(body, type=NodeImages)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise NodeImagesError(f"{source.index}: {_problem(error)}") from error
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise NodeImagesError(f"{source.index} is not an index of images: {error}") from error
-
-    return {NodeImageIndex: answer}
-
-
-async def _fetch(url: str) -> bytes:
-    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, raise_for_status=True) as answer:
-        return await answer.read()
-
-
-def _problem(error: Exception) -> str:
-    """What went wrong, without the library's own words around it."""
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"the answer was {error.status} {error.message}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return os_problem(error.os_error)
-    if isinstance(error, TimeoutError):
-        return f"no answer within {_TIMEOUT_S:g} s"
-    return os_problem(error) if isinstance(error, OSError) else str(error) or type(error).__name__

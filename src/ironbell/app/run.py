@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import encodings.idna  # noqa: F401 - beside servers nothing can be imported once we are an ordinary user
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 
 from ironbell.api.client import Api
-from ironbell.app.components import CAPT, Role
-from ironbell.app.external_tinkerbell import external_tinkerbell, with_servers_of
-from ironbell.app.run_controllers import Controllers, make_controllers
+from ironbell.app.components import Component
+from ironbell.app.run_controllers import make_controllers
 from ironbell.app.run_options import RunOptions
 from ironbell.app.run_parts import Part, run_process, serve_parts
 from ironbell.app.run_stop import told_to_stop
@@ -29,39 +28,36 @@ def run_components(
 
 async def _main(options: RunOptions, connection: Connection) -> None:
     told = told_to_stop(is_supervised=options.is_supervised)
-    async with HttpApi(connection) as api, _servers_elsewhere(options) as there:
-        parts = _parts(options, api, there)
+    async with HttpApi(connection) as api, AsyncExitStack() as stack:
+        apis = {component.name: await _api_of(component, api, options, stack) for component in options.components}
+        parts = _parts(options, api, apis)
         await serve_parts(parts, api, told, health_address=options.health_address, grace_s=options.grace_s)
 
 
-def _servers_elsewhere(options: RunOptions) -> AbstractAsyncContextManager[Api | None]:
-    if options.external_kubeconfig is None or CAPT not in options.components:
-        return nullcontext()
-    return external_tinkerbell(options.external_kubeconfig)
+async def _api_of(component: Component, api: HttpApi, options: RunOptions, stack: AsyncExitStack) -> Api:
+    """The API as a component sees it."""
+    view = component.system.view if component.system is not None else None
+    return api if view is None else await stack.enter_async_context(view.load()(api, options.settings))
 
 
-def _parts(options: RunOptions, api: HttpApi, there: Api | None) -> list[Part]:
+def _parts(options: RunOptions, api: HttpApi, apis: Mapping[str, Api]) -> list[Part]:
     clock, randomness = SteadyClock(), SystemRandomness()
-    parts: list[Part] = [
-        make_controllers(
-            component,
-            with_servers_of(api, there) if component is CAPT else api,
+    running = {
+        system.name: make_controllers(
+            system,
+            apis[system.name],
             namespace=options.namespace,
             election=options.election,
             workers=options.workers,
             grace_s=options.grace_s,
             clock=clock,
             randomness=randomness,
-            token_ttl_s=options.token_ttl_s,
-            synced=options.synced,
-            metadata_url=options.metadata_url,
-            installs_per_rack=options.installs_per_rack,
-            images=options.images,
+            settings=options.settings,
         )
-        for component in options.components
-        if component.role is Role.CONTROLLERS
-    ]
+        for system in (component.system for component in options.components)
+        if system is not None
+    }
+    parts: list[Part] = list(running.values())
     if options.webhook_address:
-        running = {part.name: part for part in parts if isinstance(part, Controllers)}
         parts += webhooks_beside(running, options, api)
     return parts

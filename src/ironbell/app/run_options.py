@@ -9,15 +9,9 @@ from pathlib import Path
 
 from ironbell.app.components import Component
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
-from ironbell.controllers.capi.machine.machine import NOTHING_MORE
-from ironbell.controllers.capi.machine.node_metadata import Synced
+from ironbell.contract.system import DEFAULT_SETTINGS, Settings
 
 _WORKERS = re.compile(r"(?:([a-z0-9-]+)=)?([1-9][0-9]{0,3})")
-
-
-LEAST_TOKEN_TTL_S = 60.0
 
 
 class RunOptionsError(IronbellError):
@@ -66,35 +60,14 @@ class RunOptions:
     """By controller; under the empty name for all others."""
     health_address: str = ""
     grace_s: float = 20.0
-    token_ttl_s: float = 900.0
-    """How long a bootstrap token lives that is not given more time."""
     webhook_address: str = ""
-    """Where `tink-controller` and `cluster-api` answer webhooks; empty: nowhere."""
+    """Where webhooks are answered; empty: nowhere."""
     webhook_hosts: tuple[str, ...] = ()
     """Names by which the API server calls them."""
-    synced: Synced = NOTHING_MORE
-    """What `cluster-api` hands from Machines to Nodes besides the usual."""
-    metadata_url: str = ""
-    """Where machines that `capt` installs reach the metadata service."""
-    installs_per_rack: int = INSTALLS_PER_RACK
-    """How many servers of a rack `capt` installs at the same time; 0 is no bound."""
-    images: ImageSource = NO_IMAGES
-    """Where machines that `capt` installs get images that nobody names."""
-    external_kubeconfig: Path | None = None
-    """How `capt` reaches the cluster that keeps the servers, if the file is there."""
+    settings: Settings = DEFAULT_SETTINGS
+    """What the systems among the components are told."""
     is_supervised: bool = False
     """Whether the process ends with whoever holds the other end of its standard input."""
-
-
-def checked_token_ttl(seconds: float) -> float:
-    """The same.
-
-    Raises:
-        RunOptionsError: too short to be given more time before it is over, three times.
-    """
-    if seconds < LEAST_TOKEN_TTL_S:
-        raise RunOptionsError(f"--bootstrap-token-ttl must be at least {LEAST_TOKEN_TTL_S:g} seconds")
-    return seconds
 
 
 def read_workers(texts: Iterable[str], known: Iterable[str]) -> dict[str, int]:

@@ -43,6 +43,7 @@ from ironbell.base.networkerrors import os_problem
 from ironbell.base.ports import free_ports
 from ironbell.contract.netboot import CONSOLES
 from ironbell.contract.node_images import FOLDER
+from ironbell.provisioner.settings import InstallSettings
 
 _log = structlog.get_logger()
 
@@ -235,9 +236,11 @@ class Site:
                 audit_log=_absolute(options.audit_log),
                 history_seconds=options.history_seconds,
                 wire_folder=str(self._wire_folder) if options.serves_machines else "",
-                metadata_url=metadata_url(options),
-                installs_per_rack=options.installs_per_rack,
-                images=image_source(options),
+                installs=InstallSettings(
+                    metadata_url=metadata_url(options),
+                    per_rack=options.installs_per_rack,
+                    images=image_source(options),
+                ),
                 without=options.without,
             )
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.api.kind import Collection
-from ironbell.app.components import CLUSTER_API, TINK_CONTROLLER, Component
+from ironbell.app.systems import answered_by, answers_webhooks, converted_in
+from ironbell.contract.system import System
 
 _ADMISSION: Final = "admissionregistration.k8s.io"
 VALIDATING: Final = Collection(_ADMISSION, "v1", "validatingwebhookconfigurations", namespaced=False)
 MUTATING: Final = Collection(_ADMISSION, "v1", "mutatingwebhookconfigurations", namespaced=False)
 DEFINITIONS: Final = CUSTOM_RESOURCE_DEFINITION.collection
-
-CONFIGURATION: Final = "ironbell-validate"
-CLUSTER_CONFIGURATION: Final = "ironbell-cluster-api"
-SECRET_NAME: Final = "ironbell-webhook-tls"  # noqa: S105 - an object's name
-CLUSTER_SECRET_NAME: Final = "ironbell-cluster-api-webhook-tls"  # noqa: S105 - an object's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +25,23 @@ class Place:
     name: str
 
 
-TINK_PLACES: Final = (Place(VALIDATING, CONFIGURATION),)
-CLUSTER_PLACES: Final = (
-    Place(MUTATING, CLUSTER_CONFIGURATION),
-    Place(VALIDATING, CLUSTER_CONFIGURATION),
-    *(Place(DEFINITIONS, name) for name in sorted(CONVERTED)),
-)
+def places_of(systems: Iterable[System]) -> tuple[Place, ...]:
+    """The objects about webhooks that the processes of these systems answer."""
+    return tuple(place for system in systems for place in _places(system))
 
 
-def places_of(components: Iterable[Component]) -> tuple[Place, ...]:
-    """The objects about webhooks of these components."""
-    names = {component.name for component in components}
-    tink = TINK_PLACES if TINK_CONTROLLER.name in names else ()
-    return (*tink, *(CLUSTER_PLACES if CLUSTER_API.name in names else ()))
+def _places(system: System) -> Iterator[Place]:
+    configuration = system.webhook_names.configuration
+    if system.answers_engine_webhooks:
+        yield Place(VALIDATING, configuration)
+    if answered := answered_by(system):
+        yield from (Place(MUTATING, configuration), Place(VALIDATING, configuration))
+        yield from (Place(DEFINITIONS, name) for name in sorted(converted_in(answered)))
 
 
-def secret_of(components: Iterable[Component]) -> str:
-    """The Secret with the certificates of a process that runs these components: one for each name that it serves by."""
-    names = {component.name for component in components}
-    return SECRET_NAME if TINK_CONTROLLER.name in names else CLUSTER_SECRET_NAME
+def secret_of(systems: Iterable[System]) -> str:
+    """The Secret with the certificates of a process that runs these systems: one for each name that it serves by."""
+    return next(system.webhook_names.secret for system in systems if answers_webhooks(system))
 
 
 def client_configs(found: dict[str, Any]) -> list[dict[str, Any]]:

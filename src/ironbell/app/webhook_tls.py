@@ -24,7 +24,7 @@ import structlog
 
 from ironbell.api.client import AlreadyExists, Api, ApiError, Conflict, NotFound
 from ironbell.api.core import SECRET
-from ironbell.app.webhook_places import SECRET_NAME, TINK_PLACES, Place, client_configs
+from ironbell.app.webhook_places import Place, client_configs
 from ironbell.base.clock import Clock
 from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, KEY, renewed
 
@@ -42,8 +42,8 @@ class WebhookTls:
     namespace: str
     names: Sequence[str]
     clock: Clock
-    secret: str = SECRET_NAME
-    places: Sequence[Place] = TINK_PLACES
+    secret: str
+    places: Sequence[Place]
     context: ssl.SSLContext = field(default_factory=lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     is_loaded: bool = False
     _serving: bytes = b""
@@ -100,7 +100,7 @@ class WebhookTls:
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
         if found is not None:
             body = msgspec.json.encode({**found, "data": encoded})
-            await self.api.replace(SECRET.collection, self.namespace, SECRET_NAME, body)
+            await self.api.replace(SECRET.collection, self.namespace, self.secret, body)
             return
         metadata = {
             "name": self.secret,

@@ -10,6 +10,6 @@ import click
 def crds(groups: tuple[str, ...]) -> None:
     """Print CustomResourceDefinitions as YAML: of the named API groups, or of all."""
     from ironbell.api.crd.document import crd_yaml
-    from ironbell.api.registry import kinds_of
+    from ironbell.app.registry import kinds_of
 
     click.echo(crd_yaml(kinds_of(groups)), nl=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ironbell.app.install.options import DEFAULT_COMPONENTS
 from ironbell.cli.api_options import api_options
 from ironbell.cli.output import ended, print_json
 from ironbell.cli.session import connected
@@ -27,7 +28,7 @@ _NAMESPACE = click.option("--namespace", "-n", default="ironbell-system", show_d
 @click.option("--image", help="Container image of the Deployments.  [default: ironbell:VERSION]")
 @click.option(
     "--components",
-    default="tink-controller,rufio,wire",
+    default=",".join(DEFAULT_COMPONENTS),
     show_default=True,
     help="What to install, with commas; each word becomes a Deployment. Words are those of `ironbell run`.",
 )

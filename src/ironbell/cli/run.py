@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from ironbell.app.systems import SYSTEMS
 from ironbell.cli.api_options import api_options
 from ironbell.cli.session import SECONDS
+from ironbell.contract.system import Option, Settings
 
 
 def _list_components() -> str:
@@ -25,6 +28,13 @@ def _list_components() -> str:
 
 
 _ARGUMENTS = "ironbell.run.arguments"
+_TYPES: Mapping[str, Any] = {
+    "text": click.STRING,
+    "seconds": SECONDS,
+    "count": click.IntRange(min=0),
+    "file": click.Path(path_type=Path, dir_okay=False),
+}
+"""Types of the options of systems."""
 
 
 class _Listing(click.Command):
@@ -37,6 +47,22 @@ class _Listing(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Components"):
             formatter.write(_list_components() + "\n")
+
+
+def _system_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of all systems, in their order."""
+    for system in reversed(SYSTEMS):
+        for option in reversed(system.options):
+            command = click.option(option.flag, option.name, **_details(option))(command)
+    return command
+
+
+def _details(option: Option) -> dict[str, Any]:
+    details: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    if option.multiple:
+        return {**details, "multiple": True}
+    details |= {"type": _TYPES[option.type], "default": option.default, "show_default": option.show_default}
+    return {**details, "envvar": option.environment} if option.environment else details
 
 
 @click.command(cls=_Listing)
@@ -62,55 +88,7 @@ class _Listing(click.Command):
 @click.option("--retry-period", type=SECONDS, default="2s", show_default=True, help="Time between tries.")
 @click.option("--webhook-address", default="", help="tink-controller, cluster-api: answer webhooks here.")
 @click.option("--webhook-host", "webhook_hosts", multiple=True, help="Name by which the API server calls them.")
-@click.option(
-    "--bootstrap-token-ttl",
-    "token_ttl_s",
-    type=SECONDS,
-    default="15m",
-    show_default=True,
-    help="kubeadm-bootstrap: life of a join token that nobody renews.",
-)
-@click.option(
-    "--additional-sync-machine-labels",
-    "sync_labels",
-    multiple=True,
-    metavar="REGEX",
-    help="cluster-api: further labels that go from Machines to Nodes.",
-)
-@click.option(
-    "--additional-sync-machine-annotations",
-    "sync_annotations",
-    multiple=True,
-    metavar="REGEX",
-    help="cluster-api: further annotations that go from Machines to Nodes.",
-)
-@click.option(
-    "--metadata-url",
-    default="",
-    metavar="URL",
-    help="capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
-)
-@click.option(
-    "--node-images-url",
-    default="",
-    metavar="URL",
-    help="capt: where machines find images of nodes, such as http://192.0.2.1:7080/images.",
-)
-@click.option(
-    "--installs-per-rack",
-    type=click.IntRange(min=0),
-    default=16,
-    show_default=True,
-    help="capt: how many servers of a rack are powered on and installed at the same time; 0: all.",
-)
-@click.option(
-    "--external-kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
-    envvar="EXTERNAL_KUBECONFIG",
-    default="/var/run/secrets/external-tinkerbell/kubeconfig",
-    show_default=True,
-    help="capt: how to reach another cluster that keeps Hardware, Templates, Workflows and BMC Jobs, if it is there.",
-)
+@_system_options
 @click.option(
     "--identity",
     type=click.Choice(["own", "strict", "compat"]),
@@ -249,10 +227,7 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.app.components import Role, components_named
     from ironbell.app.health import read_address
     from ironbell.app.run_controllers import controller_names
-    from ironbell.app.run_options import ElectionOptions, RunOptions, checked_token_ttl, read_workers
-    from ironbell.contract.boot_token import Identity, metadata_base
-    from ironbell.contract.node_images import image_source_at
-    from ironbell.controllers.capi.machine.node_metadata import read_synced
+    from ironbell.app.run_options import ElectionOptions, RunOptions, read_workers
 
     components = tuple(one for one in components_named(words) if one.role is Role.CONTROLLERS)
     if given["health_address"]:
@@ -276,16 +251,16 @@ def _options(words: tuple[str, ...], given: dict[str, Any]) -> Any:
         workers=read_workers(given["workers"], controller_names()),
         health_address=given["health_address"],
         grace_s=given["grace_s"],
-        token_ttl_s=checked_token_ttl(given["token_ttl_s"]),
         webhook_address=given["webhook_address"],
         webhook_hosts=given["webhook_hosts"],
         is_supervised=given["only_controllers"],
-        synced=read_synced(given["sync_labels"], given["sync_annotations"]),
-        external_kubeconfig=given["external_kubeconfig"],
-        installs_per_rack=given["installs_per_rack"],
-        images=image_source_at(given["node_images_url"].rstrip("/")),
-        metadata_url=metadata_base(given["metadata_url"].rstrip("/"), Identity(given["identity"])),
+        settings=_read_settings(given),
     )
+
+
+def _read_settings(given: dict[str, Any]) -> Settings:
+    readers = [system.read_settings.load() for system in SYSTEMS if system.read_settings is not None]
+    return Settings(tuple(value for read in readers for value in read(given)))
 
 
 def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:

@@ -110,7 +110,7 @@ def kinds_named(word: str) -> list[Kind[Any]]:
         UnknownKindError: there is none.
     """
     from ironbell.api import core
-    from ironbell.api.registry import KINDS
+    from ironbell.app.registry import KINDS
 
     name, _, group = word.lower().partition(".")
     kinds: tuple[Kind[Any], ...] = (
@@ -195,7 +195,7 @@ def named(words: Sequence[str]) -> tuple[list[Kind[Any]], str, bool]:
 def _with_status() -> list[Kind[Any]]:
     """The kinds of which a bare name may be meant, the topmost first."""
     from ironbell.api import bmc, capt, cluster, tinkerbell
-    from ironbell.api.registry import KINDS
+    from ironbell.app.registry import KINDS
 
     first: list[Kind[Any]] = [
         cluster.CLUSTER,

@@ -23,10 +23,10 @@ from ironbell.api.client import AlreadyExists
 from ironbell.api.cluster.machinedeployment import MACHINE_DEPLOYMENT
 from ironbell.api.core import Event
 from ironbell.api.kind import Kind
-from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.wording import counted
 from ironbell.codec import goyaml

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.contract.admission_lookups import Found, ListWanted, ObjectWanted, ReferredWanted, Verdict, Wanted
 from ironbell.controllers.capi.admission import cluster as cluster_alone
 from ironbell.controllers.capi.admission import clusterclass as class_alone
 from ironbell.controllers.capi.admission.informed_cluster import cluster_admission
 from ironbell.controllers.capi.admission.informed_clusterclass import class_admission
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from support.classchanges import CLASS_CHANGES, CLUSTER_CHANGES, changed, sound_class, sound_cluster
 from support.topologies import NAMESPACE, PLANE
 

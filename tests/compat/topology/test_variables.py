@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.controllers.capi.admission.topology_class import variable_problems, with_variables
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from support.variableschemas import schema, value
 
 FEW, MANY = 700, pytest.param(20000, marks=pytest.mark.soak)

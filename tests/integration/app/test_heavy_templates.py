@@ -45,7 +45,7 @@ SOON_S = 1.0
 RENDERED_S = 20.0
 ENDED_S = 90.0
 GROWTH = 64 << 20
-RENDERING = "ironbell.app.rendering_child"
+RENDERING = "ironbell.controllers.tink.rendering.child"
 
 
 @pytest.fixture(scope="module")

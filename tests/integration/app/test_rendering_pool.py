@@ -16,10 +16,10 @@ import pytest
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.app.rendering import TemplateEngine
-from ironbell.app.rendering_pool import RenderingPool, RenderingUnavailableError
 from ironbell.base.errors import Retry
 from ironbell.controllers.tink.render import RenderError
+from ironbell.controllers.tink.rendering.engine import TemplateEngine
+from ironbell.controllers.tink.rendering.pool import RenderingPool, RenderingUnavailableError
 from support.site import is_alive, poll
 
 DOCUMENT = """
@@ -36,7 +36,7 @@ LONG = '{{ range 900 }}{{ derivePassword 1 "long" "a" "b" "c" }}{{ end }}'
 BUSY = "{{ range 90000 }}{{ $x := add 1 2 }}{{ end }}"
 PARENT = """
 import asyncio
-from ironbell.app.rendering_pool import RenderingPool
+from ironbell.controllers.tink.rendering.pool import RenderingPool
 
 async def main():
     pool = RenderingPool()
@@ -171,7 +171,7 @@ def test_the_processes_are_gone_with_their_parent_even_while_they_compute() -> N
     assert all(map(is_alive, pids))
     for pid in pids:
         words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        assert words[1:4] == ["-m", "ironbell.app.rendering_child", str(parent.pid)]
+        assert words[1:4] == ["-m", "ironbell.controllers.tink.rendering.child", str(parent.pid)]
         os.kill(pid, signal.SIGSTOP)  # it could not even read that its pipe was closed
     parent.kill()
     parent.communicate()

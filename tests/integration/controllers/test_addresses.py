@@ -13,7 +13,6 @@ from ironbell.api.client import ApiError
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.crd.document import crd_document
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
-from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
@@ -21,6 +20,7 @@ from ironbell.apiserver.roles import RoleAuthorizer
 from ironbell.app import roles
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.controllers import grant_controllers, identity
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule

@@ -17,9 +17,9 @@ from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.core import SECRET
 from ironbell.api.crd.document import crd_document
-from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.controllers.rufio.bmc_access import BmcAccess

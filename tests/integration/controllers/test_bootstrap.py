@@ -27,7 +27,7 @@ from ironbell.codec import goyaml
 from ironbell.contract import pki
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
-from ironbell.controllers.kubeadm.controllers import BOOTSTRAP_READS, BOOTSTRAP_WRITES, bootstrap_controllers
+from ironbell.controllers.kubeadm.controllers import BOOTSTRAP, bootstrap_controllers
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Key
 from ironbell.kube.runtime import Manager
@@ -36,7 +36,7 @@ from ironbell.workload.access import Workloads
 from ironbell.workload.following import follow, kubeconfigs_from
 
 EVENTS = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
-(WRITER,) = BOOTSTRAP_WRITES
+(WRITER,) = BOOTSTRAP.writes
 READER = "reader"
 
 
@@ -124,8 +124,8 @@ async def serving(lifetime: Lifetime | None = None) -> AsyncIterator[Site]:
     ):
         kinds.join(server)
         await kinds.define(server)
-        identities = {WRITER: grant(authorizer, WRITER, BOOTSTRAP_WRITES[WRITER])}
-        reader = server.client(grant(authorizer, READER, [*BOOTSTRAP_READS, *EVENTS]))
+        identities = {WRITER: grant(authorizer, WRITER, BOOTSTRAP.writes[WRITER])}
+        reader = server.client(grant(authorizer, READER, [*BOOTSTRAP.reads, *EVENTS]))
         manager = Manager(reader, clock=clock, randomness=randomness)
 
         def connect(_cluster: Key, _kubeconfig: bytes) -> DirectLink:

@@ -19,9 +19,9 @@ from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.crd.document import crd_document
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.controllers.capi import controllers as capi
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.kubeadm import controllers as kubeadm
 from ironbell.kube.controller import Controller
 from ironbell.lab.sim.replay import ReplaySite, Surroundings, open_site

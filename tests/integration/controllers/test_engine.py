@@ -21,13 +21,13 @@ from ironbell.api.client import Api, NotFound
 from ironbell.api.core import EVENT, SECRET
 from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Kind
-from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.template import TEMPLATE, Template
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow, WorkflowAction, WorkflowTask
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN, Identity
 from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
 from ironbell.controllers.rufio import controllers as rufio
@@ -113,7 +113,11 @@ def _role(name: str, rules: Sequence[Mapping[str, Sequence[str]]]) -> Role:
 def authorizer() -> RoleAuthorizer:
     """Every controller may write what it says it writes, and nothing else."""
     made = RoleAuthorizer()
-    for name, rules in {**tink.WRITES, **rufio.WRITES, "bmc-access": rufio.ACCESS_READS}.items():
+    for name, rules in {
+        **tink.PERMISSIONS.writes,
+        **rufio.PERMISSIONS.writes,
+        "bmc-access": rufio.PERMISSIONS.identities[rufio.ACCESS],
+    }.items():
         made.grant(_role(name, rules), [Binding(name, users=(name,))])
     read = [
         {"apiGroups": ["tinkerbell.org", "bmc.tinkerbell.org"], "resources": ["*"], "verbs": ["list", "watch"]},

@@ -8,11 +8,14 @@ from ironbell.api.conversion.convert import convert
 from ironbell.api.conversion.durations import MOST_SECONDS, from_seconds, to_seconds
 from ironbell.api.conversion.errors import ConversionError
 from ironbell.api.conversion.kinds import VERSIONS
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.crd.older_versions import older_versions
-from ironbell.api.registry import KINDS
+from ironbell.app.registry import KINDS
+from ironbell.app.systems import SYSTEMS, converted_in
 
 OLD, NEW = "cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2"
+
+
+CONVERTED = converted_in(SYSTEMS)
 
 
 def _contract_version(group: str, kind: str) -> str:

@@ -11,7 +11,7 @@ from ironbell.api.crd.document import crd_document, crd_yaml
 from ironbell.api.crd.facts import crd_facts
 from ironbell.api.kind import Column, Kind, Scale
 from ironbell.api.meta import Resource
-from ironbell.api.registry import KINDS, UnknownGroupError, groups, kinds_of
+from ironbell.app.registry import KINDS, UnknownGroupError, groups, kinds_of
 from ironbell.codec import goyaml
 
 

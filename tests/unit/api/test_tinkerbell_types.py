@@ -16,9 +16,9 @@ from ironbell.api.bmc.task import TASK, TaskSpec
 from ironbell.api.crd.schema import root_schema
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
-from ironbell.api.registry import KINDS
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.apiserver.tables_jsonpath import Path
+from ironbell.app.registry import KINDS
 
 
 def _filled(schema: Mapping[str, Any], numbers: Iterator[int]) -> Any:

@@ -9,13 +9,13 @@ import msgspec
 
 from ironbell.api.client import ListOptions, Selector
 from ironbell.api.clusterctl import PROVIDER
-from ironbell.api.registry import KINDS
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_inventory import list_providers
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
+from ironbell.app.registry import KINDS
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule

@@ -7,16 +7,17 @@ import msgspec
 import pytest
 
 from ironbell.api.client import NO_OPTIONS, BadRequest, Invalid, PatchType, WriteOptions
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_kinds import ClusterKinds
+from ironbell.app.systems import SYSTEMS, converted_in
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 
+CONVERTED = converted_in(SYSTEMS)
 CRDS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 OLD = Collection("cluster.x-k8s.io", "v1beta1", "clusters", namespaced=True)
 NEW = Collection("cluster.x-k8s.io", "v1beta2", "clusters", namespaced=True)

@@ -8,16 +8,15 @@ import pytest
 
 from ironbell.api import inclusteripam
 from ironbell.api.client import ListOptions, NotFound, Page, Unavailable
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import SECRET
 from ironbell.api.kind import Collection, Kind
 from ironbell.api.meta import Resource
 from ironbell.app.cluster_admission import admissions
 from ironbell.app.cluster_webhooks import CONVERT_PATH, cluster_handlers, mutate_path, scale_path, validate_path
-from ironbell.app.components import members
 from ironbell.app.install.manifests import manifests
 from ironbell.app.install.options import InstallOptions
-from ironbell.app.webhook_places import CLUSTER_PLACES, CLUSTER_SECRET_NAME, client_configs, places_of, secret_of
+from ironbell.app.systems import SYSTEMS, converted_in
+from ironbell.app.webhook_places import client_configs, places_of, secret_of
 from ironbell.app.webhook_tls import WebhookTls
 from ironbell.base.clock import ManualClock
 from ironbell.kube.serving_certificates import AUTHORITY
@@ -41,6 +40,11 @@ STORED = {
 }
 
 
+CONVERTED = converted_in(SYSTEMS)
+ANSWERING = [system for system in SYSTEMS if system.name == "cluster-api"]
+PLACES, SECRET_NAME = places_of(ANSWERING), secret_of(ANSWERING)
+
+
 class _Stored:
     """What the webhooks read."""
 
@@ -52,7 +56,7 @@ class _Stored:
         return Page([], "1")
 
 
-HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Stored())
+HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Stored(), SYSTEMS)
 SPEC = {
     "clusterName": "c",
     "bootstrap": {"dataSecretName": "s"},
@@ -155,7 +159,7 @@ def _cluster(class_: str) -> dict[str, Any]:
     return {"kind": "Cluster", "metadata": {"name": "c", "namespace": "n"}, "spec": {"topology": topology}}
 
 
-CLASS_HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Classes(), patience_s=0)
+CLASS_HANDLERS = cluster_handlers(lambda group, _kind: f"{group}/v1", _Classes(), SYSTEMS, patience_s=0)
 
 
 async def _said(path: str, **request: Any) -> dict[str, Any]:
@@ -242,9 +246,9 @@ def test_the_account_may_write_where_the_authority_stands_and_its_secret() -> No
         for resource in rule["resources"]
         for name in rule.get("resourceNames", ())
     }
-    assert named >= {(place.where.plural, place.name) for place in CLUSTER_PLACES}
+    assert named >= {(place.where.plural, place.name) for place in PLACES}
     (role,) = (document for document in documents if document["kind"] == "Role")
-    assert CLUSTER_SECRET_NAME in {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
+    assert SECRET_NAME in {name for rule in role["rules"] for name in rule.get("resourceNames", ())}
     (service,) = (document for document in documents if document["kind"] == "Service")
     assert {"name": "webhooks", "port": 443, "targetPort": 9443} in service["spec"]["ports"]
 
@@ -252,7 +256,7 @@ def test_the_account_may_write_where_the_authority_stands_and_its_secret() -> No
 async def test_the_authority_is_told_wherever_the_api_server_looks() -> None:
     clock = ManualClock()
     api = MemoryApi(clock=clock)
-    collections = {place.where for place in CLUSTER_PLACES}
+    collections = {place.where for place in PLACES}
     api.serve(
         [
             SECRET,
@@ -260,19 +264,18 @@ async def test_the_authority_is_told_wherever_the_api_server_looks() -> None:
         ]
     )
     by_name = {(document["kind"], document["metadata"]["name"]): document for document in _installed("cluster-api")}
-    for place in CLUSTER_PLACES:
+    for place in PLACES:
         (document,) = (
             document
             for (kind, name), document in by_name.items()
             if name == place.name and f"{kind.lower()}s" == place.where.plural
         )
         await api.create(place.where, "", msgspec.json.encode(document))
-    components = members("cluster-api")
-    tls = WebhookTls(api, "ns", ("x.ns.svc",), clock, secret=secret_of(components), places=places_of(components))
+    tls = WebhookTls(api, "ns", ("x.ns.svc",), clock, secret=SECRET_NAME, places=PLACES)
     await tls.sync()
     assert tls.is_loaded
-    data = api.objects[SECRET.collection]["ns", CLUSTER_SECRET_NAME]["data"]
-    for place in CLUSTER_PLACES:
+    data = api.objects[SECRET.collection]["ns", SECRET_NAME]["data"]
+    for place in PLACES:
         configs = client_configs(api.objects[place.where]["", place.name])
         assert configs
         assert {config["caBundle"] for config in configs} == {data[AUTHORITY]}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ironbell.app.components import CAPT, IPAM, RUFIO, TINK_CONTROLLER, Component
+from ironbell.app.components import Component, components_named
 from ironbell.base.clock import SteadyClock, SystemClock
 from ironbell.controllers.capt import controllers as capt
 from ironbell.controllers.ipam import controllers as ipam
@@ -26,14 +26,16 @@ async def nobody(*_arguments: object) -> object:
 def made(component: Component) -> Sequence[Controller]:
     api, engine = MemoryApi(clock=SystemClock()), InProcess()
     return {
-        TINK_CONTROLLER.name: lambda: tink.controllers(engine, engine.parse, lambda _name: api),
-        RUFIO.name: lambda: rufio.controllers(BmcAccess(api, nobody), SteadyClock(), lambda _name: api),
-        CAPT.name: lambda: capt.controllers(api, "", lambda _name: api, workloads=no_workloads()),
-        IPAM.name: lambda: ipam.controllers(api, lambda _name: api),
+        "tink-controller": lambda: tink.controllers(engine, engine.parse, lambda _name: api),
+        "rufio": lambda: rufio.controllers(BmcAccess(api, nobody), SteadyClock(), lambda _name: api),
+        "capt": lambda: capt.controllers(api, "", lambda _name: api, workloads=no_workloads()),
+        "ipam": lambda: ipam.controllers(api, lambda _name: api),
     }[component.name]()
 
 
-@pytest.mark.parametrize("component", [TINK_CONTROLLER, RUFIO, CAPT, IPAM], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "component", components_named(["tink-controller", "rufio", "capt", "ipam"]), ids=lambda one: one.name
+)
 def test_everything_that_is_watched_may_be_read(component: Component) -> None:
     allowed = {
         (group, resource)

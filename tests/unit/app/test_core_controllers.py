@@ -20,11 +20,11 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.value_schemas import VariableSchemas
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.controllers.capi.controllers import controllers
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.kube.client import Client
 from ironbell.kube.testing import running
 from ironbell.workload.access import Workloads

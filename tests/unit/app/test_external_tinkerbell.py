@@ -16,13 +16,15 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core import EVENT
 from ironbell.api.core.secret import SECRET, SECRET_METADATA
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
-from ironbell.app.external_tinkerbell import THEIRS, external_tinkerbell, with_servers_of
 from ironbell.base.clock import SystemClock, rfc3339
 from ironbell.base.randomness import SystemRandomness
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.system import Settings
 from ironbell.controllers.capt import controllers as capt
+from ironbell.controllers.capt.external import THEIRS, ServersElsewhere, api_with_servers
 from ironbell.kube.client import Client
 from ironbell.kube.runtime import Manager
+from ironbell.kube.split import SplitApi
 from ironbell.kube.testing import MemoryApi
 from support.captworld import EVERY_VERSION
 from support.workloads import no_workloads
@@ -101,7 +103,7 @@ async def ended(there: Client, name: str) -> None:
 async def test_a_machine_lives_on_a_server_of_another_cluster() -> None:
     here, there = a_pair()
     here.serve([CLUSTER, MACHINE, TINKERBELL_CLUSTER, TINKERBELL_MACHINE, SECRET, SECRET_METADATA, EVENT])
-    split = with_servers_of(here, there)
+    split = SplitApi(here, there, THEIRS)
     manager = Manager(split, component="test", clock=SystemClock(), randomness=SystemRandomness())
     for controller in capt.controllers(
         split, "http://192.0.2.1:7080", nobody_else, images=EVERY_VERSION, workloads=no_workloads()
@@ -157,7 +159,6 @@ async def test_without_a_kubeconfig_the_servers_are_here(tmp_path: Path, content
     file = tmp_path / "kubeconfig"
     if contents is not None:
         file.write_text(contents)
-    async with external_tinkerbell(file) as there:
-        assert there is None
     here, _ = a_pair()
-    assert with_servers_of(here, None) is here
+    async with api_with_servers(here, Settings((ServersElsewhere(file),))) as api:
+        assert api is here

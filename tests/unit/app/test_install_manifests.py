@@ -11,10 +11,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.roles import Role
 from ironbell.app.components import (
-    CLUSTER_API,
     COMPONENTS,
-    KUBEADM_BOOTSTRAP,
-    KUBEADM_CONTROL_PLANE,
     UnknownComponentError,
     components_named,
     members,
@@ -25,10 +22,10 @@ from ironbell.app.install.options import InstallOptions
 from ironbell.app.install.policies import policies
 from ironbell.app.install.resources import COLLECTIONS
 from ironbell.app.roles import BOOT_ROLE, WORKFLOW_ROLE
-from ironbell.app.run_controllers import _CONTROLLERS, Ingredients, controller_names
+from ironbell.app.run_controllers import controller_names
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from ironbell.controllers.capi.controllers import JUDGES_BY
+from ironbell.contract.system import Runtime
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi
 
@@ -59,12 +56,14 @@ async def test_what_controllers_watch_is_what_their_component_may_read() -> None
         api, clock, randomness = MemoryApi(), ManualClock(), SeededRandomness(1)
         manager = Manager(api, clock=clock, randomness=randomness)
         kinds = set()
-        for controller in _CONTROLLERS[component.name](Ingredients(manager, api, clock, randomness)):
+        runtime = Runtime(api, lambda _name: None, clock, randomness, manager.informers)
+        for controller in component.system.controllers.load()(runtime):
             reconciler = controller.reconciler
             kinds |= {reconciler.kind.collection, *(watch.kind.collection for watch in reconciler.watches)}
         may = allowed(component.rules)
         listed = {(group, resource) for group, resource, verb in may if verb == "list"}
-        judged = allowed(JUDGES_BY) if component is CLUSTER_API else set()
+        await runtime.close()
+        judged = allowed(component.system.permissions.load().reviews)
         listed -= {(group, resource) for group, resource, _verb in judged}
         assert listed - OF_PROVIDERS == {(where.group, where.plural) for where in kinds}
 
@@ -74,12 +73,12 @@ def test_no_rule_is_wider_than_names() -> None:
         for group, resource, verb in allowed(component.rules):
             assert "*" not in {group, verb}
             assert resource != "*" or (group, resource) in OF_PROVIDERS
-            makes_any = component in (CLUSTER_API, KUBEADM_CONTROL_PLANE)
+            makes_any = component.name in ("cluster-api", "kubeadm-control-plane")
             assert resource != "*" or makes_any or verb in {"get", "list", "watch"}
-            makes_secrets = component in (CLUSTER_API, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE)
+            makes_secrets = component.name in ("cluster-api", "kubeadm-bootstrap", "kubeadm-control-plane")
             assert (resource, verb) != ("secrets", "update")
             # a control plane takes the Secrets that it made along
-            assert (resource, verb) != ("secrets", "delete") or component is KUBEADM_CONTROL_PLANE
+            assert (resource, verb) != ("secrets", "delete") or component.name == "kubeadm-control-plane"
             assert (resource, verb) != ("secrets", "create") or makes_secrets
     assert not {rule for rule in allowed(rules_of(members("wire"))) if rule[1] == "secrets"}
 

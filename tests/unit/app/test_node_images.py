@@ -14,12 +14,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from ironbell.app.metadata_url import image_source
-from ironbell.app.node_images import NodeImageFolder, NodeImagesError, image_askers
+from ironbell.app.node_images import NodeImageFolder
 from ironbell.app.up_checks import check_environment
 from ironbell.app.up_options import OptionsError, UpOptions, read_options
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.node_images import INDEX, ImageSource, NodeImage, NodeImages, file_name, image_source_at
 from ironbell.image.manifest import Manifest, describe, store
+from ironbell.provisioner.image_index import NodeImagesError, image_askers
 from ironbell.provisioner.node_images import NodeImageIndex
 
 NAME = file_name("v1.36.3")

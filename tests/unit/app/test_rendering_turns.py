@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ironbell.app.rendering_turns import REMEMBERED_S, RenderingBusyError, Turns
 from ironbell.base.clock import ManualClock
+from ironbell.controllers.tink.rendering.turns import REMEMBERED_S, RenderingBusyError, Turns
 
 
 async def settled() -> None:

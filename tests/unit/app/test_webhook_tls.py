@@ -14,7 +14,7 @@ from ironbell.api.core import SECRET
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.app.webhook_places import CONFIGURATION, SECRET_NAME, VALIDATING
+from ironbell.app.webhook_places import VALIDATING, Place
 from ironbell.app.webhook_reviews import hardware_review, template_review
 from ironbell.app.webhook_tls import WebhookTls
 from ironbell.base.clock import ManualClock
@@ -23,6 +23,7 @@ from ironbell.contract.directory import HardwareDirectory
 from ironbell.kube.serving_certificates import AUTHORITY, CERTIFICATE, LIFETIME
 from ironbell.kube.testing import MemoryApi
 
+CONFIGURATION, SECRET_NAME = "ironbell-toys", "ironbell-toys-webhook-tls"
 CLOCK = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -39,7 +40,8 @@ class Site:
         await self.api.create(VALIDATING, "", msgspec.json.encode(body))
 
     def replica(self) -> WebhookTls:
-        return WebhookTls(self.api, "ns", ("x.ns.svc",), self.clock)
+        places = (Place(VALIDATING, CONFIGURATION),)
+        return WebhookTls(self.api, "ns", ("x.ns.svc",), self.clock, SECRET_NAME, places)
 
     @property
     def data(self) -> dict[str, bytes]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import pytest
 
 from ironbell.api.client import ListOptions
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.app.cluster_kinds import ClusterKinds
-from ironbell.app.components import CLUSTER_API, COMPONENTS, KUBEADM_BOOTSTRAP, KUBEADM_CONTROL_PLANE, Role
-from ironbell.app.controllers import BMC_ACCESS, BOOTSTRAP_DATA, WORKLOAD_ACCESS, rules_by_controller
+from ironbell.app.components import COMPONENTS, Role
+from ironbell.app.controllers import rules_by_controller
 from ironbell.app.run_controllers import controller_names
+from ironbell.app.systems import SYSTEMS, converted_in
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 
-OURS = [CLUSTER_API.name, KUBEADM_BOOTSTRAP.name, KUBEADM_CONTROL_PLANE.name]
+CONVERTED = converted_in(SYSTEMS)
+OURS = ["cluster-api", "kubeadm-bootstrap", "kubeadm-control-plane"]
+IDENTITIES = {"rufio-access", "capt-bootstrap-data", "workload-access"}
 
 
 def test_every_converted_kind_is_one_component_s() -> None:
@@ -57,9 +59,9 @@ async def test_kinds_of_who_is_left_out_are_not_defined(without: list[str], left
 
 def test_who_is_left_out_may_do_nothing() -> None:
     whole = rules_by_controller()
-    assert whole.keys() == {*controller_names(), BMC_ACCESS, WORKLOAD_ACCESS, BOOTSTRAP_DATA}
+    assert whole.keys() == {*controller_names(), *IDENTITIES}
     every = [one.name for one in COMPONENTS if one.role is Role.CONTROLLERS]
-    assert rules_by_controller(every).keys() == {BMC_ACCESS, WORKLOAD_ACCESS, BOOTSTRAP_DATA}
+    assert rules_by_controller(every).keys() == IDENTITIES
     for name in every:
         gone = whole.keys() - rules_by_controller([name]).keys()
         assert gone, f"{name} has no controllers"

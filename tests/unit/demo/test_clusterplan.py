@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbell.api.registry import KINDS
+from ironbell.app.registry import KINDS
 from ironbell.codec import goyaml
 from ironbell.demo.clustermanifests import ClusterRequest, cluster
 from ironbell.demo.clusterplan import lab_file, plan

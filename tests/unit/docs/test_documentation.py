@@ -18,9 +18,9 @@ from ironbell.agent.builtins import known
 from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.app.components import COMPONENTS, GROUPS
-from ironbell.app.rendering import TemplateEngine
 from ironbell.cli.main import cli
 from ironbell.codec import goyaml
+from ironbell.controllers.tink.rendering.engine import TemplateEngine
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"

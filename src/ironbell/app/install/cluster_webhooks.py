@@ -5,57 +5,44 @@ Unlike the warnings about Tinkerbell's kinds these are needed: what they would c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ironbell.api import (
-    addons,
-    bootstrap,
-    capt,
-    cluster,
-    clusterctl,
-    clusteripam,
-    clusterruntime,
-    controlplane,
-    inclusteripam,
-)
-from ironbell.api.conversion.names import CONVERTED
 from ironbell.api.crd.document import crd_document
-from ironbell.app.cluster_admission import admissions
+from ironbell.app.cluster_admission import rules_of
 from ironbell.app.cluster_inventory import inventory
-from ironbell.app.cluster_webhooks import CONVERT_PATH, SCALES_CHECKED, mutate_path, scale_path, validate_path
-from ironbell.app.components import CLUSTER_API, IPAM
+from ironbell.app.cluster_webhooks import CONVERT_PATH, mutate_path, scale_path, validate_path
 from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
-from ironbell.app.webhook_places import CLUSTER_CONFIGURATION, DEFINITIONS, MUTATING, VALIDATING
+from ironbell.app.systems import SYSTEMS, answered_by, converted_in, kinds_of
+from ironbell.app.webhook_places import DEFINITIONS, MUTATING, VALIDATING
+from ironbell.contract.system import Definitions, System
 
 _TIMEOUT_S = 10
-_PACKAGES = (cluster, bootstrap, controlplane, addons, clusteripam, clusterruntime, clusterctl, capt)
-_POOLS = frozenset(f"{kind.plural}.{kind.group}" for kind in inclusteripam.KINDS)
-
-
-def serves_cluster_webhooks(unit: Unit) -> bool:
-    """Whether a Deployment answers for Cluster API's kinds."""
-    return CLUSTER_API in unit.components
 
 
 def cluster_definitions(options: InstallOptions) -> Iterator[Object]:
-    """The definitions of Cluster API's kinds, where something serves their webhooks; of address pools, where ours looks
-    after them: upstream's provider may be there in its place, with versions and webhooks of its own."""
-    if _has_pools(options):
-        yield from map(crd_document, inclusteripam.KINDS)
-    unit = _unit(options)
-    if unit is None:
-        return
-    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": _client(unit, options, CONVERT_PATH)}
-    for kind in (kind for package in _PACKAGES for kind in package.KINDS):
+    """The definitions of the kinds of systems that run, or whose webhooks something answers, as each system says."""
+    own = [system for system in SYSTEMS if system.definitions is Definitions.WITH_SYSTEM and _unit(system, options)]
+    answered = [
+        system
+        for system in SYSTEMS
+        if system.definitions is Definitions.WITH_WEBHOOKS and _answering_unit(system, options) is not None
+    ]
+    kinds = [*kinds_of(own), *kinds_of(answered, inventory=_has_core_provider(options))]
+    for kind in kinds:
         document = crd_document(kind)
-        if document["metadata"]["name"] in CONVERTED:
+        name = document["metadata"]["name"]
+        owner = next((system for system in SYSTEMS if name in system.converted), None)
+        unit = _answering_unit(owner, options) if owner is not None else None
+        if unit is not None:
+            client = _client(unit, options, CONVERT_PATH)
+            webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
             document["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
         yield document
 
 
 def cluster_providers(options: InstallOptions) -> Iterator[Object]:
-    """Entries of the inventory of providers, where the definitions are installed."""
-    if _unit(options) is None:
+    """Entries of the inventory of providers, where its definition is installed."""
+    if not _has_core_provider(options):
         return
     components = {component.name for unit in options.units for component in unit.components}
     for document in inventory(options.namespace, components):
@@ -64,11 +51,23 @@ def cluster_providers(options: InstallOptions) -> Iterator[Object]:
 
 
 def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
-    """The webhook configurations, where something serves them."""
-    unit = _unit(options)
-    if unit is None:
-        return
-    api = MUTATING.api_version
+    """The webhook configurations of each process that answers webhooks of kinds."""
+    for system in SYSTEMS:
+        unit = _unit(system, options)
+        answered = [
+            other
+            for other in answered_by(system)
+            if other.definitions is Definitions.WITH_WEBHOOKS or _unit(other, options) is not None
+        ]
+        if unit is not None and answered:
+            yield from _configurations(system, answered, unit, options)
+
+
+def _configurations(
+    system: System, answered: Sequence[System], unit: Unit, options: InstallOptions
+) -> Iterator[Object]:
+    every = {name: rules for other in answered for name, rules in rules_of(other).items()}
+    scale_checked = frozenset[str]().union(*(other.scale_checked for other in answered))
     for configuration, prefix, path_of in (
         ("MutatingWebhookConfiguration", "default", mutate_path),
         ("ValidatingWebhookConfiguration", "validate", validate_path),
@@ -93,29 +92,31 @@ def cluster_webhooks(options: InstallOptions) -> Iterator[Object]:
                 "sideEffects": "None",
                 "timeoutSeconds": _TIMEOUT_S,
             }
-            for definition, rules in admissions().items()
-            if definition not in _POOLS or _has_pools(options)
+            for definition, rules in every.items()
         ]
         if prefix == "validate":
-            entries += [_scale_entry(entry) for entry in entries if _definition_of(entry) in SCALES_CHECKED]
-        yield made(api, configuration, CLUSTER_CONFIGURATION, component=unit.word, webhooks=entries)
+            entries += [_scale_entry(entry) for entry in entries if _definition_of(entry) in scale_checked]
+        name = system.webhook_names.configuration
+        yield made(MUTATING.api_version, configuration, name, component=unit.word, webhooks=entries)
 
 
 def configuration_rules(unit: Unit) -> list[Object]:
     """What it takes to put the certificate authority into definitions and configurations."""
-    if not serves_cluster_webhooks(unit):
-        return []
-    configurations = {
-        "apiGroups": [MUTATING.group],
-        "resources": [MUTATING.plural, VALIDATING.plural],
-        "resourceNames": [CLUSTER_CONFIGURATION],
-    }
-    definitions = {
-        "apiGroups": [DEFINITIONS.group],
-        "resources": [DEFINITIONS.plural],
-        "resourceNames": sorted(CONVERTED),
-    }
-    return [{**configurations, "verbs": ["get", "update"]}, {**definitions, "verbs": ["get", "update"]}]
+    rules: list[Object] = []
+    for system in unit.systems:
+        answered = answered_by(system)
+        if not answered:
+            continue
+        configurations = {
+            "apiGroups": [MUTATING.group],
+            "resources": [MUTATING.plural, VALIDATING.plural],
+            "resourceNames": [system.webhook_names.configuration],
+        }
+        rules.append({**configurations, "verbs": ["get", "update"]})
+        if converted := sorted(converted_in(answered)):
+            definitions = {"apiGroups": [DEFINITIONS.group], "resources": [DEFINITIONS.plural]}
+            rules.append({**definitions, "resourceNames": converted, "verbs": ["get", "update"]})
+    return rules
 
 
 def _definition_of(entry: Object) -> str:
@@ -138,12 +139,20 @@ def _operations(prefix: str, *, deletions: bool) -> list[str]:
     return ["CREATE", "UPDATE", "DELETE"] if deletions and prefix == "validate" else ["CREATE", "UPDATE"]
 
 
-def _has_pools(options: InstallOptions) -> bool:
-    return any(IPAM in unit.components for unit in options.units)
+def _has_core_provider(options: InstallOptions) -> bool:
+    """Whether clusterctl finds Cluster API here."""
+    providers = [system.provider for unit in options.units for system in unit.systems if system.provider is not None]
+    return any(provider.type == "CoreProvider" for provider in providers)
 
 
-def _unit(options: InstallOptions) -> Unit | None:
-    return next((unit for unit in options.units if serves_cluster_webhooks(unit)), None)
+def _unit(system: System, options: InstallOptions) -> Unit | None:
+    """The first Deployment in which a system runs."""
+    return next((unit for unit in options.units if system in unit.systems), None)
+
+
+def _answering_unit(system: System, options: InstallOptions) -> Unit | None:
+    """The Deployment that answers the webhooks of a system's kinds."""
+    return next((unit for other in SYSTEMS if other.name == system.answering and (unit := _unit(other, options))), None)
 
 
 def _client(unit: Unit, options: InstallOptions, path: str) -> Object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ironbell.api import bmc, tinkerbell
 from ironbell.api.crd.document import crd_document
 from ironbell.app.install.cluster_webhooks import cluster_definitions, cluster_providers, cluster_webhooks
 from ironbell.app.install.options import InstallOptions, Object, labels, made
@@ -12,6 +11,7 @@ from ironbell.app.install.policies import policies
 from ironbell.app.install.rbac import access
 from ironbell.app.install.webhooks import webhooks
 from ironbell.app.install.workloads import workloads
+from ironbell.app.systems import engine_kinds
 from ironbell.codec import goyaml
 
 
@@ -36,7 +36,7 @@ def manifests(options: InstallOptions) -> list[Object]:
 def definitions(options: InstallOptions) -> list[Object]:
     """The definitions of our kinds; of Cluster API's where something serves their webhooks."""
     found = []
-    machines = (crd_document(kind) for kind in (*tinkerbell.KINDS, *bmc.KINDS))
+    machines = (crd_document(kind) for kind in engine_kinds())
     for document in (*machines, *cluster_definitions(options)):
         metadata = document["metadata"]
         found.append({**document, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels()}}})

@@ -8,12 +8,14 @@ from typing import Any, TypeAlias
 
 from ironbell.app import roles
 from ironbell.app.components import Component, members
+from ironbell.app.systems import SYSTEMS
+from ironbell.contract.system import System
 
 Object: TypeAlias = dict[str, Any]
 
 PART_OF = "app.kubernetes.io/part-of"
 COMPONENT = "app.kubernetes.io/component"
-DEFAULT_COMPONENTS = ("tink-controller", "rufio", "wire")
+DEFAULT_COMPONENTS = (*(system.name for system in SYSTEMS if system.is_installed_by_default), "wire")
 DEFAULT_IMAGE = "ironbell"
 DEFAULT_REPLICAS = 2
 HEALTH_PORT = 8081
@@ -39,6 +41,15 @@ class Unit:
             UnknownComponentError: the word names none.
         """
         return members(self.word)
+
+    @property
+    def systems(self) -> list[System]:
+        """The controller systems that run in it.
+
+        Raises:
+            UnknownComponentError: the word names no component.
+        """
+        return [component.system for component in self.components if component.system is not None]
 
 
 @dataclass(frozen=True)

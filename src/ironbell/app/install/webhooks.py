@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbell.app.components import CLUSTER_API, RUFIO, TINK_CONTROLLER
+from ironbell.app.components import rules_of
 from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
-from ironbell.app.webhook_places import CONFIGURATION, secret_of
+from ironbell.app.systems import answers_webhooks
+from ironbell.app.webhook_places import secret_of
+from ironbell.contract.crossing import USE
+from ironbell.contract.system import System
 
 PORT = 9443
 PATHS = {
@@ -23,12 +26,16 @@ _TIMEOUT_S = 2
 
 def serves_webhooks(unit: Unit) -> bool:
     """Whether a Deployment answers admission requests."""
-    return any(component in (TINK_CONTROLLER, CLUSTER_API) for component in unit.components)
+    return any(map(answers_webhooks, unit.systems))
 
 
 def serves_warnings(unit: Unit) -> bool:
     """Whether a Deployment answers for Tinkerbell's kinds."""
-    return TINK_CONTROLLER in unit.components
+    return _engine(unit) is not None
+
+
+def _engine(unit: Unit) -> System | None:
+    return next((system for system in unit.systems if system.answers_engine_webhooks), None)
 
 
 def host_name(unit: Unit, options: InstallOptions) -> str:
@@ -45,8 +52,8 @@ def webhook_arguments(unit: Unit, options: InstallOptions) -> list[str]:
 
 def webhooks(options: InstallOptions) -> Iterator[Object]:
     """The configuration, where something serves it."""
-    unit = next((unit for unit in options.units if serves_warnings(unit)), None)
-    if unit is None:
+    unit, system = next(((unit, system) for unit in options.units if (system := _engine(unit))), (None, None))
+    if unit is None or system is None:
         return
     service = {"name": unit.name, "namespace": options.namespace, "port": 443}
     ours = f"system:serviceaccount:{options.namespace}:ironbell-"
@@ -81,10 +88,12 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
     ]
     hardware = next(entry for entry in entries if entry["name"].startswith("hardware."))
     entries.append(_of_deletion(hardware))
-    recorders = [options.user_of(unit) for unit in options.units if RUFIO in unit.components]
+    recorders = [options.user_of(unit) for unit in options.units if _uses_secrets(unit)]
     entries += reference_entries(service, recorders)
     api = "admissionregistration.k8s.io/v1"
-    yield made(api, "ValidatingWebhookConfiguration", CONFIGURATION, component=unit.word, webhooks=entries)
+    yield made(
+        api, "ValidatingWebhookConfiguration", system.webhook_names.configuration, component=unit.word, webhooks=entries
+    )
 
 
 def _of_deletion(hardware: Object) -> Object:
@@ -101,6 +110,11 @@ def _of_deletion(hardware: Object) -> Object:
     }
 
 
+def _uses_secrets(unit: Unit) -> bool:
+    """Whether its controllers follow references to Secrets: they record with which address of a BMC."""
+    return any("secrets" in rule["resources"] and USE in rule["verbs"] for rule in rules_of(unit.components))
+
+
 def secret_rules(unit: Unit) -> list[Object]:
     """What keeping the certificates takes in the own namespace."""
     if not serves_webhooks(unit):
@@ -108,19 +122,20 @@ def secret_rules(unit: Unit) -> list[Object]:
     secrets = {"apiGroups": [""], "resources": ["secrets"]}
     return [
         {**secrets, "verbs": ["create"]},
-        {**secrets, "resourceNames": [secret_of(unit.components)], "verbs": ["get", "update"]},
+        {**secrets, "resourceNames": [secret_of(unit.systems)], "verbs": ["get", "update"]},
     ]
 
 
 def configuration_rules(unit: Unit) -> list[Object]:
     """What it takes to put the certificate authority into the configuration."""
-    if not serves_warnings(unit):
+    system = _engine(unit)
+    if system is None:
         return []
     return [
         {
             "apiGroups": ["admissionregistration.k8s.io"],
             "resources": ["validatingwebhookconfigurations"],
-            "resourceNames": [CONFIGURATION],
+            "resourceNames": [system.webhook_names.configuration],
             "verbs": ["get", "update"],
         },
         *access_review_rules(),

@@ -10,10 +10,8 @@ Source: kubernetes.io: concepts/security/pod-security-standards (restricted, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from ironbell.app.components import CAPT, Role, components_named
-from ironbell.app.external_tinkerbell import KUBECONFIG, SECRET
+from ironbell.app.components import Role, components_named
 from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
@@ -25,6 +23,7 @@ from ironbell.app.wire_config import (
     WORKFLOW_SERVERS,
     WireConfig,
 )
+from ironbell.contract.system import SecretMount
 
 NOBODY = 65534
 DATA = "/var/lib/ironbell"
@@ -65,15 +64,19 @@ def _pod(unit: Unit, options: InstallOptions) -> Object:
         ],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
-    if CAPT in unit.components:
-        optional = {"secretName": SECRET, "optional": True}
-        pod["volumes"].append({"name": "external-tinkerbell", "secret": optional})
+    for mount in _secret_mounts(unit):
+        secret = {"secretName": mount.secret, "optional": True}
+        pod["volumes"].append({"name": mount.volume, "secret": secret})
     if serves:
         pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         pod["volumes"].append({"name": "data", "emptyDir": {}})
     else:
         pod["securityContext"] |= {"runAsNonRoot": True, "runAsUser": NOBODY, "runAsGroup": NOBODY}
     return pod
+
+
+def _secret_mounts(unit: Unit) -> list[SecretMount]:
+    return [mount for system in unit.systems for mount in system.mounts]
 
 
 def _processes(unit: Unit) -> list[tuple[str, ...]]:
@@ -89,9 +92,7 @@ def _container(unit: Unit, options: InstallOptions, words: tuple[str, ...], *, h
     address = "127.0.0.1" if serves else "0.0.0.0"  # noqa: S104
     more = [f"--user={SERVICE_ID}"] if serves else webhook_arguments(unit, options)
     mounts: list[Object] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108
-    if CAPT in unit.components:
-        folder = str(Path(KUBECONFIG).parent)
-        mounts.append({"name": "external-tinkerbell", "mountPath": folder, "readOnly": True})
+    mounts += [{"name": it.volume, "mountPath": it.folder, "readOnly": True} for it in _secret_mounts(unit)]
     return {
         "name": "ironbell" if health_port == HEALTH_PORT else WORKFLOW_PROCESS,
         "image": options.image,

@@ -1,18 +1,30 @@
-"""The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
-
-Reading is the manager's identity's business: the objects of clusters, whatever they refer to, and of Secrets that one
-is there. What is in a Secret a controller reads under its own identity when it uses it.
-"""
+"""The controllers of Cluster API's own kinds, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
+from ironbell.api.addons import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
 from ironbell.api.client import Api
+from ironbell.api.cluster import (
+    CLUSTER,
+    CLUSTER_CLASS,
+    MACHINE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_DRAIN_RULE,
+    MACHINE_HEALTH_CHECK,
+    MACHINE_POOL,
+    MACHINE_SET,
+)
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
+from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SECRET
+from ironbell.api.tinkerbell import TEMPLATE
 from ironbell.base.clock import Clock
+from ironbell.contract.access import READ, Grant, Named, Permissions, may, may_in, may_read, policy_rules
 from ironbell.contract.crossing import USE
 from ironbell.contract.pki import KeyAlgorithm
+from ironbell.contract.system import Runtime
 from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
 from ironbell.controllers.capi.clusterresourceset.applier import APPLY, Applier, Reader
@@ -32,128 +44,129 @@ from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
 from ironbell.controllers.capi.topology.cluster import TopologyReconciler
 from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
 from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
 from ironbell.kube.controller import Controller
 from ironbell.kube.feeds import spaced
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
+from ironbell.workload.shared import workloads_of
 
-_CORE, _CLUSTER, _ADDONS = [""], ["cluster.x-k8s.io"], ["addons.cluster.x-k8s.io"]
-_PROVIDERS: Final = ["infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"]
-_ANY: Final = ["*"]
+_PROVIDERS: Final = ("infrastructure.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io")
 
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    ClusterReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
-        {
-            "apiGroups": _CLUSTER,
-            "resources": ["machinedeployments", "machinepools", "machines", "machinesets"],
-            "verbs": ["delete"],
-        },
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
-        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "get"]},
-    ],
-    MachineReconciler().name: [
-        {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
-    ],
-    MachineHealthCheckReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks/status", "machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete"]},
-    ],
-    MachineSetReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinesets/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinesets/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete", "patch"]},
-    ],
-    MachineDeploymentReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinedeployments"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinedeployments/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinedeployments/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
-    ],
-    MachinePoolReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinepools"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinepools/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinepools/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
-    ],
-    ResourceApplyingReconciler.name: [
-        {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": ["get"]},
-    ],
-    ClusterResourceSetReconciler.name: [
-        {"apiGroups": _ADDONS, "resources": ["clusterresourcesets", "clusterresourcesets/status"], "verbs": ["patch"]},
-        {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings"], "verbs": ["delete", "patch"]},
-        {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": ["get", "patch"]},
-    ],
-    ClusterClassReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["clusterclasses", "clusterclasses/status"], "verbs": ["patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete", "patch"]},
-    ],
-    TopologyReconciler.name: [
-        # templates of others' clusters name Templates: whoever wrote them was checked
-        {"apiGroups": ["tinkerbell.org"], "resources": ["templates"], "verbs": [USE]},
-        {"apiGroups": _CLUSTER, "resources": ["clusters", "clusters/status"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
-        {
-            "apiGroups": _CLUSTER,
-            "resources": ["machinedeployments", "machinehealthchecks", "machinepools"],
-            "verbs": ["create", "delete", "patch"],
-        },
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["create", "delete", "patch"]},
-    ],
-    TopologyDeploymentReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinedeployments"], "verbs": ["patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machinehealthchecks"], "verbs": ["delete"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete"]},
-    ],
-    TopologyMachineSetReconciler.name: [
-        {"apiGroups": _CLUSTER, "resources": ["machinesets"], "verbs": ["patch"]},
-        {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": ["delete"]},
-    ],
-}
-"""PolicyRules by the controller's name.
 
-`.../finalizers` is for owner references that block deletion, and `delete` also for who changes an object's owners:
-where the admission plugin OwnerReferencesPermissionEnforcement is on, as on some distributions, both are asked for.
-Secrets are nobody's to delete: there a Secret that somebody else has made keeps its owners.
-"""
+def _owns(kind: Named) -> list[Grant]:
+    """What a controller does with the objects that it reconciles."""
+    return [may(kind, "delete", "patch"), may(kind, "patch", subresource="status")]
 
-_READ: Final = ["get", "list", "watch"]
-READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {
-        "apiGroups": _CLUSTER,
-        "resources": [
-            "clusters",
-            "clusterclasses",
-            "machinedeployments",
-            "machinedrainrules",
-            "machinehealthchecks",
-            "machinepools",
-            "machines",
-            "machinesets",
-        ],
-        "verbs": _READ,
+
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(
+        [
+            *may_read(CLUSTER, CLUSTER_CLASS, MACHINE_DEPLOYMENT, MACHINE_DRAIN_RULE, MACHINE_HEALTH_CHECK),
+            *may_read(MACHINE_POOL, MACHINE, MACHINE_SET),
+            may_in(_PROVIDERS, *READ),
+            *may_read(CLUSTER_RESOURCE_SET_BINDING, CLUSTER_RESOURCE_SET),
+            *may_read(CONFIG_MAP, SECRET, CUSTOM_RESOURCE_DEFINITION),
+        ]
+    ),
+    # the claim that an IPAddress is for, and what a pool gave out
+    reviews=policy_rules([may(kind, "get", "list") for kind in (IP_ADDRESS_CLAIM, IP_ADDRESS)]),
+    # `finalizers` is for owner references that block deletion, and `delete` also for changing an object's owners: the
+    # admission plugin OwnerReferencesPermissionEnforcement, on in some distributions, asks for both. No controller may
+    # delete Secrets, so one that somebody else created keeps its owners under that plugin.
+    writes={
+        ClusterReconciler.name: policy_rules(
+            [
+                may(CLUSTER, "patch", status=True),
+                may(CLUSTER, "update", subresource="finalizers"),
+                *(may(kind, "delete") for kind in (MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE, MACHINE_SET)),
+                may_in(_PROVIDERS, "delete", "patch"),
+                may(SECRET, "create", "get"),
+            ]
+        ),
+        MachineReconciler().name: policy_rules(
+            [*_owns(MACHINE), may(MACHINE, "update", subresource="finalizers"), may_in(_PROVIDERS, "delete", "patch")]
+        ),
+        MachineHealthCheckReconciler.name: policy_rules(
+            [
+                *_owns(MACHINE_HEALTH_CHECK),
+                may(MACHINE, "patch", subresource="status"),
+                may_in(_PROVIDERS, "create", "delete"),
+            ]
+        ),
+        MachineSetReconciler.name: policy_rules(
+            [
+                *_owns(MACHINE_SET),
+                may(MACHINE_SET, "update", subresource="finalizers"),
+                may(MACHINE, "create", "delete", "patch"),
+                may(MACHINE, "patch", subresource="status"),
+                may_in(_PROVIDERS, "create", "delete", "patch"),
+            ]
+        ),
+        MachineDeploymentReconciler.name: policy_rules(
+            [
+                *_owns(MACHINE_DEPLOYMENT),
+                may(MACHINE_DEPLOYMENT, "update", subresource="finalizers"),
+                may(MACHINE_SET, "create", "delete", "patch"),
+                may_in(_PROVIDERS, "delete", "patch"),
+            ]
+        ),
+        MachinePoolReconciler.name: policy_rules(
+            [
+                *_owns(MACHINE_POOL),
+                may(MACHINE_POOL, "update", subresource="finalizers"),
+                may_in(_PROVIDERS, "delete", "patch"),
+            ]
+        ),
+        ResourceApplyingReconciler.name: policy_rules(
+            [
+                may(CLUSTER_RESOURCE_SET_BINDING, "create", "delete", "patch"),
+                may(CONFIG_MAP, "get"),
+                may(SECRET, "get"),
+            ]
+        ),
+        ClusterResourceSetReconciler.name: policy_rules(
+            [
+                may(CLUSTER_RESOURCE_SET, "patch", status=True),
+                may(CLUSTER_RESOURCE_SET_BINDING, "delete", "patch"),
+                may(CONFIG_MAP, "get", "patch"),
+                may(SECRET, "get", "patch"),
+            ]
+        ),
+        ClusterClassReconciler.name: policy_rules(
+            [may(CLUSTER_CLASS, "patch", status=True), may_in(_PROVIDERS, "delete", "patch")]
+        ),
+        TopologyReconciler.name: policy_rules(
+            [
+                may(TEMPLATE, USE),  # templates of others' clusters name Templates: their writers were checked
+                may(CLUSTER, "patch", status=True),
+                may(CLUSTER, "update", subresource="finalizers"),
+                *(
+                    may(kind, "create", "delete", "patch")
+                    for kind in (MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_POOL)
+                ),
+                may_in(_PROVIDERS, "create", "delete", "patch"),
+            ]
+        ),
+        TopologyDeploymentReconciler.name: policy_rules(
+            [may(MACHINE_DEPLOYMENT, "patch"), may(MACHINE_HEALTH_CHECK, "delete"), may_in(_PROVIDERS, "delete")]
+        ),
+        TopologyMachineSetReconciler.name: policy_rules([may(MACHINE_SET, "patch"), may_in(_PROVIDERS, "delete")]),
     },
-    {"apiGroups": _PROVIDERS, "resources": _ANY, "verbs": _READ},
-    {"apiGroups": _ADDONS, "resources": ["clusterresourcesetbindings", "clusterresourcesets"], "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-]
-"""PolicyRules for what all of them watch: of Secrets, that one is there."""
-JUDGES_BY: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": ["ipam.cluster.x-k8s.io"], "resources": ["ipaddressclaims", "ipaddresses"], "verbs": ["get", "list"]},
-]
-"""PolicyRules for what admission reads besides: the claim that an IPAddress is for, what a pool gave out."""
+)
+
+
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    return controllers(
+        runtime.shared(workloads_of),
+        runtime.api,
+        runtime.clock,
+        runtime.api_of,
+        VariableSchemas(),
+        synced=runtime.settings.of(Synced),
+    )
 
 
 def controllers(

@@ -24,6 +24,7 @@ from ironbell.codec import gotemplate
 from ironbell.codec.gotemplate.limits import BRIEF_SECONDS, BRIEF_STEPS
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required, unchanged
 from ironbell.contract.selectors import PlainSelector, compiled
+from ironbell.contract.system import KindAdmission
 from ironbell.kube.decision import Fields
 
 _FIXED: Final = ("hardwareName", "providerID", "failureDomain")
@@ -138,3 +139,4 @@ ADMISSIONS: Final = (
     Admission(TINKERBELL_MACHINE_TEMPLATE, unchanged, validate_machine_template),
 )
 """By kind."""
+ADMISSION: Final = KindAdmission(ADMISSIONS)

@@ -1,17 +1,26 @@
-"""The controllers of the Tinkerbell provider, ready to be added to a manager, and what each must be allowed to write.
-
-Reading is the manager's identity's business, of Secrets that one is there. What is in a bootstrap Secret is read by
-one more identity, at the moment it is given to the metadata service.
-"""
+"""The controllers of the Tinkerbell provider, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
+from ironbell.api.bmc import JOB
+from ironbell.api.bmc import MACHINE as BMC_MACHINE
+from ironbell.api.capt import (
+    TINKERBELL_CLUSTER,
+    TINKERBELL_MACHINE,
+    TINKERBELL_MACHINE_TEMPLATE,
+    TINKERBELL_REMEDIATION,
+)
 from ironbell.api.client import Api
+from ironbell.api.cluster import CLUSTER, MACHINE
+from ironbell.api.core import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.contract.access import READ, Permissions, may, may_in, may_read, policy_rules
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.system import Runtime
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.due import WipeDueReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
@@ -21,87 +30,81 @@ from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
 from ironbell.kube.reconciler import Askers
+from ironbell.provisioner.image_index import image_askers
+from ironbell.provisioner.settings import InstallSettings
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect
+from ironbell.workload.shared import workloads_of
 
-_CORE, _CLUSTER, _TINKERBELL, _BMC = [""], ["cluster.x-k8s.io"], ["tinkerbell.org"], ["bmc.tinkerbell.org"]
-_CONTROL_PLANE: Final = ["controlplane.cluster.x-k8s.io"]
-_INFRASTRUCTURE: Final = ["infrastructure.cluster.x-k8s.io"]
 CLUSTER_NAME: Final = "capt-cluster"
 MACHINE_NAME: Final = "capt-machine"
 REMEDIATION_NAME: Final = "capt-remediation"
+BOOTSTRAP_DATA: Final = "capt-bootstrap-data"
+"""The identity that reads bootstrap data, at the moment it is given to the metadata service, and the kubeconfig of a
+cluster whose Node is queried: after a restore, or because it does not report which machine it is."""
 
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    CLUSTER_NAME: [
-        {
-            "apiGroups": _INFRASTRUCTURE,
-            "resources": ["tinkerbellclusters", "tinkerbellclusters/status"],
-            "verbs": ["patch"],
-        },
-        {"apiGroups": _CLUSTER, "resources": ["clusters/finalizers"], "verbs": ["update"]},
-    ],
-    MACHINE_NAME: [
-        {
-            "apiGroups": _INFRASTRUCTURE,
-            "resources": ["tinkerbellmachines", "tinkerbellmachines/status"],
-            "verbs": ["patch"],
-        },
-        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachines/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
-        {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
-        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
-    ],
-    TinkerbellMachineTemplateReconciler.name: [
-        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachinetemplates/status"], "verbs": ["patch"]},
-    ],
-    WipeDueReconciler.name: [
-        {"apiGroups": _TINKERBELL, "resources": ["hardware"], "verbs": ["patch"]},
-        {"apiGroups": _TINKERBELL, "resources": ["templates", "workflows"], "verbs": ["create", "delete"]},
-        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
-    ],
-    REMEDIATION_NAME: [
-        {
-            "apiGroups": _INFRASTRUCTURE,
-            "resources": ["tinkerbellremediations/status", "tinkerbellclusters", "tinkerbellmachines"],
-            "verbs": ["patch"],
-        },
-        {"apiGroups": _INFRASTRUCTURE, "resources": ["tinkerbellmachines/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
-    ],
-}
-"""PolicyRules by the controller's name. `finalizers` is for owner references that block deletion."""
-
-_READ: Final = ["get", "list", "watch"]
-READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {
-        "apiGroups": _INFRASTRUCTURE,
-        "resources": [
-            "tinkerbellclusters",
-            "tinkerbellmachines",
-            "tinkerbellmachinetemplates",
-            "tinkerbellremediations",
-        ],
-        "verbs": _READ,
+_SERVES_SERVERS: Final = (
+    may(HARDWARE, "patch"),
+    may(TEMPLATE, "create", "delete"),
+    may(WORKFLOW, "create", "delete"),
+    may(JOB, "create", "delete"),
+)
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(
+        [
+            *may_read(TINKERBELL_CLUSTER, TINKERBELL_MACHINE, TINKERBELL_MACHINE_TEMPLATE, TINKERBELL_REMEDIATION),
+            *may_read(CLUSTER, MACHINE),
+            may_in(["controlplane.cluster.x-k8s.io"], *READ),  # the versions and servers that control planes need
+            *may_read(CUSTOM_RESOURCE_DEFINITION, HARDWARE, TEMPLATE, WORKFLOW, JOB, BMC_MACHINE),
+            *may_read(NAMESPACE, SECRET),  # who may claim the servers of a Namespace; which Secrets exist
+        ]
+    ),
+    # `finalizers` is for owner references that block deletion
+    writes={
+        CLUSTER_NAME: policy_rules(
+            [may(TINKERBELL_CLUSTER, "patch", status=True), may(CLUSTER, "update", subresource="finalizers")]
+        ),
+        MACHINE_NAME: policy_rules(
+            [
+                may(TINKERBELL_MACHINE, "patch", status=True),
+                may(TINKERBELL_MACHINE, "update", subresource="finalizers"),
+                may(MACHINE, "patch", status=True),
+                *_SERVES_SERVERS,
+            ]
+        ),
+        TinkerbellMachineTemplateReconciler.name: policy_rules(
+            [may(TINKERBELL_MACHINE_TEMPLATE, "patch", subresource="status")]
+        ),
+        WipeDueReconciler.name: policy_rules(_SERVES_SERVERS),
+        REMEDIATION_NAME: policy_rules(
+            [
+                may(TINKERBELL_REMEDIATION, "patch", subresource="status"),
+                may(TINKERBELL_CLUSTER, "patch"),
+                may(TINKERBELL_MACHINE, "patch"),
+                may(TINKERBELL_MACHINE, "update", subresource="finalizers"),
+                may(MACHINE, "patch", subresource="status"),
+                may(JOB, "create", "delete"),
+            ]
+        ),
     },
-    {"apiGroups": _CLUSTER, "resources": ["clusters", "machines"], "verbs": _READ},
-    {"apiGroups": _CONTROL_PLANE, "resources": ["*"], "verbs": _READ},
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-    {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
-    {"apiGroups": _BMC, "resources": ["jobs", "machines"], "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["namespaces", "secrets"], "verbs": _READ},
-]
-"""PolicyRules for what all of them watch: of Secrets, that one is there; of control planes, which servers they want; of
-Namespaces, who may claim their servers."""
+    identities={BOOTSTRAP_DATA: policy_rules([may(SECRET, "get")])},
+)
 
-BOOTSTRAP_DATA_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["get"]},
-]
-"""PolicyRules of the identity that bootstrap data is read under, and the kubeconfig of a cluster whose Node is asked
-for: after a restore, or because it does not say which machine it is."""
+
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    settings = runtime.settings.of(InstallSettings)
+    return controllers(
+        runtime.own_api(BOOTSTRAP_DATA),
+        settings.metadata_url,
+        runtime.api_of,
+        at_once=settings.per_rack,
+        images=settings.images,
+        image_askers=image_askers(settings.images),
+        workloads=runtime.shared(workloads_of),
+    )
 
 
 def controllers(

@@ -16,6 +16,7 @@ from ironbell.api.inclusteripam import KINDS
 from ironbell.api.inclusteripam.pool import IpPoolSpec
 from ironbell.contract.admission import Admission, FieldProblem, invalid, unchanged
 from ironbell.contract.admission_lookups import ACCEPTED, Found, InformedAdmission, ListWanted, Verdict, Wanted
+from ironbell.contract.system import KindAdmission
 from ironbell.controllers.ipam.names import SKIP_DELETION_CHECK
 from ironbell.controllers.ipam.ranges import AddressError, network_of, number_of, parse, ranges_of, text_of
 from ironbell.kube.decision import AnyKind, Fields
@@ -135,3 +136,4 @@ INFORMED: Final = tuple(
     InformedAdmission(kind, partial(_review, kind), partial(_wanted, kind), deletions=True) for kind in KINDS
 )
 """What needs a look at what was given."""
+ADMISSION: Final = KindAdmission(ADMISSIONS, INFORMED)

@@ -1,12 +1,17 @@
-"""The controllers of address pools, ready to be added to a manager, and what each must be allowed to write."""
+"""The controllers of address pools, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from ironbell.api.client import Api
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.contract.access import Permissions, may, may_read, policy_rules
+from ironbell.contract.system import Runtime
 from ironbell.controllers.ipam import rivals
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
@@ -14,49 +19,38 @@ from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
 from ironbell.controllers.ipam.pools import PoolReconciler
 from ironbell.kube.controller import Controller
 
-_IPAM: Final = ["ipam.cluster.x-k8s.io"]
-_POOLS: Final = ["inclusterippools", "globalinclusterippools"]
 POOL_NAME: Final = "ipam-pool"
 GLOBAL_POOL_NAME: Final = "ipam-global-pool"
+_POOLS: Final = (IN_CLUSTER_IP_POOL, GLOBAL_IN_CLUSTER_IP_POOL)
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(may_read(IP_ADDRESS_CLAIM, IP_ADDRESS, *_POOLS, CLUSTER, HARDWARE)),
+    # `finalizers` is for owner references that block deletion
+    writes={
+        POOL_NAME: policy_rules([may(IN_CLUSTER_IP_POOL, "patch", status=True)]),
+        GLOBAL_POOL_NAME: policy_rules([may(GLOBAL_IN_CLUSTER_IP_POOL, "patch", status=True)]),
+        HardwareAddressReconciler.name: policy_rules(
+            [
+                may(IP_ADDRESS_CLAIM, "create", "delete"),
+                may(HARDWARE, "patch"),
+                may(HARDWARE, "update", subresource="finalizers"),
+            ]
+        ),
+        IpAddressReconciler.name: policy_rules([may(IP_ADDRESS, "patch", "delete")]),
+        IpAddressClaimReconciler.name: policy_rules(
+            [
+                may(IP_ADDRESS_CLAIM, "patch", status=True),
+                may(IP_ADDRESS, "create", "patch", "delete"),
+                *(may(kind, "update", subresource="finalizers") for kind in (IP_ADDRESS_CLAIM, *_POOLS)),
+            ]
+        ),
+    },
+)
 
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    POOL_NAME: [
-        {"apiGroups": _IPAM, "resources": ["inclusterippools", "inclusterippools/status"], "verbs": ["patch"]},
-    ],
-    GLOBAL_POOL_NAME: [
-        {
-            "apiGroups": _IPAM,
-            "resources": ["globalinclusterippools", "globalinclusterippools/status"],
-            "verbs": ["patch"],
-        },
-    ],
-    HardwareAddressReconciler.name: [
-        {"apiGroups": _IPAM, "resources": ["ipaddressclaims"], "verbs": ["create", "delete"]},
-        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": ["patch"]},
-        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware/finalizers"], "verbs": ["update"]},
-    ],
-    IpAddressReconciler.name: [
-        {"apiGroups": _IPAM, "resources": ["ipaddresses"], "verbs": ["patch", "delete"]},
-    ],
-    IpAddressClaimReconciler.name: [
-        {"apiGroups": _IPAM, "resources": ["ipaddressclaims", "ipaddressclaims/status"], "verbs": ["patch"]},
-        {"apiGroups": _IPAM, "resources": ["ipaddresses"], "verbs": ["create", "patch", "delete"]},
-        {
-            "apiGroups": _IPAM,
-            "resources": ["ipaddressclaims/finalizers", *(f"{pools}/finalizers" for pools in _POOLS)],
-            "verbs": ["update"],
-        },
-    ],
-}
-"""PolicyRules by the controller's name. `finalizers` is for owner references that block deletion."""
 
-_READ: Final = ["get", "list", "watch"]
-READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _IPAM, "resources": ["ipaddressclaims", "ipaddresses", *_POOLS], "verbs": _READ},
-    {"apiGroups": ["cluster.x-k8s.io"], "resources": ["clusters"], "verbs": _READ},
-    {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": _READ},
-]
-"""PolicyRules for what all of them watch."""
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    # The addresses of a pool for all namespaces are known only to a process that watches all of them.
+    return controllers(runtime.api, runtime.api_of, sees_all=not runtime.namespace)
 
 
 def controllers(reader: Api, api_of: Callable[[str], Api | None], *, sees_all: bool = True) -> list[Controller]:

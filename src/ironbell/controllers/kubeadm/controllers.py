@@ -1,17 +1,19 @@
-"""The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
-
-Reading is the manager's identity's business: the objects of clusters, and of Secrets that one is there and whose it
-is. What is in a Secret each controller reads under its own identity when it uses it.
-"""
+"""The controllers of the kubeadm bootstrap and control plane providers, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
+from ironbell.api.bootstrap import KUBEADM_CONFIG
 from ironbell.api.client import Api
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_POOL
+from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
+from ironbell.api.core import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, SECRET
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import Randomness
+from ironbell.contract.access import READ, Permissions, may, may_in, may_read, policy_rules
+from ironbell.contract.system import Runtime
 from ironbell.controllers.kubeadm.config.performers import Outside, askers, performers
 from ironbell.controllers.kubeadm.config.reconciler import KubeadmConfigReconciler
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
@@ -22,55 +24,69 @@ from ironbell.kube.controller import Controller
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers as workload_askers
 from ironbell.workload.etcd import EtcdConnect
+from ironbell.workload.shared import forwarded_etcd, workloads_of
 
-_CORE, _CLUSTER, _BOOTSTRAP = [""], ["cluster.x-k8s.io"], ["bootstrap.cluster.x-k8s.io"]
-_INFRASTRUCTURE, _CONTROL_PLANE = ["infrastructure.cluster.x-k8s.io"], ["controlplane.cluster.x-k8s.io"]
-_PROVIDERS: Final = [*_INFRASTRUCTURE, *_CONTROL_PLANE]
+_INFRASTRUCTURE: Final = "infrastructure.cluster.x-k8s.io"
+BOOTSTRAP: Final = Permissions(
+    reads=policy_rules(
+        [
+            *may_read(KUBEADM_CONFIG, CLUSTER, MACHINE_POOL, MACHINE, CONFIG_MAP, SECRET, CUSTOM_RESOURCE_DEFINITION),
+            may_in([_INFRASTRUCTURE, KUBEADM_CONTROL_PLANE.group], *READ),  # objects that users refer to
+        ]
+    ),
+    writes={
+        KubeadmConfigReconciler.name: policy_rules(
+            [
+                may(KUBEADM_CONFIG, "get", "patch", status=True),
+                may(KUBEADM_CONFIG, "update", subresource="finalizers"),  # for owner references that block deletion
+                may(SECRET, "create", "get", "patch"),
+                may(CONFIG_MAP, "create", "delete"),
+            ]
+        ),
+    },
+)
+CONTROL_PLANE: Final = Permissions(
+    reads=policy_rules(
+        [
+            *may_read(KUBEADM_CONTROL_PLANE, KUBEADM_CONFIG, CLUSTER, MACHINE_POOL, MACHINE, SECRET),
+            *may_read(CUSTOM_RESOURCE_DEFINITION),
+            may_in([_INFRASTRUCTURE], *READ),
+        ]
+    ),
+    writes={
+        ControlPlaneReconciler.name: policy_rules(
+            [
+                may(KUBEADM_CONTROL_PLANE, "patch", status=True),
+                may(KUBEADM_CONTROL_PLANE, "update", subresource="finalizers"),
+                may(MACHINE, "create", "delete", "patch"),
+                may(MACHINE, "patch", subresource="status"),
+                may(KUBEADM_CONFIG, "create", "delete", "patch"),
+                may_in([_INFRASTRUCTURE], "create", "delete", "patch"),
+                may(SECRET, "create", "delete", "get", "patch"),
+            ]
+        ),
+    },
+)
 
-BOOTSTRAP_WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    KubeadmConfigReconciler.name: [
-        {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs", "kubeadmconfigs/status"], "verbs": ["get", "patch"]},
-        {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "get", "patch"]},
-        {"apiGroups": _CORE, "resources": ["configmaps"], "verbs": ["create", "delete"]},
-    ],
-}
-CONTROL_PLANE_WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    ControlPlaneReconciler.name: [
-        {
-            "apiGroups": _CONTROL_PLANE,
-            "resources": ["kubeadmcontrolplanes", "kubeadmcontrolplanes/status"],
-            "verbs": ["patch"],
-        },
-        {"apiGroups": _CONTROL_PLANE, "resources": ["kubeadmcontrolplanes/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _CLUSTER, "resources": ["machines/status"], "verbs": ["patch"]},
-        {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _INFRASTRUCTURE, "resources": ["*"], "verbs": ["create", "delete", "patch"]},
-        {"apiGroups": _CORE, "resources": ["secrets"], "verbs": ["create", "delete", "get", "patch"]},
-    ],
-}
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {**BOOTSTRAP_WRITES, **CONTROL_PLANE_WRITES}
-"""PolicyRules by the controller's name. `finalizers` is for owner references that block deletion."""
 
-_READ: Final = ["get", "list", "watch"]
-BOOTSTRAP_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs"], "verbs": _READ},
-    {"apiGroups": _CLUSTER, "resources": ["clusters", "machinepools", "machines"], "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["configmaps", "secrets"], "verbs": _READ},
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-    {"apiGroups": _PROVIDERS, "resources": ["*"], "verbs": _READ},
-]
-"""PolicyRules for what it watches: of Secrets, that one is there; of providers' objects, those that are referred to."""
-CONTROL_PLANE_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _CONTROL_PLANE, "resources": ["kubeadmcontrolplanes"], "verbs": _READ},
-    {"apiGroups": _BOOTSTRAP, "resources": ["kubeadmconfigs"], "verbs": _READ},
-    {"apiGroups": _CLUSTER, "resources": ["clusters", "machinepools", "machines"], "verbs": _READ},
-    {"apiGroups": _CORE, "resources": ["secrets"], "verbs": _READ},
-    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-    {"apiGroups": _INFRASTRUCTURE, "resources": ["*"], "verbs": _READ},
-]
-"""PolicyRules for what it watches."""
+def create_bootstrap_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the bootstrap provider's controllers for a process."""
+    return bootstrap_controllers(
+        runtime.shared(workloads_of),
+        runtime.api,
+        runtime.clock,
+        runtime.randomness,
+        runtime.api_of,
+        lifetime=runtime.settings.of(Lifetime),
+    )
+
+
+def create_control_plane_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the control plane provider's controllers for a process."""
+    etcd = forwarded_etcd(runtime)
+    return control_plane_controllers(
+        runtime.shared(workloads_of), etcd.connect, runtime.api, runtime.clock, runtime.api_of
+    )
 
 
 def bootstrap_controllers(

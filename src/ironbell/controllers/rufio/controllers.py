@@ -1,17 +1,20 @@
-"""The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
-
-Reading is the manager's identity's business: machines, jobs, tasks and (without their contents) secrets, everywhere.
-"""
+"""The controllers of BMC Machines, Jobs and Tasks, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
+from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.client import Api
+from ironbell.api.core import SECRET
+from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import Clock
+from ironbell.contract.access import Permissions, may, may_read, policy_rules
 from ironbell.contract.crossing import USE
+from ironbell.contract.system import Runtime
 from ironbell.controllers.rufio.bmc_access import AT_ONCE, BmcAccess
+from ironbell.controllers.rufio.connect import connect
 from ironbell.controllers.rufio.inventory import InventoryReconciler
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import POWER_INTERVAL_S, MachineReconciler
@@ -19,43 +22,41 @@ from ironbell.controllers.rufio.performers import askers, performers
 from ironbell.controllers.rufio.task import TaskReconciler
 from ironbell.kube.controller import Controller
 
-_BMC = ["bmc.tinkerbell.org"]
+ACCESS: Final = "rufio-access"
+"""The identity that reads the credentials of BMCs."""
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(may_read(JOB, MACHINE, TASK, HARDWARE, SECRET)),
+    writes={
+        MachineReconciler.name: policy_rules(
+            [
+                may(MACHINE, "patch", status=True),
+                may(SECRET, USE),  # the address that a Secret is used with
+            ]
+        ),
+        JobReconciler.name: policy_rules(
+            [
+                may(JOB, "patch", subresource="status"),
+                may(MACHINE, "patch"),
+                may(JOB, "update", subresource="finalizers"),  # for owner references that block deletion
+                may(TASK, "create", "delete"),
+                # a Task names the Secret of its Machine, which may be in another namespace than the Job
+                may(SECRET, USE),
+            ]
+        ),
+        InventoryReconciler.name: policy_rules([may(HARDWARE, "patch", subresource="status"), may(MACHINE, "patch")]),
+        TaskReconciler.name: policy_rules([may(TASK, "patch", status=True)]),
+    },
+    identities={ACCESS: policy_rules([may(SECRET, "get")])},
+)
 
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    MachineReconciler.name: [
-        {"apiGroups": _BMC, "resources": ["machines", "machines/status"], "verbs": ["patch"]},
-        # the address that a Secret is used with
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": [USE]},
-    ],
-    JobReconciler.name: [
-        {"apiGroups": _BMC, "resources": ["jobs/status", "machines"], "verbs": ["patch"]},
-        {"apiGroups": _BMC, "resources": ["jobs/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _BMC, "resources": ["tasks"], "verbs": ["create", "delete"]},
-        # a Task names the Secret of its Machine, which may be in another namespace than the Job
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": [USE]},
-    ],
-    InventoryReconciler.name: [
-        {"apiGroups": ["tinkerbell.org"], "resources": ["hardware/status"], "verbs": ["patch"]},
-        {"apiGroups": _BMC, "resources": ["machines"], "verbs": ["patch"]},
-    ],
-    TaskReconciler.name: [
-        {"apiGroups": _BMC, "resources": ["tasks", "tasks/status"], "verbs": ["patch"]},
-    ],
-}
-"""PolicyRules by the controller's name. `jobs/finalizers` is for owner references that block deletion."""
 
-_READ: Final = ["get", "list", "watch"]
-READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _BMC, "resources": ["jobs", "machines", "tasks"], "verbs": _READ},
-    {"apiGroups": ["tinkerbell.org"], "resources": ["hardware"], "verbs": _READ},
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ},
-]
-"""PolicyRules for what all of them watch: of Secrets, that one has changed."""
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    return controllers(runtime.shared(_bmc_access), runtime.clock, runtime.api_of)
 
-ACCESS_READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
-]
-"""PolicyRules of the identity that `BmcAccess` reads credentials under."""
+
+def _bmc_access(runtime: Runtime) -> BmcAccess:
+    return BmcAccess(runtime.own_api(ACCESS), connect)
 
 
 def controllers(

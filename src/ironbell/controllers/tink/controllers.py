@@ -1,48 +1,46 @@
-"""The controllers of this group, ready to be added to a manager, and what each must be allowed to write.
-
-Reading is the manager's identity's business: workflows, templates, hardware, bmc jobs and machines, everywhere.
-"""
+"""The controllers of Workflows, Templates and Hardware, and what each may do with the API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Final
 
+from ironbell.api.bmc import JOB, MACHINE
 from ironbell.api.client import Api
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.contract.access import Permissions, may, may_read, policy_rules
+from ironbell.contract.system import Runtime
 from ironbell.controllers.tink import render, template
 from ironbell.controllers.tink.hardware import HardwareReconciler
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.controllers.tink.render import Renderer
+from ironbell.controllers.tink.rendering.pool import rendering_pool
 from ironbell.controllers.tink.template import TemplateReconciler
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.controller import Controller
 
-_TINKERBELL, _BMC = ["tinkerbell.org"], ["bmc.tinkerbell.org"]
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(may_read(HARDWARE, TEMPLATE, WORKFLOW, JOB, MACHINE)),
+    writes={
+        WorkflowReconciler.name: policy_rules(
+            [
+                may(WORKFLOW, "patch", status=True),
+                may(HARDWARE, "patch"),
+                may(WORKFLOW, "update", subresource="finalizers"),  # for owner references that block deletion
+                may(JOB, "create", "delete"),
+            ]
+        ),
+        TemplateReconciler.name: policy_rules([may(TEMPLATE, "patch", status=True)]),
+        HardwareReconciler.name: policy_rules([may(HARDWARE, "patch", status=True)]),
+        HardwareInventoryReconciler.name: policy_rules([may(HARDWARE, "patch", status=True)]),
+    },
+)
 
-WRITES: Final[Mapping[str, Sequence[Mapping[str, Sequence[str]]]]] = {
-    WorkflowReconciler.name: [
-        {"apiGroups": _TINKERBELL, "resources": ["workflows", "workflows/status", "hardware"], "verbs": ["patch"]},
-        {"apiGroups": _TINKERBELL, "resources": ["workflows/finalizers"], "verbs": ["update"]},
-        {"apiGroups": _BMC, "resources": ["jobs"], "verbs": ["create", "delete"]},
-    ],
-    TemplateReconciler.name: [
-        {"apiGroups": _TINKERBELL, "resources": ["templates", "templates/status"], "verbs": ["patch"]},
-    ],
-    HardwareReconciler.name: [
-        {"apiGroups": _TINKERBELL, "resources": ["hardware", "hardware/status"], "verbs": ["patch"]},
-    ],
-    HardwareInventoryReconciler.name: [
-        {"apiGroups": _TINKERBELL, "resources": ["hardware", "hardware/status"], "verbs": ["patch"]},
-    ],
-}
-"""PolicyRules by the controller's name. `workflows/finalizers` is for owner references that block deletion."""
 
-_READ: Final = ["get", "list", "watch"]
-READS: Final[Sequence[Mapping[str, Sequence[str]]]] = [
-    {"apiGroups": _TINKERBELL, "resources": ["hardware", "templates", "workflows"], "verbs": _READ},
-    {"apiGroups": _BMC, "resources": ["jobs", "machines"], "verbs": _READ},
-]
-"""PolicyRules for what all of them watch."""
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    rendering = runtime.shared(rendering_pool)
+    return controllers(rendering, rendering.parse, runtime.api_of)
 
 
 def controllers(renderer: Renderer, parse: template.Parse, api_of: Callable[[str], Api | None]) -> list[Controller]:

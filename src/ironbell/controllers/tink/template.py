@@ -35,7 +35,7 @@ class Parsed(Question[str]):
 
     text: str
     namespace: str = ""
-    """Whose turn it is; see `app.rendering_turns`."""
+    """Whose turn it is; see `controllers.tink.rendering.turns`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Final
 
 from ironbell.contract.admission import Admission
 from ironbell.contract.admission_lookups import InformedAdmission
+from ironbell.contract.system import KindAdmission
 from ironbell.controllers.capi.admission import (
     cluster,
     clusterclass,
@@ -20,6 +21,7 @@ from ironbell.controllers.capi.admission import (
     machinepool,
     machineset,
 )
+from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
 
 ADMISSIONS: Final[tuple[Admission, ...]] = (
@@ -45,3 +47,6 @@ def informed(schemas: Schemas) -> tuple[InformedAdmission, ...]:
         informed_clusterclass.class_admission(schemas),
         ipaddress.INFORMED,
     )
+
+
+ADMISSION: Final = KindAdmission(ADMISSIONS, informed(VariableSchemas()))

@@ -62,6 +62,15 @@ def read_synced(labels: Iterable[str], annotations: Iterable[str]) -> Synced:
     return Synced(tuple(_patterns(labels)), tuple(_patterns(annotations)))
 
 
+def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
+    """Read the system's options of `ironbell run`.
+
+    Raises:
+        PatternError: a text is not a regular expression.
+    """
+    return (read_synced(options["sync_labels"], options["sync_annotations"]),)
+
+
 def _patterns(texts: Iterable[str]) -> Iterator[re.Pattern[str]]:
     for text in filter(None, (part.strip() for one in texts for part in one.split(","))):
         try:

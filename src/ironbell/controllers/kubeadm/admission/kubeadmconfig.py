@@ -12,6 +12,7 @@ from ironbell.api.bootstrap.kubeadmconfigtemplate import KUBEADM_CONFIG_TEMPLATE
 from ironbell.api.cluster.names import ANNOTATION_TOPOLOGY_DRY_RUN
 from ironbell.contract.admission import Admission, FieldProblem, unchanged
 from ironbell.contract.fields import at
+from ironbell.contract.system import KindAdmission
 from ironbell.controllers.kubeadm.admission.metadata import metadata_problems
 from ironbell.controllers.kubeadm.admission.spec import spec_problems, with_previous_defaults
 from ironbell.kube.decision import Fields
@@ -42,3 +43,4 @@ ADMISSIONS: Final = (
     Admission(KUBEADM_CONFIG, unchanged, validate),
     Admission(KUBEADM_CONFIG_TEMPLATE, default_template, validate_template),
 )
+ADMISSION: Final = KindAdmission(ADMISSIONS)

@@ -16,6 +16,7 @@ from ironbell.contract.admission import Admission, FieldProblem, forbidden, inva
 from ironbell.contract.fields import at
 from ironbell.contract.name_templates import RANDOM, NameTemplateError, render_name
 from ironbell.contract.pki import AUTHORITY_DAYS
+from ironbell.contract.system import KindAdmission
 from ironbell.contract.taints import taint_problems
 from ironbell.contract.versions import VersionError, find_version, parse_version
 from ironbell.controllers.kubeadm.admission.changes import refused_changes
@@ -226,3 +227,4 @@ ADMISSIONS: Final = (
     Admission(KUBEADM_CONTROL_PLANE, default, validate),
     Admission(KUBEADM_CONTROL_PLANE_TEMPLATE, unchanged, validate_template),
 )
+ADMISSION: Final = KindAdmission(ADMISSIONS)

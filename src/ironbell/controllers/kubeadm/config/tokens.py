@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
@@ -33,6 +33,15 @@ DESCRIPTION: Final = "Lets one machine join; made and kept alive by Ironbell's k
 _GROUP: Final = "system:bootstrappers:kubeadm:default-node-token"
 _FORM: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+LEAST_TTL_S: Final = 60.0
+
+
+class TokenLifetimeError(IronbellError):
+    """A lifetime is too short to be extended three times before it is over."""
+
+    reason, retry = "InvalidOptions", Retry.NEVER
 
 
 class TokenError(IronbellError):
@@ -78,6 +87,18 @@ class Lifetime:
     def is_past_half(self, state: TokenState, now: datetime) -> bool:
         """Whether a token that is used again and again is to be replaced."""
         return not state.exists or (state.expires is not None and state.expires < now + self.ttl / 2)
+
+
+def read_settings(options: Mapping[str, Any]) -> tuple[object, ...]:
+    """Read the system's option of `ironbell run`.
+
+    Raises:
+        TokenLifetimeError: the lifetime is too short.
+    """
+    seconds: float = options["token_ttl_s"]
+    if seconds < LEAST_TTL_S:
+        raise TokenLifetimeError(f"--bootstrap-token-ttl must be at least {LEAST_TTL_S:g} seconds")
+    return (Lifetime(timedelta(seconds=seconds)),)
 
 
 def new_token(source: Randomness) -> str:

@@ -2,7 +2,7 @@
 
 A thread cannot be stopped: templates that ran on after their time was over kept everything that needed a thread
 waiting, the API among it. A few processes are kept warm, since starting one takes half a second. Each has one request
-at a time; one that does not answer in time, or has grown, is replaced. Namespaces take turns (`app.rendering_turns`).
+at a time; one that does not answer in time, or has grown, is replaced. Namespaces take turns (`rendering.turns`).
 
 Source of the processor time: Linux proc(5), proc_pid_stat(5).
 
@@ -28,8 +28,12 @@ from prometheus_client import Counter
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
-from ironbell.app.rendering_child import WALL_S, out_of_memory
-from ironbell.app.rendering_messages import (
+from ironbell.base.clock import Clock, SteadyClock
+from ironbell.base.errors import IronbellError
+from ironbell.contract.system import Runtime
+from ironbell.controllers.tink.render import Rendered, RenderError
+from ironbell.controllers.tink.rendering.child import WALL_S, out_of_memory
+from ironbell.controllers.tink.rendering.messages import (
     ANSWER_BYTES,
     LENGTH,
     Answer,
@@ -40,10 +44,7 @@ from ironbell.app.rendering_messages import (
     encode,
     framed,
 )
-from ironbell.app.rendering_turns import RenderingBusyError, Turns
-from ironbell.base.clock import Clock, SteadyClock
-from ironbell.base.errors import IronbellError
-from ironbell.controllers.tink.render import Rendered, RenderError
+from ironbell.controllers.tink.rendering.turns import RenderingBusyError, Turns
 
 _log = structlog.get_logger()
 
@@ -59,7 +60,7 @@ SLOW_AFTER_S: Final = 1.0
 """A request without an answer after this long counts as slow already."""
 _UTIME: Final = 11
 """Of the fields in /proc/PID/stat behind the program's name: processor time in user mode, then that in the kernel."""
-_MODULE: Final = "ironbell.app.rendering_child"
+_MODULE: Final = "ironbell.controllers.tink.rendering.child"
 
 _exceeded = Counter(
     "ironbell_template_limits_exceeded_total",
@@ -330,3 +331,10 @@ def _judged(answer: Answer, subject: str) -> Answer:
     if answer.problem:
         raise RenderError(answer.problem)
     return answer
+
+
+def rendering_pool(runtime: Runtime) -> RenderingPool:
+    """Create the rendering processes that a process's controllers and webhooks share, and begin to start them."""
+    pool = RenderingPool(clock=runtime.clock)
+    pool.start()
+    return pool

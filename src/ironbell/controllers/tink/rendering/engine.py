@@ -17,7 +17,7 @@ from ironbell.controllers.tink.render import Rendered
 
 class TemplateEngine:
     """Renders in this process. Its calls take milliseconds, and seconds for what is meant to; a site makes them in
-    processes apart, see `app.rendering_pool`."""
+    processes apart, see `controllers.tink.rendering.pool`."""
 
     def workflow(
         self, template: Template, hardware: Hardware | None, *, name: str, variables: Mapping[str, str]

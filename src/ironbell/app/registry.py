@@ -1,6 +1,6 @@
-"""All kinds that Ironbell defines, by group: for `ironbell crds` and for the API server's start.
+"""All kinds that Ironbell defines, by group: those of all systems, and those of clusterctl's inventory.
 
-Kubernetes' own kinds are not here: they need no CustomResourceDefinition.
+Kubernetes' own kinds need no CustomResourceDefinition, so they are not included.
 """
 
 from __future__ import annotations
@@ -8,35 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ironbell.api import (
-    addons,
-    bmc,
-    bootstrap,
-    capt,
-    cluster,
-    clusterctl,
-    clusteripam,
-    clusterruntime,
-    controlplane,
-    inclusteripam,
-    tinkerbell,
-)
 from ironbell.api.kind import Kind
+from ironbell.app.systems import all_kinds
 from ironbell.base.errors import IronbellError, Retry
 
-KINDS: tuple[Kind[Any], ...] = (
-    *tinkerbell.KINDS,
-    *bmc.KINDS,
-    *cluster.KINDS,
-    *bootstrap.KINDS,
-    *controlplane.KINDS,
-    *addons.KINDS,
-    *clusteripam.KINDS,
-    *inclusteripam.KINDS,
-    *clusterruntime.KINDS,
-    *clusterctl.KINDS,
-    *capt.KINDS,
-)
+KINDS: tuple[Kind[Any], ...] = tuple(all_kinds())
 
 
 class UnknownGroupError(IronbellError):

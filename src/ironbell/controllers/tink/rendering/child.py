@@ -19,8 +19,11 @@ import traceback
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ironbell.app.rendering import TemplateEngine
-from ironbell.app.rendering_messages import (
+from ironbell.base.allocator import tune_allocator
+from ironbell.base.errors import IronbellError
+from ironbell.codec.gotemplate import LimitError
+from ironbell.controllers.tink.rendering.engine import TemplateEngine
+from ironbell.controllers.tink.rendering.messages import (
     ANSWER_BYTES,
     LENGTH,
     Answer,
@@ -31,9 +34,6 @@ from ironbell.app.rendering_messages import (
     framed,
     requests,
 )
-from ironbell.base.allocator import tune_allocator
-from ironbell.base.errors import IronbellError
-from ironbell.codec.gotemplate import LimitError
 
 MEMORY_BYTES: Final = 56 << 20
 """What a request may add to the process."""

@@ -1,0 +1,1 @@
+"""Rendering Templates: the engine, and the processes apart in which a site runs it."""
