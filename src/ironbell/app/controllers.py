@@ -39,8 +39,8 @@ def identity(controller: str) -> Identity:
 
 
 def grant_controllers(authorizer: RoleAuthorizer, without: Collection[str] = ()) -> None:
-    """Give each controller that runs its role, and the identity that reads for all of them."""
-    roles.grant_reader(authorizer, [rule for system in SYSTEMS for rule in system.permissions.load().reads])
+    """Give each controller that runs its role."""
+    roles.grant_further_reads(authorizer, [rule for system in SYSTEMS for rule in system.permissions.load().reads])
     for name, rules in rules_by_controller(without).items():
         role = Role(f"ironbell:{name}", tuple(_rule(rule) for rule in rules))
         authorizer.grant(role, [Binding(role.name, users=(identity(name).user,))])

@@ -57,28 +57,32 @@ CLUSTER_API = (
 
 READER = Identity(service_account_user("ironbell-controllers"), SERVICE_GROUPS)
 """Reads for all controllers; each writes under its own name."""
-_READER_GROUPS = (*TINKERBELL, *BMC, *CLUSTER_API)
-_READER_RULES = (
-    # which version of a provider's kinds keeps which contract
-    Rule(READ, ("customresourcedefinitions",), ("apiextensions.k8s.io",)),
-    # that they have changed; contents of Secrets are read when they are used, under the name of who uses them
-    Rule(READ, ("secrets", "configmaps"), ("",)),
-    # who may claim the servers in them
-    Rule(READ, ("namespaces",), ("",)),
-    Rule(("create", "patch"), ("events",), ("",)),
+READER_ROLE = Role(
+    "ironbell:controllers",
+    (
+        Rule(READ, ("*",), (*TINKERBELL, *BMC, *CLUSTER_API)),
+        # which version of a provider's kinds keeps which contract
+        Rule(READ, ("customresourcedefinitions",), ("apiextensions.k8s.io",)),
+        # that they have changed; contents of Secrets are read when they are used, under the name of who uses them
+        Rule(READ, ("secrets", "configmaps"), ("",)),
+        # who may claim the servers in them
+        Rule(READ, ("namespaces",), ("",)),
+        Rule(("create", "patch"), ("events",), ("",)),
+    ),
 )
 
 
-def grant_reader(authorizer: RoleAuthorizer, reads: Iterable[PolicyRule]) -> None:
-    """Give the identity that reads for all controllers its role: what servers and clusters need, and the further API
-    groups of what the controllers of a process read."""
-    known = {*_READER_GROUPS, *(group for rule in _READER_RULES for group in rule.api_groups)}
-    further = dict.fromkeys(group for rule in reads for group in rule["apiGroups"] if group not in known)
-    role = Role("ironbell:controllers", (Rule(READ, ("*",), (*_READER_GROUPS, *further)), *_READER_RULES))
-    authorizer.grant(role, [Binding(role.name, users=(READER.user,))])
+def grant_further_reads(authorizer: RoleAuthorizer, reads: Iterable[PolicyRule]) -> None:
+    """Let the identity that reads for all controllers also read the API groups that only their systems know."""
+    known = {group for rule in READER_ROLE.rules for group in rule.api_groups}
+    further = tuple(dict.fromkeys(group for rule in reads for group in rule["apiGroups"] if group not in known))
+    if further:
+        role = Role(f"{READER_ROLE.name}:further", (Rule(READ, ("*",), further),))
+        authorizer.grant(role, [Binding(role.name, users=(READER.user,))])
 
 
 def grant_processes(authorizer: RoleAuthorizer) -> None:
-    """Give the processes toward machines their roles."""
+    """Give the processes toward machines, and what reads for the controllers, their roles."""
     authorizer.grant(BOOT_ROLE, [Binding(BOOT_ROLE.name, users=(BOOT,))])
     authorizer.grant(WORKFLOW_ROLE, [Binding(WORKFLOW_ROLE.name, users=(WORKFLOW,))])
+    authorizer.grant(READER_ROLE, [Binding(READER_ROLE.name, users=(READER.user,))])

@@ -6,29 +6,27 @@ A new system is one folder below `controllers` and one line here (docs/contribut
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ironbell.contract.system import Definitions, Lazy, System
-from ironbell.controllers.capi import system as capi
-from ironbell.controllers.capt import system as capt
-from ironbell.controllers.ipam import system as ipam
-from ironbell.controllers.kubeadm import system as kubeadm
-from ironbell.controllers.rufio import system as rufio
-from ironbell.controllers.tink import system as tink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ironbell.kube.decision import AnyKind
 
-SYSTEMS: Final[tuple[System, ...]] = (
-    tink.SYSTEM,
-    rufio.SYSTEM,
-    capi.SYSTEM,
-    kubeadm.BOOTSTRAP,
-    kubeadm.CONTROL_PLANE,
-    capt.SYSTEM,
-    ipam.SYSTEM,
+_FOLDERS: Final = (
+    "tink",
+    "rufio",
+    "capi",
+    "kubeadm",
+    "capt",
+    "ipam",
+)
+"""Folders below `controllers`, in the order of all lists of systems; the module `system` of each defines its own."""
+SYSTEMS: Final[tuple[System, ...]] = tuple(
+    system for folder in _FOLDERS for system in import_module(f"ironbell.controllers.{folder}.system").SYSTEMS
 )
 
 _INVENTORY: Final[Lazy[Sequence[AnyKind]]] = Lazy("ironbell.api.clusterctl", "KINDS")

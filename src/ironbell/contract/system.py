@@ -1,8 +1,8 @@
 """A controller system as one value: everything that the rest of Ironbell needs to know to run, install and document it.
 
-Each package below `controllers` defines one (two, where two components share code) in its module `system`, and
-`app.systems` lists them. Components, roles, webhooks, definitions, `--without`, Leases and the reference are derived
-from that list, in the embedded API and on a cluster alike.
+Each package below `controllers` defines its own in its module `system` (two, where two components share code), and
+`app.systems` lists the packages. Components, roles, webhooks, definitions, `--without`, Leases and the reference are
+derived from that list, in the embedded API and on a cluster alike.
 
 The module that defines a system is imported by every command, so it imports nothing heavy: what takes long to load is
 named by its module (`Lazy`), and a test loads all of it.

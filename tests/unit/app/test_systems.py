@@ -13,7 +13,6 @@ from ironbell.app.systems import SYSTEMS, all_kinds
 from ironbell.contract.access import Grant, Permissions, may, may_in, may_read, policy_rules
 from ironbell.contract.admission import Admission
 from ironbell.contract.system import Definitions, System
-from ironbell.controllers.tink.system import SYSTEM as TINK
 
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 
@@ -66,7 +65,7 @@ def test_names_and_kinds_are_one_systems_only() -> None:
 
 def test_the_engines_kinds_are_always_defined() -> None:
     always = {system.name for system in SYSTEMS if system.definitions is Definitions.ALWAYS}
-    assert always == {TINK.name, "rufio"}
+    assert always == {"tink-controller", "rufio"}
 
 
 def test_rules_of_one_group_and_the_same_verbs_are_one() -> None:

@@ -24,33 +24,37 @@ _ADMITTED: Final = frozenset(
     }
 )
 
-SYSTEM: Final = System(
-    "cluster-api",
-    "Clusters, Machines, MachineSets, MachineDeployments: from a manifest to nodes that run.",
-    tuple(Lazy(f"ironbell.api.{group}", "KINDS") for group in ("cluster", "addons", "clusteripam", "clusterruntime")),
-    Lazy(_CONTROLLERS, "PERMISSIONS"),
-    Lazy(_CONTROLLERS, "create_controllers"),
-    aliases=("capi", "core"),
-    definitions=Definitions.WITH_WEBHOOKS,
-    admission=Lazy("ironbell.controllers.capi.admission.kinds", "ADMISSION"),
-    admitted=_ADMITTED,
-    converted=_ADMITTED | {"extensionconfigs.runtime.cluster.x-k8s.io"},
-    provider=Provider("cluster-api", "cluster-api", "CoreProvider", "v1.14.2"),
-    options=(
-        Option(
-            "--additional-sync-machine-labels",
-            "sync_labels",
-            "cluster-api: further labels that go from Machines to Nodes.",
-            multiple=True,
-            metavar="REGEX",
+SYSTEMS: Final = (
+    System(
+        "cluster-api",
+        "Clusters, Machines, MachineSets, MachineDeployments: from a manifest to nodes that run.",
+        tuple(
+            Lazy(f"ironbell.api.{group}", "KINDS") for group in ("cluster", "addons", "clusteripam", "clusterruntime")
         ),
-        Option(
-            "--additional-sync-machine-annotations",
-            "sync_annotations",
-            "cluster-api: further annotations that go from Machines to Nodes.",
-            multiple=True,
-            metavar="REGEX",
+        Lazy(_CONTROLLERS, "PERMISSIONS"),
+        Lazy(_CONTROLLERS, "create_controllers"),
+        aliases=("capi", "core"),
+        definitions=Definitions.WITH_WEBHOOKS,
+        admission=Lazy("ironbell.controllers.capi.admission.kinds", "ADMISSION"),
+        admitted=_ADMITTED,
+        converted=_ADMITTED | {"extensionconfigs.runtime.cluster.x-k8s.io"},
+        provider=Provider("cluster-api", "cluster-api", "CoreProvider", "v1.14.2"),
+        options=(
+            Option(
+                "--additional-sync-machine-labels",
+                "sync_labels",
+                "cluster-api: further labels that go from Machines to Nodes.",
+                multiple=True,
+                metavar="REGEX",
+            ),
+            Option(
+                "--additional-sync-machine-annotations",
+                "sync_annotations",
+                "cluster-api: further annotations that go from Machines to Nodes.",
+                multiple=True,
+                metavar="REGEX",
+            ),
         ),
+        read_settings=Lazy("ironbell.controllers.capi.machine.node_metadata", "read_settings"),
     ),
-    read_settings=Lazy("ironbell.controllers.capi.machine.node_metadata", "read_settings"),
 )

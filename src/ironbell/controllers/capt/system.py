@@ -10,59 +10,61 @@ _CONTROLLERS: Final = "ironbell.controllers.capt.controllers"
 _GROUP: Final = "infrastructure.cluster.x-k8s.io"
 _FOLDER: Final = "/var/run/secrets/external-tinkerbell"
 
-SYSTEM: Final = System(
-    "capt",
-    "TinkerbellClusters and TinkerbellMachines: servers for Machines, installed, and given back wiped.",
-    (Lazy("ironbell.api.capt", "KINDS"),),
-    Lazy(_CONTROLLERS, "PERMISSIONS"),
-    Lazy(_CONTROLLERS, "create_controllers"),
-    aliases=("cluster-api-tinkerbell", "infrastructure-tinkerbell"),
-    definitions=Definitions.WITH_WEBHOOKS,
-    admission=Lazy("ironbell.controllers.capt.admission", "ADMISSION"),
-    admitted=frozenset(
-        f"{plural}.{_GROUP}"
-        for plural in (
-            "tinkerbellclusters",
-            "tinkerbellclustertemplates",
-            "tinkerbellmachines",
-            "tinkerbellmachinetemplates",
-        )
+SYSTEMS: Final = (
+    System(
+        "capt",
+        "TinkerbellClusters and TinkerbellMachines: servers for Machines, installed, and given back wiped.",
+        (Lazy("ironbell.api.capt", "KINDS"),),
+        Lazy(_CONTROLLERS, "PERMISSIONS"),
+        Lazy(_CONTROLLERS, "create_controllers"),
+        aliases=("cluster-api-tinkerbell", "infrastructure-tinkerbell"),
+        definitions=Definitions.WITH_WEBHOOKS,
+        admission=Lazy("ironbell.controllers.capt.admission", "ADMISSION"),
+        admitted=frozenset(
+            f"{plural}.{_GROUP}"
+            for plural in (
+                "tinkerbellclusters",
+                "tinkerbellclustertemplates",
+                "tinkerbellmachines",
+                "tinkerbellmachinetemplates",
+            )
+        ),
+        webhooks_of="cluster-api",
+        provider=Provider("infrastructure-tinkerbell", "tinkerbell", "InfrastructureProvider", "v0.7.0"),
+        options=(
+            Option(
+                "--metadata-url",
+                "metadata_url",
+                "capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
+                metavar="URL",
+            ),
+            Option(
+                "--node-images-url",
+                "node_images_url",
+                "capt: where machines find images of nodes, such as http://192.0.2.1:7080/images.",
+                metavar="URL",
+            ),
+            Option(
+                "--installs-per-rack",
+                "installs_per_rack",
+                "capt: how many servers of a rack are powered on and installed at the same time; 0: all.",
+                type="count",
+                default=16,
+                show_default=True,
+            ),
+            Option(
+                "--external-kubeconfig",
+                "external_kubeconfig",
+                "capt: how to reach another cluster that keeps Hardware, Templates, Workflows and BMC Jobs, "
+                "if it is there.",
+                type="file",
+                default=f"{_FOLDER}/kubeconfig",
+                environment="EXTERNAL_KUBECONFIG",
+                show_default=True,
+            ),
+        ),
+        read_settings=Lazy("ironbell.controllers.capt.external", "read_settings"),
+        view=Lazy("ironbell.controllers.capt.external", "api_with_servers"),
+        mounts=(SecretMount("external-tinkerbell", "external-tinkerbell-kubeconfig", _FOLDER),),
     ),
-    webhooks_of="cluster-api",
-    provider=Provider("infrastructure-tinkerbell", "tinkerbell", "InfrastructureProvider", "v0.7.0"),
-    options=(
-        Option(
-            "--metadata-url",
-            "metadata_url",
-            "capt: where machines reach the metadata service, such as http://192.0.2.1:7080.",
-            metavar="URL",
-        ),
-        Option(
-            "--node-images-url",
-            "node_images_url",
-            "capt: where machines find images of nodes, such as http://192.0.2.1:7080/images.",
-            metavar="URL",
-        ),
-        Option(
-            "--installs-per-rack",
-            "installs_per_rack",
-            "capt: how many servers of a rack are powered on and installed at the same time; 0: all.",
-            type="count",
-            default=16,
-            show_default=True,
-        ),
-        Option(
-            "--external-kubeconfig",
-            "external_kubeconfig",
-            "capt: how to reach another cluster that keeps Hardware, Templates, Workflows and BMC Jobs, "
-            "if it is there.",
-            type="file",
-            default=f"{_FOLDER}/kubeconfig",
-            environment="EXTERNAL_KUBECONFIG",
-            show_default=True,
-        ),
-    ),
-    read_settings=Lazy("ironbell.controllers.capt.external", "read_settings"),
-    view=Lazy("ironbell.controllers.capt.external", "api_with_servers"),
-    mounts=(SecretMount("external-tinkerbell", "external-tinkerbell-kubeconfig", _FOLDER),),
 )

@@ -8,15 +8,17 @@ from ironbell.contract.system import Definitions, Lazy, System, Webhooks
 
 _CONTROLLERS: Final = "ironbell.controllers.tink.controllers"
 
-SYSTEM: Final = System(
-    "tink-controller",
-    "Workflows, Templates and Hardware: renders, prepares and finishes installations.",
-    (Lazy("ironbell.api.tinkerbell", "KINDS"),),
-    Lazy(_CONTROLLERS, "PERMISSIONS"),
-    Lazy(_CONTROLLERS, "create_controllers"),
-    aliases=("tink", "workflow-controller"),
-    definitions=Definitions.ALWAYS,
-    webhooks=Webhooks("ironbell-validate", "ironbell-webhook-tls"),
-    answers_engine_webhooks=True,
-    is_installed_by_default=True,
+SYSTEMS: Final = (
+    System(
+        "tink-controller",
+        "Workflows, Templates and Hardware: renders, prepares and finishes installations.",
+        (Lazy("ironbell.api.tinkerbell", "KINDS"),),
+        Lazy(_CONTROLLERS, "PERMISSIONS"),
+        Lazy(_CONTROLLERS, "create_controllers"),
+        aliases=("tink", "workflow-controller"),
+        definitions=Definitions.ALWAYS,
+        webhooks=Webhooks("ironbell-validate", "ironbell-webhook-tls"),
+        answers_engine_webhooks=True,
+        is_installed_by_default=True,
+    ),
 )

@@ -1,0 +1,1 @@
+"""A controller system as small as one can be, added to a copy of Ironbell by its tests."""

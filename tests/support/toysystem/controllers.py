@@ -1,0 +1,44 @@
+"""The controller of Toys, and what it may do with the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from ironbell.contract.access import Permissions, may, may_read, policy_rules
+from ironbell.contract.system import Runtime
+from ironbell.controllers.toy.kinds import TOY, Toy
+from ironbell.kube.controller import Controller
+from ironbell.kube.decision import DONE, AnyKind, Decision, Key, patch_status
+from ironbell.kube.reconciler import Cache, Index, Watch
+
+
+class ToyReconciler:
+    """Gives each toy its size."""
+
+    name = "toy"
+    kind: AnyKind = TOY
+    watches: Sequence[Watch[Any]] = ()
+    indexes: Sequence[Index[Any]] = ()
+
+    def observe(self, cache: Cache, key: Key) -> Toy | None:
+        """Read the toy."""
+        return cache.get(TOY, *key)
+
+    def decide(self, observed: Toy, now: datetime) -> Decision:
+        """Report its size."""
+        if observed.status.size == observed.spec.size:
+            return DONE
+        return Decision((patch_status(TOY, observed, {"size": observed.spec.size}),))
+
+
+PERMISSIONS: Final = Permissions(
+    reads=policy_rules(may_read(TOY)),
+    writes={ToyReconciler.name: policy_rules([may(TOY, "patch", subresource="status")])},
+)
+
+
+def create_controllers(runtime: Runtime) -> list[Controller]:
+    """Create the system's controllers for a process."""
+    return [Controller(ToyReconciler(), api=runtime.api_of(ToyReconciler.name))]
