@@ -106,7 +106,7 @@ class Reality:
             directory.upsert(hardware)
         workflows = [one for one in world.list(WORKFLOW) if one.spec.hardware_ref == name]
         for agent_id in {one.status.agent_id for one in workflows}:
-            choice = selection.choose(workflows, agent_id)
+            choice = selection.choose(workflows, [agent_id])
             if isinstance(choice, Serve) and objection(choice.workflow, agent_id, directory) is None:
                 self._carry_out(world, name, choice.workflow)
 

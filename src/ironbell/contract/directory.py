@@ -93,6 +93,33 @@ def normal_uuid(text: str) -> str:
     return min(str(value), str(uuid.UUID(bytes_le=value.bytes)))
 
 
+def agent_ids(hardware: Hardware) -> tuple[str, ...]:
+    """Every id that the agent on a server may go by: `spec.agentID`, then its MAC addresses.
+
+    A boot script names the agent by `spec.agentID`, else by the MAC that boots (`booted_agent_id`), and upstream's ISO
+    always by the MAC. A Workflow may use any of these ids. The MAC that is also the instance id comes first, since
+    upstream's manifests name the booting interface so; without any other id, the instance id is the agent's.
+
+    Source: tinkerbell/tinkerbell: smee/internal/ipxe/script (worker_id); cluster-api-provider-tinkerbell: device_1.
+    """
+    instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
+    instance_id = instance.id if instance is not None else ""
+    macs = [mac for interface in hardware.spec.interfaces if interface.dhcp and (mac := normal_mac(interface.dhcp.mac))]
+    macs.sort(key=lambda mac: mac != normal_mac(instance_id))
+    found = [text for text in (hardware.spec.agent_id, *macs) if text]
+    return tuple(dict.fromkeys(found or [instance_id]))
+
+
+def agent_id(hardware: Hardware) -> str:
+    """The id by which a Workflow names a server's agent."""
+    return agent_ids(hardware)[0]
+
+
+def booted_agent_id(hardware: Hardware, mac: str) -> str:
+    """The id that the boot script gives to the agent of a server that boots from the interface with this MAC."""
+    return hardware.spec.agent_id or mac
+
+
 def named_serials(hardware: Hardware) -> list[str]:
     """Serial numbers of its disks as the annotation names them, in lower case."""
     text = hardware.metadata.annotations.get(DISK_SERIAL, "")
@@ -154,8 +181,14 @@ class HardwareDirectory:
         return self._find(Attribute.IP, normal_ip(address))
 
     def by_agent_id(self, agent_id: str) -> Lookup:
-        """By `spec.agentID`, else by MAC, which is an agent's id where none was given."""
+        """By `spec.agentID`, else by MAC; see `agent_ids`."""
         return self._find(Attribute.AGENT_ID, agent_id) or self.by_mac(agent_id)
+
+    def agent_ids(self, agent_id: str) -> tuple[str, ...]:
+        """All ids that mean the same agent as `agent_id`, which comes first; it alone where no one Hardware has it."""
+        found = self.by_agent_id(agent_id)
+        others = agent_ids(found.hardware) if isinstance(found, Match) else ()
+        return tuple(dict.fromkeys((agent_id, *others)))
 
     def by_instance_id(self, instance_id: str) -> Lookup:
         return self._find(Attribute.INSTANCE_ID, instance_id)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
-from ironbell.contract.directory import normal_mac
+from ironbell.contract.directory import booted_agent_id, normal_mac
 from ironbell.contract.restored import why_held
 
 DISABLED_ANNOTATION = "tinkerbell.org/disabled"
@@ -201,7 +201,7 @@ def _kernel_arguments(
         f"grpc_authority={settings.grpc_authority.replace('{address}', address)}",
         f"tinkerbell_tls={_word(settings.tls)}",
         f"tinkerbell_insecure_tls={_word(settings.insecure_tls)}",
-        f"worker_id={hardware.spec.agent_id or mac}",
+        f"worker_id={booted_agent_id(hardware, mac)}",
         f"hw_addr={mac}",
         FIXED_KERNEL_ARGUMENTS,
         f"initrd={initrd.rsplit('/', 1)[-1]}",

@@ -26,14 +26,13 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
+from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS, agent_id
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
 from ironbell.controllers.capt.made import (
     ENDED,
-    agent_id,
     gone,
     has_ended,
     is_job,

@@ -29,7 +29,7 @@ from ironbell.base.clock import rfc3339_micro
 from ironbell.codec.gotemplate import TemplateError
 from ironbell.contract.boot_token import without_token
 from ironbell.contract.capabilities import capabilities
-from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.directory import KEEP_DISKS, agent_id
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.identity import IDENTITY
 from ironbell.contract.installation import is_at_last_action
@@ -42,7 +42,6 @@ from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.made import (
     FAILED,
     UnusableError,
-    agent_id,
     boot_options,
     is_ours,
     marked_as,

@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
-from ironbell.contract.directory import KEEP_DISKS, normal_mac
+from ironbell.contract.directory import KEEP_DISKS
 from ironbell.contract.identity import IDENTITY, STRICT, gets_token
 from ironbell.contract.owners import owner_reference
 from ironbell.kube.decision import Action, AnyKind, delete
@@ -61,18 +61,6 @@ def marked_as(found: dict[str, Any], template: Template) -> dict[str, Any]:
     """The metadata of a copy of somebody's Template."""
     said = template.metadata.annotations.get(IDENTITY)
     return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: said}} if said else found
-
-
-def agent_id(hardware: Hardware) -> str:
-    """What the agent on this server calls itself, which is what `device_1` has to be for it to get its actions.
-
-    That is `spec.agentID`, else a MAC: upstream's manifests write it as instance id, others have a UUID there.
-    """
-    if hardware.spec.agent_id:
-        return hardware.spec.agent_id
-    instance = hardware.spec.metadata.instance.id if hardware.spec.metadata and hardware.spec.metadata.instance else ""
-    macs = [mac for interface in hardware.spec.interfaces if interface.dhcp and (mac := normal_mac(interface.dhcp.mac))]
-    return next((mac for mac in macs if mac == normal_mac(instance)), macs[0] if macs else instance)
 
 
 def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:

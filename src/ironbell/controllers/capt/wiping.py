@@ -24,13 +24,12 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.codec import goyaml
 from ironbell.codec.diskwipe import MAX_DISKS_PER_MESSAGE
-from ironbell.contract.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE
+from ironbell.contract.directory import AGENT_TIMEOUT, ERROR, KEEP_VARIABLE, agent_id
 from ironbell.contract.hardware_claim import HELD, PHASE, WIPED, ServerPhase, shown
 from ironbell.contract.wipe_due import UNKNOWN, WIPE_DUE, WipeDue
 from ironbell.controllers.capt.made import (
     ENDED,
     UnusableError,
-    agent_id,
     boot_options,
     gone,
     is_ours,

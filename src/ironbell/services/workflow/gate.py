@@ -39,6 +39,10 @@ class Gate:
     proxies: Sequence[Network] = ()
     """Peers that speak for others: their addresses are not compared."""
 
+    def agent_ids(self, agent_id: str) -> tuple[str, ...]:
+        """All ids that mean the same agent as `agent_id`, which comes first."""
+        return self.directory.agent_ids(agent_id) if self.directory is not None else (agent_id,)
+
     def needs_token(self, workflow: Workflow) -> bool:
         """Whether the token of its boot counts for this Workflow, and not the address."""
         return identity.needs_token(workflow, self.identity)

@@ -63,7 +63,7 @@ def machine_of(workflow: Workflow, agent_id: str, directory: HardwareDirectory |
     """
     name = workflow.spec.hardware_ref
     agents = {task.agent_id for task in workflow.status.tasks}
-    if directory is None or len(agents) < 2 or agent_id not in agents:
+    if directory is None or len(agents) < 2 or agents.isdisjoint(directory.agent_ids(agent_id)):
         return name
     found = directory.by_agent_id(agent_id)
     if isinstance(found, Match) and found.hardware.metadata.namespace == workflow.metadata.namespace:

@@ -29,8 +29,8 @@ class WorkflowIndex(Protocol):
         """Workflows in state RUNNING."""
         ...
 
-    async def changed(self, agent_id: str) -> None:
-        """Return when a Workflow of the agent has changed after this was awaited.
+    async def changed(self, *agent_ids: str) -> None:
+        """Return when a Workflow of the agent, which goes by any of these ids, has changed after this was awaited.
 
         It must be registered before the first suspension, so that `if nothing: await changed()` misses no change.
         """
@@ -90,16 +90,17 @@ class WorkflowTable:
         elif old is not None:
             self.remove(*old.key)
 
-    async def changed(self, agent_id: str) -> None:
+    async def changed(self, *agent_ids: str) -> None:
         future = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(agent_id, set())
-        waiting.add(future)
+        for agent_id in agent_ids:
+            self._waiting.setdefault(agent_id, set()).add(future)
         try:
             await future
         finally:
-            waiting.discard(future)
-            if not waiting and self._waiting.get(agent_id) is waiting:
-                del self._waiting[agent_id]
+            for agent_id in agent_ids:
+                self._waiting[agent_id].discard(future)
+                if not self._waiting[agent_id]:
+                    del self._waiting[agent_id]
 
     def _drop(self, workflow: Workflow) -> None:
         self._running.pop(workflow.key, None)

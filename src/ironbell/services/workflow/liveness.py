@@ -13,7 +13,7 @@ good: one that is not, and hears the agent, claims it back with the next sign of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -170,13 +170,13 @@ class Liveness(HeartbeatServiceBase):
             caller = Caller(receive.said(stream, boot_token.CALL_METADATA), receive.peer_of(stream))
             if (why := self.gate.objection(workflow, request.agent_id, caller)) is not None:
                 raise GRPCError(Status.PERMISSION_DENIED, why)
-            self.heard(workflow, request.agent_id, request.action_id)
+            self.heard(workflow, self.gate.agent_ids(request.agent_id), request.action_id)
         await stream.send_message(heartbeat_pb2.BeatResponse())
 
-    def heard(self, workflow: Workflow, agent_id: str, action_id: str) -> None:
-        """Note a sign of life of the agent that carries out this action."""
+    def heard(self, workflow: Workflow, agent_ids: Sequence[str], action_id: str) -> None:
+        """Note a sign of life of the agent that carries out this action and goes by any of these ids."""
         if not any(
-            task.agent_id == agent_id and any(action.id == action_id for action in task.actions)
+            task.agent_id in agent_ids and any(action.id == action_id for action in task.actions)
             for task in workflow.status.tasks
         ):
             return

@@ -122,8 +122,9 @@ class LogService(LogServiceBase):
         workflow = self._index.get(namespace, name)
         if workflow is None:
             raise GRPCError(Status.NOT_FOUND, "workflow not found")
+        agent_ids = self._gate.agent_ids(request.agent_id)
         for task in workflow.status.tasks:
-            if task.agent_id != request.agent_id:
+            if task.agent_id not in agent_ids:
                 continue
             for action in task.actions:
                 if action.id == request.action_id:
@@ -201,7 +202,7 @@ class LogService(LogServiceBase):
         """The Workflow that runs on a machine, else the one that waits for it, else the newest."""
         order = {WorkflowState.RUNNING.value: 2, WorkflowState.PENDING.value: 1}
         return max(
-            self._index.workflows_for(agent_id),
+            (found for name in self._gate.agent_ids(agent_id) for found in self._index.workflows_for(name)),
             key=lambda w: (order.get(w.status.state, 0), w.metadata.creation_timestamp or "", w.key),
             default=None,
         )

@@ -14,6 +14,7 @@ Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go, tink/agent/age
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +41,12 @@ class Report:
     task_id: str
     action_id: str
     agent_id: str
+    """The id that it gives itself."""
     state: str
     message: str = ""
     duration: str = ""
+    agent_ids: Sequence[str] = ()
+    """All ids that mean this agent; empty where `agent_id` alone does."""
 
     @property
     def is_result(self) -> bool:
@@ -127,8 +131,9 @@ def _unwanted(report: Report, code: Code, reason: str) -> Ignore | Refuse:
 
 
 def _find(workflow: Workflow, report: Report) -> Place | None:
+    agent_ids = report.agent_ids or (report.agent_id,)
     for task_number, task in enumerate(workflow.status.tasks):
-        if task.agent_id != report.agent_id or task.id != report.task_id:
+        if task.agent_id not in agent_ids or task.id != report.task_id:
             continue
         for action_number, action in enumerate(task.actions):
             if action.id == report.action_id:

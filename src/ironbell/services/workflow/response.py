@@ -8,7 +8,7 @@ Source: tinkerbell/tinkerbell: tink/server/internal/grpc/grpc.go (assembly of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowTask
@@ -40,12 +40,12 @@ def expectations(hardware: Hardware) -> dict[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
-def keeping(workflow: Workflow, agent_id: str, hardware: Hardware | None) -> dict[str, str]:
+def keeping(workflow: Workflow, agent_ids: Sequence[str], hardware: Hardware | None) -> dict[str, str]:
     """Variables that name the disks to keep, and everything that this agent's actions in the Workflow write to."""
     kept = kept_disks(hardware, workflow)
     if not kept:
         return {}
-    tasks = [task for task in workflow.status.tasks if task.agent_id == agent_id]
+    tasks = [task for task in workflow.status.tasks if task.agent_id in agent_ids]
     targets = dict.fromkeys(target for task in tasks for action in task.actions for target in _targets(task, action))
     if any(image_name(action.image) == "rootio" for task in tasks for action in task.actions):
         targets |= dict.fromkeys(_laid_out(hardware))
@@ -71,17 +71,24 @@ def _laid_out(hardware: Hardware | None) -> list[str]:
 
 
 def assemble(
-    workflow: Workflow, task: WorkflowTask, action: WorkflowAction, *, expected: Mapping[str, str], token: str = ""
+    workflow: Workflow,
+    task: WorkflowTask,
+    action: WorkflowAction,
+    *,
+    expected: Mapping[str, str],
+    agent_id: str = "",
+    token: str = "",
 ) -> workflow_pb2.ActionResponse:
     """The answer to GetAction. What the Hardware says about its machine wins over what a template sets: a check that
     the text under check can switch off is none. `token` is the one that the agent has shown: what stands for the
-    installed system's in a template is filled in here, so that it is in no object."""
+    installed system's in a template is filled in here, so that it is in no object. `agent_id` is the id that the agent
+    goes by, where the task names it by another one: an agent rejects what is for others."""
     environment = {**boot_token.filled({**task.environment, **action.environment}, token), **expected}
     namespaces = action.namespaces
     return workflow_pb2.ActionResponse(
         workflow_id=f"{workflow.metadata.namespace}/{workflow.metadata.name}",
         task_id=task.id,
-        agent_id=task.agent_id,
+        agent_id=agent_id or task.agent_id,
         action_id=action.id,
         name=action.name,
         image=action.image,

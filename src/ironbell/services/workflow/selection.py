@@ -66,11 +66,16 @@ _ACTIVE = {WorkflowState.RUNNING: 0, WorkflowState.PENDING: 1}
 
 
 def choose(
-    workflows: Sequence[Workflow], agent_id: str, *, boot_id: str = "", builtin: Collection[str] = (), now: str = ""
+    workflows: Sequence[Workflow],
+    agent_ids: Sequence[str],
+    *,
+    boot_id: str = "",
+    builtin: Collection[str] = (),
+    now: str = "",
 ) -> Choice:
-    """What the agent gets. `boot_id` is empty for agents that do not send one, `builtin` for agents that run any image
-    or do not say which actions they have built in; `now` is RFC 3339."""
-    mine = [workflow for workflow in workflows if workflow.status.agent_id == agent_id and not is_going(workflow)]
+    """What the agent gets that these ids mean. `boot_id` is empty for agents that do not send one, `builtin` for agents
+    that run any image or do not say which actions they have built in; `now` is RFC 3339."""
+    mine = [workflow for workflow in workflows if workflow.status.agent_id in agent_ids and not is_going(workflow)]
     if not mine:
         return Nothing(Code.NOT_FOUND, "no Workflows found")
     rendered = [workflow for workflow in mine if workflow.status.tasks]
@@ -78,7 +83,7 @@ def choose(
         return Nothing(Code.NOT_FOUND, "no Tasks found in Workflow")
     answer: Choice | None = None
     for workflow in sorted((w for w in rendered if w.status.state in _ACTIVE), key=_order):
-        choice = _next_action(workflow, agent_id, boot_id=boot_id, builtin=builtin, now=now)
+        choice = _next_action(workflow, boot_id=boot_id, builtin=builtin, now=now)
         if not isinstance(choice, Nothing) or workflow.status.state == WorkflowState.RUNNING:
             return choice
         answer = answer or choice
@@ -116,8 +121,8 @@ def position(workflow: Workflow) -> tuple[int, int] | None:
     return None
 
 
-def _next_action(workflow: Workflow, agent_id: str, *, boot_id: str, builtin: Collection[str], now: str) -> Choice:
-    place = position(workflow)
+def _next_action(workflow: Workflow, *, boot_id: str, builtin: Collection[str], now: str) -> Choice:
+    agent_id, place = workflow.status.agent_id, position(workflow)
     if place is None:
         has_actions = any(task.actions for task in workflow.status.tasks)
         return Nothing(Code.NOT_FOUND, "no Tasks found" if has_actions else "no Actions found")

@@ -119,7 +119,9 @@ class WorkflowService(WorkflowServiceBase):
         agent_id = agent.agent_id
         until = self._clock.monotonic() + hold_s
         while True:
-            admitted, refused = self._gate.admitted(self._index.workflows_for(agent_id), agent_id, agent.caller)
+            agent_ids = self._gate.agent_ids(agent_id)
+            known = [workflow for name in agent_ids for workflow in self._index.workflows_for(name)]
+            admitted, refused = self._gate.admitted(known, agent_id, agent.caller)
             choice = self._choose(admitted, agent)
             pause_s, why = hold_s, refused.why if refused is not None else None
             if isinstance(choice, Nothing):
@@ -141,11 +143,12 @@ class WorkflowService(WorkflowServiceBase):
                 if why is not None:
                     self._held_back.log(agent.peer, "action held back", agent=agent_id, why=why)
                 raise GRPCError(Status[choice.code.value], choice.message)
-            await self._wait(agent_id, min(left_s, pause_s))
+            await self._wait(agent_ids, min(left_s, pause_s))
 
     def _choose(self, workflows: Sequence[Workflow], agent: Agent) -> Choice:
         now = rfc3339(self._clock.now())
-        return selection.choose(workflows, agent.agent_id, boot_id=agent.boot_id, builtin=agent.builtin, now=now)
+        agent_ids = self._gate.agent_ids(agent.agent_id)
+        return selection.choose(workflows, agent_ids, boot_id=agent.boot_id, builtin=agent.builtin, now=now)
 
     def _objection(self, choice: Serve, agent: Agent) -> str | None:
         if self._directory is None:
@@ -155,7 +158,6 @@ class WorkflowService(WorkflowServiceBase):
 
     async def _settle(self, workflow: Workflow, agent: Agent) -> Choice:
         """Choose over the stored object and store what follows from it."""
-        agent_id = agent.agent_id
 
         def decision(stored: Workflow | None) -> Choice:
             return self._choose([stored] if stored else [], agent)
@@ -166,7 +168,7 @@ class WorkflowService(WorkflowServiceBase):
             if not isinstance(choice, Serve):
                 return choice.change
             # Recorded in the write that there is anyhow.
-            here = {**choice.change.annotations, **recorded(choice.workflow, agent_id, agent.heartbeat_s)}
+            here = {**choice.change.annotations, **recorded(choice.workflow, choice.task.agent_id, agent.heartbeat_s)}
             if agent.boot_id and self._replica:
                 # It is our own agent, which will send its log here.
                 here[names.LOG_REPLICA] = self._replica
@@ -202,8 +204,10 @@ class WorkflowService(WorkflowServiceBase):
         )
         expected = response.expectations(hardware) if knows_us and hardware is not None else {}
         if knows_us:
-            expected |= response.keeping(workflow, agent.agent_id, hardware)
-        return response.assemble(workflow, choice.task, choice.action, expected=expected, token=agent.token)
+            expected |= response.keeping(workflow, self._gate.agent_ids(agent.agent_id), hardware)
+        return response.assemble(
+            workflow, choice.task, choice.action, expected=expected, agent_id=agent.agent_id, token=agent.token
+        )
 
     async def _keep(self, hardware: Hardware, agent: Agent, way: Way) -> None:
         """Note how the machine was known and what it is made of, if it is news. Failing to holds no Workflow up."""
@@ -239,6 +243,7 @@ class WorkflowService(WorkflowServiceBase):
                 state=_state_name(request.action_state),
                 message=request.message.message,
                 duration=request.execution_duration,
+                agent_ids=self._gate.agent_ids(request.agent_id),
             )
             verdict: Verdict | None = reports.check(report)
             if verdict is None:
@@ -272,7 +277,7 @@ class WorkflowService(WorkflowServiceBase):
         """A report is a sign of life, also while it cannot be stored: beats end with the action's process."""
         workflow = self._index.get(*report.workflow_key)
         if self._liveness is not None and workflow is not None:
-            self._liveness.heard(workflow, report.agent_id, report.action_id)
+            self._liveness.heard(workflow, report.agent_ids, report.action_id)
 
     async def _judge(self, report: reports.Report) -> Verdict:
         namespace, name = report.workflow_key
@@ -318,12 +323,12 @@ class WorkflowService(WorkflowServiceBase):
             left_s = until - self._clock.monotonic()
             if left_s <= 0:
                 raise GRPCError(Status.UNAVAILABLE, "the result is stored; the boot options are not undone yet")
-            await self._wait(workflow.status.agent_id, left_s)
+            await self._wait([workflow.status.agent_id], left_s)
 
-    async def _wait(self, agent_id: str, limit_s: float) -> None:
+    async def _wait(self, agent_ids: Sequence[str], limit_s: float) -> None:
         with metrics.WAITING.track_inprogress(), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
-                await self._index.changed(agent_id)
+                await self._index.changed(*agent_ids)
 
 
 def _state_name(number: int) -> str:

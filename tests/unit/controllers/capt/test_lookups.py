@@ -10,10 +10,10 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.codec.gotemplate import TemplateError
+from ironbell.contract.directory import agent_id
 from ironbell.controllers.capt.endpoint import endpoint
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.machine import PROGRESS_S, TinkerbellMachineReconciler
-from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import PROGRESS
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)

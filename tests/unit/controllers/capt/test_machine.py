@@ -15,7 +15,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import to_builtin
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.base.clock import rfc3339
-from ironbell.contract.directory import AGENT_TIMEOUT
+from ironbell.contract.directory import AGENT_TIMEOUT, agent_id
 from ironbell.contract.hardware_claim import (
     HELD,
     INSTALLED_SYSTEM_UP,
@@ -27,7 +27,6 @@ from ironbell.contract.hardware_claim import (
     take,
 )
 from ironbell.controllers.capt.installing import how_far
-from ironbell.controllers.capt.made import agent_id
 from ironbell.controllers.capt.names import (
     HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,

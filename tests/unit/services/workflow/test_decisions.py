@@ -47,7 +47,7 @@ def a_workflow(*states: str, **changes) -> Workflow:
 
 
 def chosen(*workflows: Workflow, boot_id: str = "") -> object:
-    return selection.choose(workflows, "m", boot_id=boot_id, now=NOW)
+    return selection.choose(workflows, ["m"], boot_id=boot_id, now=NOW)
 
 
 class TestImages:
@@ -60,7 +60,7 @@ class TestImages:
             {"id": f"t{n}", "name": f"t{n}", "agentID": agent, "actions": actions}
             for n, (agent, actions) in enumerate(zip(("m", "other"), tasks, strict=False))
         ]
-        return selection.choose([a_workflow(tasks=listed, **changes)], "m", boot_id="b", builtin=known, now=NOW)
+        return selection.choose([a_workflow(tasks=listed, **changes)], ["m"], boot_id="b", builtin=known, now=NOW)
 
     def an_action(self, image: str, **more) -> dict:
         return {"id": image, "name": image, "image": image, "state": "PENDING", **more}
@@ -379,10 +379,10 @@ def test_the_disks_to_keep_go_out_with_everything_that_the_workflow_writes_to():
     storage = {"disks": [{"device": "/dev/sdb"}], "filesystems": [{"mount": {"device": "/dev/sdc1"}}]}
     body = {"metadata": {"name": "m"}, "spec": {"metadata": {"instance": {"storage": storage}}}}
     hardware = msgspec.convert(body, Hardware)
-    assert response.keeping(workflow, task.agent_id, hardware) == {}
+    assert response.keeping(workflow, [task.agent_id], hardware) == {}
     workflow.metadata.annotations["ironbell.dev/keep-disks"] = "B2"
     hardware.metadata.annotations["ironbell.dev/keep-disks"] = "A1, B2"
-    assert response.keeping(workflow, task.agent_id, hardware) == {
+    assert response.keeping(workflow, [task.agent_id], hardware) == {
         "IRONBELL_KEEP_DISKS": "A1,B2",
         "IRONBELL_WORKFLOW_DISKS": "/dev/sda,/dev/sdb,/dev/sdc1",
     }

@@ -116,7 +116,7 @@ async def test_silence_fails_the_action_and_a_sign_of_life_does_not():
     site = Site(a_workflow("silent"), living := a_workflow("living"))
     for _ in range(5):
         await site.after(SILENCE_S / 4)
-        site.service.heard(living, AGENT, "a")
+        site.service.heard(living, [AGENT], "a")
     assert [name for name, _ in site.failed] == ["silent"]
     assert "no sign of life for 3" in site.failed[0][1]
     assert "action wipe was running" in site.failed[0][1]
@@ -155,7 +155,7 @@ async def test_a_report_that_cannot_be_stored_is_a_sign_of_life():
 
 async def test_an_agent_that_is_heard_while_its_silence_is_being_stored_does_not_fail():
     site = Site(workflow := a_workflow())
-    site.meanwhile = lambda: site.service.heard(workflow, AGENT, "a")
+    site.meanwhile = lambda: site.service.heard(workflow, [AGENT], "a")
     await site.after(SILENCE_S * 1.2)
     assert not site.failed
 
@@ -164,8 +164,8 @@ async def test_a_beat_for_another_machines_action_counts_for_nothing():
     site = Site(workflow := a_workflow())
     for _ in range(5):
         await site.after(SILENCE_S / 4)
-        site.service.heard(workflow, "other", "a")
-        site.service.heard(workflow, AGENT, "b")
+        site.service.heard(workflow, ["other"], "a")
+        site.service.heard(workflow, [AGENT], "b")
     assert [name for name, _ in site.failed] == ["wf"]
 
 
@@ -201,7 +201,7 @@ async def test_the_replica_that_hears_an_agent_takes_over_its_workflow():
     await site.after(SILENCE_S * 2)
     assert not site.failed, "another replica hears it"
     assert not site.named
-    site.service.heard(workflow, AGENT, "a")
+    site.service.heard(workflow, [AGENT], "a")
     assert site.named == [("wf", names.LOG_REPLICA, "two")]
 
 
