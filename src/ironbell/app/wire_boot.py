@@ -67,11 +67,14 @@ class _Wire:
         self.relays.note(reply)
         self.recorder.on_dhcp_reply(reply)
 
-    async def fetch(self, path: str, client: str) -> bytes | None:
-        """Content for TFTP: iPXE binaries."""
+    async def fetch(self, path: str, client: str) -> bytes:
+        """Content for TFTP: iPXE binaries.
+
+        Raises:
+            NotServedError: there is none of that name.
+        """
         body = await asyncio.to_thread(self.binaries.read, path)
-        if body is not None:
-            self.recorder.on_tftp(client, path, len(body))
+        self.recorder.on_tftp(client, path, len(body))
         return body
 
 

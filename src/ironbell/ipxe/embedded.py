@@ -10,6 +10,8 @@ Source: tinkerbell/tinkerbell: smee/internal/ipxe/binary (behaviour); ipxe.org/b
 
 from __future__ import annotations
 
+from ironbell.contract.boot_files import BOOT_FILES
+
 USER_CLASS = "Tinkerbell"
 
 SCRIPT = f"""\
@@ -34,12 +36,8 @@ sleep 2
 exit 1
 """
 
-# make target -> the name that firmware asks for
-TARGETS = {
-    "bin/undionly.kpxe": "undionly.kpxe",
-    "bin-x86_64-efi/ipxe.efi": "ipxe.efi",
-    "bin-x86_64-efi/snponly.efi": "snp-x86_64.efi",
-}
+TARGETS = {file.target: file.name for file in BOOT_FILES if file.target}
+"""Make target to the name that firmware asks for."""
 
 GENERAL_OPTIONS = """\
 #define DOWNLOAD_PROTO_HTTPS

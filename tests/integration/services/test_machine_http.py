@@ -161,6 +161,24 @@ async def test_requests_that_are_refused_are_one_line_each_minute(tmp_path: Path
     assert [line["event"] for line in logged] == ["machine not served", "metadata not served"]
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (f"/ipxe/binary/{MAC}/snp.efi", "snp.efi does not exist; served are undionly.kpxe, vmlinuz-x86_64"),
+        ("/osie/vmlinuz-aarch64", "vmlinuz-aarch64 does not exist; served are undionly.kpxe, vmlinuz-x86_64"),
+    ],
+)
+async def test_the_log_lists_what_is_served_when_a_name_is_not(tmp_path: Path, path: str, why: str) -> None:
+    for name in ("undionly.kpxe", "vmlinuz-x86_64"):
+        (tmp_path / name).write_bytes(b"MZ")
+    with structlog.testing.capture_logs() as logged:
+        async with serving(HardwareDirectory(), tmp_path, []) as (client, _):
+            for _ in range(3):
+                async with client.get(path) as answer:
+                    assert answer.status == 404
+    assert [(line["event"], line["path"], line["why"]) for line in logged] == [("boot file not served", path, why)]
+
+
 async def test_any_number_in_a_path_of_metadata_is_a_key_or_404(tmp_path: Path) -> None:
     machine = hardware("m", MAC, "127.0.0.1")
     instance = HardwareMetadata(instance=Instance(ssh_keys=["ssh-ed25519 AAAA"]))

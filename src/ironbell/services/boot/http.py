@@ -10,6 +10,7 @@ Source: tinkerbell/tinkerbell: smee/internal/ipxe, pkg/http (routes and status c
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from prometheus_client import Counter
 from ironbell.api.client import ApiError
 from ironbell.base.rejections import Rejections
 from ironbell.contract import boot_token
+from ironbell.contract.boot_files import NotServedError
 from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, unobserved
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Lookup, Match, normal_mac
 from ironbell.contract.netboot import InMemoryOs, NetbootPlan, NetbootSettings, netboot_plan, plan_for_unknown
@@ -54,6 +56,7 @@ class BootHttp:
     tokens: BootTokens | None = None
     """Gives each boot its token; None where no boot gets one."""
     rejections: Rejections = field(default_factory=Rejections)
+    _missing: Rejections = field(default_factory=lambda: Rejections(level=logging.INFO))
 
     def routes(self) -> list[web.RouteDef]:
         """Routes to mount at the root of the machine-facing HTTP port."""
@@ -119,9 +122,11 @@ class BootHttp:
     async def binary(self, request: web.Request) -> web.StreamResponse:
         """`/ipxe/binary/[MAC/]NAME`."""
         path = request.match_info["path"]
-        body = await asyncio.to_thread(self.binaries.read, path)
-        if body is None:
-            raise _not_found("binary", f"no iPXE binary of that name: {path.rsplit('/', 1)[-1]}")
+        try:
+            body = await asyncio.to_thread(self.binaries.read, path)
+        except NotServedError as error:
+            self._missing.log(request.remote or "", "boot file not served", path=request.path, why=error.message)
+            raise _not_found("binary", f"no iPXE binary of that name: {path.rsplit('/', 1)[-1]}") from error
         elements = path.split("/")
         found = self.directory.by_mac(elements[-2]) if len(elements) > 1 else self.directory.by_ip(request.remote or "")
         if isinstance(found, Match):
@@ -134,7 +139,8 @@ class BootHttp:
         name = request.path.split("/", 2)[1]
         file = confined(self.artefacts[name], request.match_info["path"])
         if file is None:
-            _served.labels("artefact", "missing").inc()
+            why = await asyncio.to_thread(_why_missing, self.artefacts[name], request.match_info["path"])
+            self._missing.log(request.remote or "", "boot file not served", path=request.path, why=why)
             raise _not_found("artefact", f"no such file: {request.path}")
         found = self.directory.by_ip(request.remote or "")
         if isinstance(found, Match) and "Range" not in request.headers:
@@ -188,6 +194,15 @@ def confined(folder: Path, path: str) -> Path | None:
         return file if file.is_file() else None
     except (OSError, ValueError):
         return None
+
+
+def _why_missing(folder: Path, path: str) -> str:
+    """The message about an artefact that does not exist, with the files that are in the top of its folder."""
+    try:
+        names = sorted(file.name for file in folder.iterdir() if file.is_file())
+    except OSError:
+        names = []
+    return NotServedError(path, names).message
 
 
 def _artefact_stage(name: str) -> BootStage | None:

@@ -15,12 +15,12 @@ from ipaddress import IPv4Address
 
 from ironbell.codec.dhcp import pxe
 from ironbell.codec.dhcp.packet import ZERO
+from ironbell.contract.boot_files import NOT_ALLOWED
 from ironbell.contract.netboot import ChainTo, NetbootPlan
 from ironbell.services.dhcp.client import BootClient, Firmware
 from ironbell.services.dhcp.problems import Problem
 from ironbell.services.dhcp.settings import DhcpSettings, Endpoints, Mode, PlainIpxe
 
-NOT_ALLOWED = "netboot-not-allowed"
 _TRACE_PARENT_SIZE = 26
 _RASPBERRY_PI_SERVERS = bytes.fromhex("00001152617370626572727920506920426f6f74")
 _RASPBERRY_PI_MENU = bytes.fromhex("00505845")

@@ -11,7 +11,8 @@ from enum import Enum
 from ironbell.codec.dhcp import MessageType, Option, Packet
 from ironbell.codec.dhcp.pxe import architectures, has_usable_machine_identifier
 from ironbell.codec.dhcp.user_class import user_classes
-from ironbell.services.dhcp.settings import RASPBERRY_PI, UNKNOWN_ARCHITECTURE, DhcpSettings
+from ironbell.contract.boot_files import RASPBERRY_PI
+from ironbell.services.dhcp.settings import UNKNOWN_ARCHITECTURE, DhcpSettings
 
 PXE_CLIENT = b"PXEClient"
 HTTP_CLIENT = b"HTTPClient"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.dhcp import PXE_PORT, SERVER_PORT
 from ironbell.codec.dhcp.packet import ZERO
+from ironbell.contract.boot_files import BY_ARCHITECTURE
 
 
 class DhcpSettingsError(IronbellError):
@@ -81,14 +81,7 @@ class PlainIpxe(Enum):
     """Our binary first, as upstream does. Loops where the binary that we serve is itself a plain iPXE."""
 
 
-BIOS, EFI_X86_64, EFI_ARM64, RASPBERRY_PI, UNKNOWN_ARCHITECTURE = 0, 7, 11, 41, 255
-
-DEFAULT_BINARIES: Mapping[int, str] = MappingProxyType(
-    dict.fromkeys((0, 1, 2, 3, 4, 5, 20), "undionly.kpxe")
-    | dict.fromkeys((6, 7, 8, 9, 15, 16), "ipxe.efi")
-    | dict.fromkeys((10, 11, 18, 19, RASPBERRY_PI), "snp-arm64.efi")
-)
-"""Client architecture (option 93, RFC 4578 and IANA's registry) to the iPXE binary for it."""
+BIOS, EFI_X86_64, EFI_ARM64, UNKNOWN_ARCHITECTURE = 0, 7, 11, 255
 
 # The first five are those that upstream knows; the sixth is a later block of the same maker.
 RASPBERRY_PI_OUIS = ("b8:27:eb", "dc:a6:32", "e4:5f:01", "28:cd:c1", "d8:3a:dd", "2c:cf:67")
@@ -116,7 +109,8 @@ class DhcpSettings:
     """For UEFI HTTP boot; MAC and binary name are appended."""
     script_url: str = "http://{address}:7080/ipxe/script/{mac}/auto.ipxe"
     mac_format: MacFormat = MacFormat.COLON
-    binaries: Mapping[int, str] = field(default_factory=lambda: DEFAULT_BINARIES)
+    binaries: Mapping[int, str] = field(default_factory=lambda: BY_ARCHITECTURE)
+    """Client architecture to the iPXE binary for it."""
     is_served: Callable[[str], bool] = _anything
     """Whether we serve a binary of this name now; one that we do not serve is not handed out."""
     own_user_class: str = "Tinkerbell"

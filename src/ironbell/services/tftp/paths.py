@@ -8,11 +8,9 @@ Source: reference of this project, section 5.
 
 from __future__ import annotations
 
-import re
-
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.boot_files import without_trace_id
 
-_TRACE_PARENT = re.compile(r"^(.+)-[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
 _LONGEST = 1024
 
 
@@ -30,10 +28,7 @@ def served_path(filename: str) -> str:
     """
     if len(filename) > _LONGEST or not filename.isprintable():
         raise PathRefusedError("the file name is too long or holds control characters")
-    traced = _TRACE_PARENT.match(filename)
-    if traced:
-        filename = traced.group(1)
-    parts = [part for part in filename.replace("\\", "/").split("/") if part not in {"", "."}]
+    parts = [part for part in without_trace_id(filename).replace("\\", "/").split("/") if part not in {"", "."}]
     if not parts or ".." in parts:
         raise PathRefusedError(f"the file name {filename!r} does not name a file below the served tree")
     return "/".join(parts)

@@ -1,8 +1,8 @@
 """The TFTP server: requests go to `fetch`, files go out in blocks.
 
-What a name means is not decided here: `fetch(path, client address)` gives the content or None. By default everything
-leaves from the port that was asked, which passes firewalls and NAT; a port per transfer is there for firmware that
-insists on it.
+What a name means is not decided here: `fetch(path, client address)` gives the content, or None or `NotServedError`.
+By default everything leaves from the port that was asked, which passes firewalls and NAT; a port per transfer is there
+for firmware that insists on it.
 
 Source: RFC 1350; reference of this project, section 5.
 """
@@ -34,6 +34,7 @@ from ironbell.codec.tftp import (
 )
 from ironbell.codec.tftp.engine import Event
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
+from ironbell.contract.boot_files import NotServedError
 from ironbell.services.tftp.endpoint import Endpoint
 from ironbell.services.tftp.metrics import ACTIVE, BYTES, REFUSED, STRAYS, TRANSFERS
 from ironbell.services.tftp.paths import PathRefusedError, served_path
@@ -137,6 +138,8 @@ class _Session:
         try:
             async with asyncio.timeout(self._settings.fetch_timeout_s):
                 content = await self._fetch(served_path(requested.request.filename), requested.peer.address)
+        except NotServedError as error:
+            self._main.refuse(requested, ErrorCode.NOT_FOUND, error.message)
         except PathRefusedError as error:
             self._main.refuse(requested, ErrorCode.ACCESS_VIOLATION, error.message)
         except IronbellError as error:

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.tftp import Content, Download, Limits
+from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.tftp import TftpServer, TftpSettings, open_tftp_socket
+from ironbell.services.tftp.server import Fetch
 
 FILES: dict[str, bytes] = {
     "empty": b"",
@@ -33,7 +36,7 @@ async def fetch(path: str, client: str) -> Content | None:
 
 
 @asynccontextmanager
-async def served(**settings: Any) -> AsyncIterator[int]:
+async def served(fetch: Fetch = fetch, **settings: Any) -> AsyncIterator[int]:
     """The port of a running server."""
     sock = open_tftp_socket("0.0.0.0", 0)
     task = asyncio.create_task(TftpServer(sock, fetch=fetch, settings=TftpSettings(**settings)).run())
@@ -114,6 +117,33 @@ async def test_curl_is_told_what_is_wrong() -> None:
         assert code != 0
         # The failure of one request has not stopped the server.
         assert (await run("curl", "-sS", f"tftp://127.0.0.1:{port}/small")) == (0, "hello")
+
+
+async def test_the_log_lists_what_is_served_when_a_name_is_not(tmp_path: Path) -> None:
+    (tmp_path / "undionly.kpxe").write_bytes(b"MZ")
+    binaries = IpxeBinaries((tmp_path,))
+
+    async def fetch_binary(path: str, _client: str) -> Content | None:
+        return await asyncio.to_thread(binaries.read, path)
+
+    with structlog.testing.capture_logs() as logged:
+        async with served(fetch_binary) as port:
+            for _ in range(3):
+                code, message = await error_for(port, "snp.efi")
+                assert (code, message) == (1, "snp.efi does not exist; served are undionly.kpxe")
+    assert [(line["event"], line["message"]) for line in logged] == [("tftp refused", message)]
+
+
+async def error_for(port: int, name: str) -> tuple[int, str]:
+    """The error that a request for this file gets."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendto(sock, b"\0\1%s\0octet\0" % name.encode(), ("127.0.0.1", port))
+        async with asyncio.timeout(20):
+            data = await loop.sock_recv(sock, 2048)
+    assert data[:2] == b"\0\5"
+    return data[3], data[4:-1].decode()
 
 
 async def test_the_usual_unix_client_fetches_files(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from ironbell.api.tinkerbell.interface import Ipxe
 from ironbell.codec.dhcp import MessageType
-from ironbell.services.boot.binaries import DISTRIBUTION_NAMES, IpxeBinaries
+from ironbell.contract.boot_files import BOOT_FILES, BY_ARCHITECTURE, NOT_ALLOWED, NotServedError
+from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.dhcp import MacFormat, Mode, PlainIpxe
 from ironbell.services.dhcp.answers import Decision, Ignore, IgnoreReason, Known, Reply
 from ironbell.services.dhcp.settings import DhcpSettings, endpoints
@@ -20,8 +21,9 @@ RASPBERRY_PI = "b8:27:eb:00:00:01"
 HTTP_BINARIES = f"http://{OWN}:7080/ipxe/binary/"
 TFTP_BINARIES = f"tftp://{OWN}:69/"
 NOTHING = "netboot-not-allowed"
-HERE = ("undionly.kpxe", "ipxe.efi", "snp-x86_64.efi")
-"""What `ironbell ipxe build` makes."""
+OWN_NAME = "rescue.efi"
+HERE = (*(file.name for file in BOOT_FILES if file.target), OWN_NAME)
+"""What `ironbell ipxe build` makes, and a file of the user's own."""
 
 
 @pytest.fixture
@@ -33,10 +35,17 @@ def binaries(tmp_path: Path) -> IpxeBinaries:
 
 def can_be_fetched(name: str, binaries: IpxeBinaries) -> bool:
     """As the routes over HTTP and TFTP do it."""
-    if name.startswith("http://"):
-        path = name.removeprefix(HTTP_BINARIES)
-        return name.endswith("/auto.ipxe") or binaries.read(path) is not None
-    return binaries.read(served_path(name.removeprefix(TFTP_BINARIES))) is not None
+    if name.endswith("/auto.ipxe"):
+        return True
+    path = (
+        name.removeprefix(HTTP_BINARIES)
+        if name.startswith("http://")
+        else served_path(name.removeprefix(TFTP_BINARIES))
+    )
+    try:
+        return bool(binaries.read(path))
+    except NotServedError:
+        return False
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -44,7 +53,7 @@ def test_every_name_that_is_handed_out_can_be_fetched(mode: Mode, binaries: Ipxe
     vendors, classes = (b"PXEClient", b"HTTPClient"), (b"", b"iPXE", b"Tinkerbell")
     subjects: list[Known | None] = [
         known(),
-        *(known(ipxe=Ipxe(binary=name)) for name in (*DISTRIBUTION_NAMES, "x.efi")),
+        *(known(ipxe=Ipxe(binary=name)) for name in (*(file.name for file in BOOT_FILES), OWN_NAME, "x.efi")),
     ]
     subjects += [None] if mode is Mode.AUTO_PROXY else []
     handed_out = set()
@@ -71,8 +80,32 @@ def test_every_name_that_is_handed_out_can_be_fetched(mode: Mode, binaries: Ipxe
             continue
         assert can_be_fetched(decision.boot_file, binaries), (case, decision.boot_file)
         handed_out.add(decision.boot_file)
-    assert {SCRIPT, "ipxe.efi", "undionly.kpxe", f"{HTTP_BINARIES}{MAC}/ipxe.efi"} <= handed_out
+    assert {SCRIPT, "ipxe.efi", "undionly.kpxe", f"{HTTP_BINARIES}{MAC}/ipxe.efi", OWN_NAME} <= handed_out
     assert not any("arm64" in name for name in handed_out)
+
+
+def test_every_binary_has_a_way_to_be_served(tmp_path: Path) -> None:
+    """Whichever name is in the table, a folder that has only the file that the package calls so serves it."""
+    for file in BOOT_FILES:
+        for number, name in enumerate((file.name, *file.packaged)):
+            folder = tmp_path / f"{file.name}-{number}"
+            folder.mkdir()
+            (folder / name).write_bytes(b"MZ")
+            assert can_be_fetched(f"/{file.name}", IpxeBinaries((folder,))), (file.name, name)
+    assert set(BY_ARCHITECTURE.values()) <= {file.name for file in BOOT_FILES}
+
+
+def test_a_request_for_a_name_that_is_not_served_lists_those_that_are(binaries: IpxeBinaries) -> None:
+    with pytest.raises(NotServedError) as caught:
+        binaries.read("02:00:00:00:00:01/snp.efi")
+    assert caught.value.message == (
+        "snp.efi does not exist; served are ipxe.efi, rescue.efi, snp-x86_64.efi, undionly.kpxe"
+    )
+    with pytest.raises(NotServedError) as caught:
+        binaries.read(f"/{NOT_ALLOWED}")
+    assert "ipxe.efi" not in caught.value.message, "firmware was sent to its disk by this name"
+    for odd in ("", "..", "x/..", ".", "a\0b"):
+        assert not binaries.has(odd), odd
 
 
 def reported(decision: Decision) -> str:
