@@ -11,13 +11,13 @@ Source: tinkerbell/tinkerbell: cmd/agent; tinkerbell/hook: images/hook-bootkit.
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.durations import DurationError, parse_seconds
 
 DEFAULT_PORT = 42113
 HEARTBEAT_S = 20.0
@@ -28,8 +28,6 @@ CA_FILE_VARIABLE = "IRONBELL_CA_FILE"
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CMDLINE = Path("/proc/cmdline")
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h)")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TRUE = {"1", "t", "true", "yes", "on", ""}
 _FALSE = {"0", "f", "false", "no", "off"}
 # Flag to its default; None is a flag of upstream's without a use here.
@@ -198,7 +196,7 @@ def _boolean(name: str, value: str) -> bool:
 
 
 def _duration(name: str, value: str) -> float:
-    matches = list(_DURATION.finditer(value))
-    if not matches or "".join(match.group() for match in matches) != value:
-        raise SettingsError(f"{name} is {value!r}; write a duration such as 5s")
-    return sum(float(match["number"]) * _UNITS[match["unit"]] for match in matches)
+    try:
+        return parse_seconds(value)
+    except DurationError as error:
+        raise SettingsError(f"{name} is {value!r}; write a duration such as 5s") from error

@@ -14,8 +14,7 @@ import msgspec
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
-from ironbell.codec.gotemplate.gotime import parse_duration
-from ironbell.codec.gotemplate.timelayout import TimeError
+from ironbell.codec.durations import SECOND, DurationError, parse_duration
 from ironbell.contract import node_images
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.identity import networks
@@ -102,7 +101,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def history_seconds(self) -> float:
         """How long changes are kept, in seconds."""
-        return parse_duration(self.history) / 1e9
+        return parse_duration(self.history) / SECOND
 
     @property
     def simulated_servers(self) -> int:
@@ -219,7 +218,7 @@ def _check_simulated(options: UpOptions) -> None:
 def _check_history(options: UpOptions) -> None:
     try:
         seconds = options.history_seconds
-    except TimeError as error:
+    except DurationError as error:
         raise OptionsError(f"history: {options.history!r} is not a duration; write it as 1h or 30m") from error
     if seconds < SHORTEST_HISTORY_S:
         raise OptionsError(f"history: {options.history!r} is too short; keep at least {SHORTEST_HISTORY_S} s")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import difflib
 import os
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ import click
 
 from ironbell.api.kind import Kind
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.durations import DurationError, parse_seconds
 from ironbell.kube.http import HttpApi
 
 
@@ -28,14 +28,13 @@ class _Seconds(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        match = _DURATION.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{value!r} is not a duration: write it as 15s or 500ms", param, ctx)
-        return float(match[1]) * _UNITS[match[2] or "s"]
+        text = str(value)
+        try:
+            return parse_seconds(f"{text}s" if text.replace(".", "", 1).isdecimal() else text)
+        except DurationError:
+            self.fail(f"{value!r} is not a duration: write it as 15s, 500ms or 1h30m", param, ctx)
 
 
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 SECONDS = _Seconds()
 
 F = TypeVar("F", bound=Callable[..., Any])

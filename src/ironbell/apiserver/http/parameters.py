@@ -15,6 +15,7 @@ import msgspec
 from ironbell.api.client import BadRequest, ListOptions, Match, Selector, WriteOptions
 from ironbell.apiserver import status
 from ironbell.apiserver.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
+from ironbell.codec.durations import DurationError, parse_duration
 
 _FALSE = {"0", "false"}
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -23,12 +24,6 @@ _INITIAL = "sendInitialEvents"
 _MANAGER_BYTES = 128
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-
-_TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
-_UNITS = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-}  # fmt: skip
-_DIGITS = 19
 
 Query = Mapping[str, str]
 
@@ -73,32 +68,12 @@ def require_timeout(query: Query) -> None:
         BadRequest: it is malformed.
     """
     value = query.get("timeout", "")
-    if value and not flag(query, "watch") and (fault := _duration_fault(value)):
-        raise BadRequest(f"invalid timeout specified in the request URL - time: {fault} {_quoted(value)}")
-
-
-def _duration_fault(text: str) -> str:
-    """What is wrong with a duration, in the words of Go's time.ParseDuration; empty if nothing is."""
-    body = text[1:] if text[0] in "+-" else text
-    if body == "0":
-        return ""
-    total, position = 0, 0
-    while position < len(body):
-        found = _TERM.match(body, position)
-        if found is None or not (found[1] or found[2]) or len(found[1]) > _DIGITS:
-            return "invalid duration"
-        if not found[3]:
-            return "missing unit in duration"
-        if found[3] not in _UNITS:
-            return f"unknown unit {_quoted(found[3])} in duration"
-        total += int(found[1] or 0) * _UNITS[found[3]]
-        position = found.end()
-    return "invalid duration" if not body or total > _MOST + 1 else ""
-
-
-def _quoted(text: str) -> str:
-    """A text in quotes."""
-    return msgspec.json.encode(text).decode()
+    if not value or flag(query, "watch"):
+        return
+    try:
+        parse_duration(value)
+    except DurationError as error:
+        raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
 
 
 def selector(query: Query) -> Selector:

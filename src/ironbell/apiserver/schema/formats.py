@@ -13,6 +13,8 @@ from collections.abc import Callable
 from datetime import date
 from urllib.parse import urlsplit
 
+from ironbell.codec.durations import DurationError, parse_duration
+
 _DATE_TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)([.,]\d+)?([Zz]|[+-]([01]\d|2[0-3]):?[0-5]\d)?"
 )
@@ -21,12 +23,19 @@ _HOST_LABEL = r"[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9_])?"
 _HOSTNAME = re.compile(rf"(?=.{{1,255}}$){_HOST_LABEL}(\.{_HOST_LABEL})*\.?")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _MAC = re.compile(r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}")
-_DURATION = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)(\d+(\.\d*)?(ns|us|µs|μs|ms|s|m|h))*|0")
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 def _is_date_time(text: str) -> bool:
     return _DATE_TIME.fullmatch(text) is not None and _is_date(text[:10])
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        parse_duration(text)
+    except DurationError:
+        return False
+    return True
 
 
 def _is_date(text: str) -> bool:
@@ -95,7 +104,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "hostname": lambda text: _HOSTNAME.fullmatch(text) is not None,
     "email": lambda text: _EMAIL.fullmatch(text) is not None,
     "mac": lambda text: _MAC.fullmatch(text) is not None,
-    "duration": lambda text: _DURATION.fullmatch(text) is not None,
+    "duration": _is_duration,
 }
 
 

@@ -1,6 +1,6 @@
 """Timestamps and durations.
 
-Source: google/cel-spec: doc/langdef.md, "Abstract Types"; golang/go: src/time/format.go (ParseDuration).
+Source: google/cel-spec: doc/langdef.md, "Abstract Types".
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ironbell.codec.cel.errors import CelError
+from ironbell.codec.durations import DurationError, parse_duration
 
-_PART = re.compile(r"(\d++(?:\.\d*+)?+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
-"""Possessive: a text of many digits is rejected after it was read once."""
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _OFFSET = re.compile(r"([+-])?(\d\d):(\d\d)")
 
 
@@ -48,16 +46,9 @@ def duration(value: Any) -> timedelta:
         return value
     if not isinstance(value, str):
         raise CelError(f"no such overload: duration({value!r})")
-    body = value[1:] if value[:1] in ("+", "-") else value
-    seconds, place = 0.0, 1 if body == "0" else 0
-    while place < max(len(body), 1):
-        part = _PART.match(body, place)
-        if part is None:
-            raise CelError(f"cannot make a duration of {value!r}")
-        seconds, place = seconds + float(part[1]) * _SECONDS[part[2]], part.end()
     try:
-        return timedelta(seconds=-seconds if value[:1] == "-" else seconds)
-    except OverflowError as error:
+        return timedelta(microseconds=parse_duration(value) / 1000)
+    except DurationError as error:
         raise CelError(f"cannot make a duration of {value!r}") from error
 
 

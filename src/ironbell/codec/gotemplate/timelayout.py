@@ -32,7 +32,7 @@ _ZONE = re.compile(r"GMT(?:[+-][0-9]{1,2})?|[A-Z]{3}T|[A-Z]{3}(?![A-Z])|ChST|MeS
 
 
 class TimeError(Exception):
-    """A text that is no time in its layout, or no duration."""
+    """A text that is no time in its layout."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from ironbell.api.core.secret import SECRET, Secret
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock, parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec.gotemplate.gotime import parse_duration
+from ironbell.codec.durations import parse_duration
 from ironbell.contract.pki import KeyPair, PkiError, certificate_hashes, usable
 from ironbell.kube.decision import Fields
 from ironbell.lab.sim import objects

@@ -1,17 +1,11 @@
-"""How long things take in a simulation.
-
-Source: golang/go: src/time/format.go (ParseDuration).
-"""
+"""How long things take in a simulation."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from ironbell.base.randomness import Randomness
-
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|us|µs|ns|s)")
+from ironbell.codec.durations import DurationError, parse_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +30,7 @@ class Delays:
 
 def duration_s(text: str) -> float:
     """A Go duration such as `1m30s`; what is none counts as no time at all, as its field has no other form."""
-    found = _PART.findall(text)
-    whole = "".join(number + unit for number, unit in found)
-    return sum(float(number) * _UNITS[unit] for number, unit in found) if whole == text else 0.0
+    try:
+        return parse_seconds(text)
+    except DurationError:
+        return 0.0

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ironbell.codec import goyaml
+from ironbell.codec.durations import seconds_text
 from ironbell.contract.cluster_secrets import Purpose
 from ironbell.contract.pki import KeyPair
-from ironbell.controllers.kubeadm.config.duration import go_duration
 from ironbell.controllers.kubeadm.config.kubeadm import (
     ClusterFacts,
     UnsupportedVersionError,
@@ -179,7 +179,7 @@ def test_fields_that_old_kubeadms_do_not_know_are_left_out() -> None:
     [(0, "0s"), (59, "59s"), (60, "1m0s"), (3600, "1h0m0s"), (3661, "1h1m1s"), (31536000, "8760h0m0s")],
 )
 def test_durations(seconds: int, text: str) -> None:
-    assert go_duration(seconds) == text
+    assert seconds_text(seconds) == text
 
 
 def test_the_key_of_an_external_etcds_authority_stays_here() -> None:

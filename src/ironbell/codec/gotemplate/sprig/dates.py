@@ -10,17 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.base.clock import SystemClock
+from ironbell.codec.durations import SECOND, DurationError, duration_text, parse_duration
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
-from ironbell.codec.gotemplate.gotime import (
-    SECOND,
-    ZERO,
-    Time,
-    duration_text,
-    parse_duration,
-    parse_time,
-    unix_time,
-)
+from ironbell.codec.gotemplate.gotime import ZERO, Time, parse_time, unix_time
 from ironbell.codec.gotemplate.timelayout import TimeError
 from ironbell.codec.gotemplate.values import Int64
 
@@ -57,7 +50,7 @@ def _must_to_date(layout: str, text: str) -> Time:
 def _must_date_modify(text: str, moment: Time) -> Time:
     try:
         return moment.plus(parse_duration(text))
-    except TimeError as error:
+    except DurationError as error:
         raise CallError(str(error)) from None
 
 
@@ -104,7 +97,7 @@ def _duration_round(duration: Any) -> str:
     if isinstance(duration, str):
         try:
             nanoseconds = parse_duration(duration)
-        except TimeError:
+        except DurationError:
             nanoseconds = 0
     elif type(duration) is Int64:
         nanoseconds = int(duration)

@@ -35,6 +35,7 @@ from ironbell.api.cluster.names import ANNOTATION_REMEDIATE_MACHINE, LABEL_CONTR
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import Condition
 from ironbell.base.clock import parse_rfc3339
+from ironbell.codec.durations import seconds_text
 from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import HEALTH_CHECK_SUCCEEDED as SUCCEEDED
 from ironbell.controllers.capi.machinehealthcheck.names import Reason
@@ -213,11 +214,7 @@ def _look(
 
 def duration(time: timedelta) -> str:
     """Whole seconds as Go prints a duration."""
-    minutes, seconds = divmod(int(time.total_seconds()), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{seconds}s"
-    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
+    return seconds_text(int(time.total_seconds()))
 
 
 def message(causes: Sequence[str]) -> str:

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ironbell.codec.gotemplate.gotime import parse_duration
-from ironbell.codec.gotemplate.timelayout import TimeError
+from ironbell.codec.durations import DurationError, parse_duration
 from ironbell.controllers.capi.topology.plain import MISSING, find, group_version, kind_of, metadata_of, put, without
 from ironbell.kube.decision import Fields
 
@@ -116,7 +115,7 @@ def _is_same_group(live: Any, wanted: Any) -> bool:
 def _is_same_duration(live: str, wanted: str) -> bool:
     try:
         return parse_duration(live) == parse_duration(wanted)
-    except TimeError:
+    except DurationError:
         return False
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
-from ironbell.controllers.kubeadm.config.duration import go_duration
+from ironbell.codec.durations import seconds_text
 from ironbell.kube.decision import Fields
 
 V1BETA2: Final = "kubeadm.k8s.io/v1beta2"
@@ -98,7 +98,7 @@ def cluster_configuration(spec: Spec, facts: ClusterFacts, init: Spec, api: str)
         document |= {"proxy": {}, **_set(spec, "encryptionAlgorithm")}
         for name in ("certificateValidityPeriod", "caCertificateValidityPeriod"):
             if spec.get(f"{name}Days"):
-                document[name] = go_duration(spec[f"{name}Days"] * 86400)
+                document[name] = seconds_text(spec[f"{name}Days"] * 86400)
     return _written(document, "ClusterConfiguration", api)
 
 
@@ -130,7 +130,7 @@ def join_configuration(spec: Spec, api: str) -> str:
     if api == V1BETA4 and timeouts:
         document["timeouts"] = _timeouts(timeouts)
     if api != V1BETA4 and timeouts.get("tlsBootstrapSeconds") is not None:
-        document["discovery"]["timeout"] = go_duration(timeouts["tlsBootstrapSeconds"])
+        document["discovery"]["timeout"] = seconds_text(timeouts["tlsBootstrapSeconds"])
     return _written(document, "JoinConfiguration", api)
 
 
@@ -181,7 +181,7 @@ def _volume(volume: Spec) -> Fields:
 
 def _timeout_for_control_plane(init: Spec) -> Fields:
     seconds = init.get("timeouts", {}).get("controlPlaneComponentHealthCheckSeconds")
-    return {} if seconds is None else {"timeoutForControlPlane": go_duration(seconds)}
+    return {} if seconds is None else {"timeoutForControlPlane": seconds_text(seconds)}
 
 
 def _etcd(spec: Spec, is_new: bool) -> Fields:
@@ -227,7 +227,7 @@ def _bootstrap_token(token: Spec) -> Fields:
     return {
         "token": token.get("token") or None,
         **_set(token, "description", "expires", "usages", "groups"),
-        **({} if seconds is None else {"ttl": go_duration(seconds)}),
+        **({} if seconds is None else {"ttl": seconds_text(seconds)}),
     }
 
 
@@ -244,4 +244,4 @@ def _discovery(spec: Spec) -> Fields:
 
 
 def _timeouts(spec: Spec) -> Fields:
-    return {name.removesuffix("Seconds"): go_duration(seconds) for name, seconds in spec.items()}
+    return {name.removesuffix("Seconds"): seconds_text(seconds) for name, seconds in spec.items()}

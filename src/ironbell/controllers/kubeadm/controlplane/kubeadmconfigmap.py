@@ -9,13 +9,13 @@ controlplane/kubeadm/reconcilers/kubeadmcontrolplane/update.go (which fields).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec import goyaml
+from ironbell.codec.durations import DurationError, parse_seconds
 from ironbell.controllers.kubeadm.config.kubeadm import (
     V1BETA2,
     V1BETA3,
@@ -29,7 +29,6 @@ from ironbell.kube.decision import Fields
 
 _READ: Final = (V1BETA2, V1BETA3, V1BETA4)
 _COMPONENTS: Final = ("apiServer", "controllerManager", "scheduler")
-_DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)(?:\.\d+)?s)?")
 
 
 class KubeadmConfigError(IronbellError):
@@ -141,11 +140,11 @@ def _component(section: Mapping[str, Any]) -> Fields:
 
 
 def _seconds(text: str) -> int:
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise KubeadmConfigError(f"ClusterConfiguration of kubeadm-config has a duration {text!r} that cannot be read")
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+    try:
+        return int(parse_seconds(text)) if text else 0
+    except DurationError as error:
+        message = f"ClusterConfiguration of kubeadm-config has a duration {text!r} that cannot be read"
+        raise KubeadmConfigError(message) from error
 
 
 def _without_empty(value: Any) -> Any:

@@ -23,7 +23,7 @@ import msgspec
 
 from ironbell.api.cluster.machine import Machine
 from ironbell.base.clock import rfc3339
-from ironbell.controllers.kubeadm.config.duration import go_duration
+from ironbell.codec.durations import seconds_text
 from ironbell.controllers.kubeadm.controlplane.model import (
     ControlPlane,
     created,
@@ -159,7 +159,7 @@ def _next_try(plane: ControlPlane, machine: Machine, now: datetime) -> Remediati
         return first
     retry_period = _seconds(limits.retry_period_seconds, timedelta())
     if now < since + retry_period:
-        told = go_duration(int(retry_period.total_seconds()))
+        told = seconds_text(int(retry_period.total_seconds()))
         failed = f"the operation already failed in the latest {told} (RetryPeriodSeconds)"
         return _hold(machine, DEFERRED, f"{_CANNOT} because {failed}", since + retry_period)
     if limits.max_retry is not None and last.retry_count >= limits.max_retry:
