@@ -13,7 +13,6 @@ Source: kubernetes/kubernetes: cmd/kubeadm/app/util/pkiutil (usages, lifetimes, 
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import tempfile
 from collections.abc import Sequence
@@ -23,12 +22,25 @@ from pathlib import Path
 import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.certificates import (
+    CLIENT,
+    SERVER,
+    CertificateSpec,
+    Constraints,
+    Issuer,
+    Usage,
+    certificate_pem,
+    general_names,
+    issue,
+    new_key,
+    private_pem,
+)
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
@@ -67,7 +79,7 @@ class Authority:
     @property
     def certificate_pem(self) -> bytes:
         """What clients must trust."""
-        return self._certificate.public_bytes(serialization.Encoding.PEM)
+        return certificate_pem(self._certificate)
 
     @property
     def certificate_path(self) -> Path:
@@ -76,13 +88,11 @@ class Authority:
 
     def server(self, addresses: Sequence[str]) -> KeyPair:
         """The server's pair, good for these host names and IP addresses."""
-        names = [_general_name(address) for address in dict.fromkeys(addresses)]
+        names = general_names(addresses)
         pair = self._leaf_pair("server")
         current = _load_certificate(pair.certificate)
         if current is None or not self._is_usable(current, pair) or not _covers(current, names):
-            builder = self._leaf_builder("ironbell-api", [], pair, usage=ExtendedKeyUsageOID.SERVER_AUTH)
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-            self._sign(builder, pair)
+            self._issue_leaf(pair, "ironbell-api", purpose=SERVER, names=names)
         return pair
 
     def client(self, name: str, groups: Sequence[str] = ()) -> KeyPair:
@@ -90,7 +100,7 @@ class Authority:
         pair = self._leaf_pair(f"client-{_file_name(name)}")
         current = _load_certificate(pair.certificate)
         if current is None or not self._is_usable(current, pair) or subject(current) != (name, tuple(groups)):
-            self._sign(self._leaf_builder(name, groups, pair, usage=ExtendedKeyUsageOID.CLIENT_AUTH), pair)
+            self._issue_leaf(pair, name, groups, purpose=CLIENT)
         return pair
 
     def _leaf_pair(self, stem: str) -> KeyPair:
@@ -99,9 +109,8 @@ class Authority:
     def _load_or_make_key(self, pair: KeyPair) -> ec.EllipticCurvePrivateKey:
         raw = read_private(pair.key)
         if raw is None:
-            key = ec.generate_private_key(ec.SECP256R1())
-            encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-            write_private(pair.key, key.private_bytes(encoding, form, serialization.NoEncryption()))
+            key = new_key()
+            write_private(pair.key, private_pem(key))
             return key
         try:
             loaded = serialization.load_pem_private_key(raw, None)
@@ -117,46 +126,43 @@ class Authority:
             raise PkiError(f"{self._pair.certificate} and {self._pair.key} do not belong together: restore one of them")
         if current is not None and self._remains(current, LEAF_LIFETIME):
             return current
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ironbell-ca")])
-        builder = self._builder(name, self._key.public_key(), AUTHORITY_LIFETIME)
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-        made = builder.issuer_name(name).sign(self._key, hashes.SHA256())
-        write_private(self._pair.certificate, made.public_bytes(serialization.Encoding.PEM))
-        return made
-
-    def _leaf_builder(
-        self, name: str, groups: Sequence[str], pair: KeyPair, *, usage: x509.ObjectIdentifier
-    ) -> x509.CertificateBuilder:
-        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
-        public = self._load_or_make_key(pair).public_key()
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        return (
-            self._builder(x509.Name(attributes), public, LEAF_LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(issuer, critical=False)
-        )
-
-    def _builder(
-        self, name: x509.Name, public: ec.EllipticCurvePublicKey, lifetime: timedelta
-    ) -> x509.CertificateBuilder:
         now = self._clock.now()
-        return (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .public_key(public)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _CLOCK_SKEW)
-            .not_valid_after(now + lifetime)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        spec = CertificateSpec(
+            common_name="ironbell-ca",
+            not_before=now - _CLOCK_SKEW,
+            not_after=now + AUTHORITY_LIFETIME,
+            constraints=Constraints(is_authority=True),
+            usage=Usage(signs_certificates=True, signs_revocations=True),
+            has_subject_identifier=True,
         )
+        authority = issue(spec, self._key)
+        write_private(self._pair.certificate, certificate_pem(authority))
+        return authority
 
-    def _sign(self, builder: x509.CertificateBuilder, pair: KeyPair) -> None:
-        certificate = builder.issuer_name(self._certificate.subject).sign(self._key, hashes.SHA256())
-        write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+    def _issue_leaf(
+        self,
+        pair: KeyPair,
+        name: str,
+        groups: Sequence[str] = (),
+        *,
+        purpose: x509.ObjectIdentifier,
+        names: tuple[x509.GeneralName, ...] = (),
+    ) -> None:
+        now = self._clock.now()
+        spec = CertificateSpec(
+            common_name=name,
+            organizations=tuple(groups),
+            not_before=now - _CLOCK_SKEW,
+            not_after=now + LEAF_LIFETIME,
+            constraints=Constraints(),
+            usage=Usage(),
+            purposes=(purpose,),
+            alternatives=names,
+            has_subject_identifier=True,
+            has_authority_identifier=True,
+        )
+        certificate = issue(spec, self._load_or_make_key(pair), Issuer(self._certificate, self._key))
+        write_private(pair.certificate, certificate_pem(certificate))
 
     def _is_usable(self, certificate: x509.Certificate, pair: KeyPair) -> bool:
         try:
@@ -235,33 +241,12 @@ def _load_certificate(path: Path) -> x509.Certificate | None:
         raise PkiError(f"{path} holds no certificate in PEM form: restore it or remove it") from error
 
 
-def _general_name(address: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(address))
-    except ValueError:
-        return x509.DNSName(address)
-
-
 def _covers(certificate: x509.Certificate, names: Sequence[x509.GeneralName]) -> bool:
     try:
         present = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return False
     return set(names) <= set(present)
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _file_name(identity: str) -> str:

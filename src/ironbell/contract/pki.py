@@ -12,7 +12,6 @@ Source: kubernetes-sigs/cluster-api: util/certs/{certs,types}.go, util/secret/ce
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import threading
 import warnings
 from collections.abc import Sequence
@@ -22,12 +21,23 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.utils import CryptographyDeprecationWarning
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.codec.certificates import (
+    CLIENT,
+    SERVER,
+    CertificateSpec,
+    Constraints,
+    Issuer,
+    Usage,
+    certificate_pem,
+    general_names,
+    issue,
+    private_pem,
+)
 
 AUTHORITY_NAME: Final = "kubernetes"
 AUTHORITY_DAYS: Final = 3650
@@ -99,22 +109,22 @@ def make_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, nam
         days: how long it is valid; 0 means ten years.
     """
     key = _make_key(algorithm)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    certificate = (
-        _builder(subject, subject, key, not_before=now - _SKEW, not_after=now + timedelta(days=days or AUTHORITY_DAYS))
-        .add_extension(_usage(signs=True), critical=True)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, _digest(key))
+    spec = CertificateSpec(
+        common_name=name,
+        not_before=now - _SKEW,
+        not_after=now + timedelta(days=days or AUTHORITY_DAYS),
+        constraints=Constraints(is_authority=True, path_length=0),
+        usage=Usage(enciphers_keys=True, signs_certificates=True),
+        has_subject_identifier=True,
     )
-    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
+    return KeyPair(certificate_pem(issue(spec, key)), private_pem(key, traditional=True))
 
 
 def make_service_account_keys(algorithm: KeyAlgorithm) -> KeyPair:
     """The service accounts' pair: a public key, where other pairs have a certificate. Blocks while the key is made."""
     key = _make_key(algorithm)
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    return KeyPair(key.public_key().public_bytes(encoding, form), _private_pem(key))
+    return KeyPair(key.public_key().public_bytes(encoding, form), private_pem(key, traditional=True))
 
 
 def make_signed(
@@ -132,33 +142,18 @@ def make_signed(
     """
     issuer, issuer_key = usable(authority)
     key = _make_key(algorithm)
-    names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in subject.organizations]
-    names.append(x509.NameAttribute(NameOID.COMMON_NAME, subject.common_name))
-    usages = [ExtendedKeyUsageOID.SERVER_AUTH] if subject.is_server else []
-    usages += [ExtendedKeyUsageOID.CLIENT_AUTH] if subject.is_client else []
-    builder = (
-        _builder(
-            x509.Name(names), issuer.subject, key, not_before=issuer.not_valid_before_utc, not_after=now + lifetime
-        )
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        .add_extension(_authority_identifier(issuer, issuer_key), critical=False)
+    spec = CertificateSpec(
+        common_name=subject.common_name,
+        organizations=subject.organizations,
+        not_before=issuer.not_valid_before_utc,
+        not_after=now + lifetime,
+        usage=Usage(enciphers_keys=True),
+        purposes=(*([SERVER] if subject.is_server else []), *([CLIENT] if subject.is_client else [])),
+        alternatives=general_names(subject.alternatives),
+        has_authority_identifier=True,
     )
-    if subject.alternatives:
-        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in subject.alternatives])
-        builder = builder.add_extension(alternatives, critical=False)
-    certificate = builder.sign(issuer_key, _digest(issuer_key))
-    return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
-
-
-def _authority_identifier(issuer: x509.Certificate, key: PrivateKey) -> x509.AuthorityKeyIdentifier:
-    """As the issuer names its key: how an identifier is made of a key differs between programs (Go takes SHA-256), and
-    OpenSSL finds no issuer under another one."""
-    try:
-        own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
-    except x509.ExtensionNotFound:
-        return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own.value)
+    certificate = issue(spec, key, Issuer(issuer, issuer_key))
+    return KeyPair(certificate_pem(certificate), private_pem(key, traditional=True))
 
 
 def usable(pair: KeyPair) -> tuple[x509.Certificate, PrivateKey]:
@@ -246,12 +241,6 @@ def _make_key(algorithm: KeyAlgorithm) -> PrivateKey:
     return ec.generate_private_key(ec.SECP384R1() if algorithm is KeyAlgorithm.ECDSA_P384 else ec.SECP256R1())
 
 
-def _private_pem(key: PrivateKey) -> bytes:
-    """In the traditional forms, `RSA PRIVATE KEY` and `EC PRIVATE KEY`, which kubeadm itself writes."""
-    form = serialization.PrivateFormat.TraditionalOpenSSL
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-
-
 def _private_key(pem: bytes) -> PrivateKey:
     try:
         # OpenSSL tests the primes of RSA keys anew: 40 ms for 2,048 bits, in which no other thread runs
@@ -272,43 +261,3 @@ def _is_consistent(key: rsa.RSAPrivateNumbers) -> bool:
         return False
     parts = key.dmp1 == key.d % (p - 1) and key.dmq1 == key.d % (q - 1) and key.iqmp * q % p == 1
     return parts and key.dmp1 * e % (p - 1) == 1 and key.dmq1 * e % (q - 1) == 1
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: PrivateKey, *, not_before: datetime, not_after: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(not_before)
-        .not_valid_after(not_after)
-    )
-
-
-def _digest(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384:
-    is_p384 = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP384R1)
-    return hashes.SHA384() if is_p384 else hashes.SHA256()
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=True,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)

@@ -12,15 +12,26 @@ core/v1 Secret of type kubernetes.io/tls.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ironbell.codec.certificates import (
+    SERVER,
+    CertificateSpec,
+    Constraints,
+    Issuer,
+    Usage,
+    certificate_pem,
+    general_names,
+    issue,
+    new_key,
+    private_pem,
+)
 
 AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 AUTHORITY_LIFETIME, AUTHORITY_MARGIN = timedelta(days=3650), timedelta(days=365)
@@ -40,15 +51,15 @@ def renewed(held: Mapping[str, bytes], names: Sequence[str], now: datetime) -> d
     key = _key(data.get(AUTHORITY_KEY, b""))
     is_old = not authorities or key is None or not _belong(authorities[0], key)
     if is_old or authorities[0].not_valid_after_utc - now < AUTHORITY_MARGIN:
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = new_key()
         authorities.insert(0, _authority(key, now))
-        data |= {AUTHORITY_KEY: _encoded(key)}
+        data |= {AUTHORITY_KEY: private_pem(key)}
     assert key is not None  # noqa: S101
-    data[AUTHORITY] = b"".join(one.public_bytes(serialization.Encoding.PEM) for one in authorities)
+    data[AUTHORITY] = b"".join(certificate_pem(one) for one in authorities)
     if not _serves(data, authorities[0], names, now):
-        leaf_key = ec.generate_private_key(ec.SECP256R1())
-        leaf = _leaf(leaf_key, authorities[0], key, names, now)
-        data |= {CERTIFICATE: leaf.public_bytes(serialization.Encoding.PEM), KEY: _encoded(leaf_key)}
+        leaf_key = new_key()
+        leaf = _leaf(leaf_key, Issuer(authorities[0], key), names, now)
+        data |= {CERTIFICATE: certificate_pem(leaf), KEY: private_pem(leaf_key)}
     return data if data != dict(held) else None
 
 
@@ -62,73 +73,34 @@ def _serves(data: Mapping[str, bytes], authority: x509.Certificate, names: Seque
         extension = found[0].extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
         return False
-    return set(_alternatives(names)) <= set(extension.value)
+    return set(general_names(names)) <= set(extension.value)
 
 
 def _authority(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"ironbell-webhooks@{int(now.timestamp())}")])
-    builder = _builder(name, name, key, now, AUTHORITY_LIFETIME)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    return builder.add_extension(_usage(signs=True), critical=True).sign(key, hashes.SHA256())
-
-
-def _leaf(
-    key: ec.EllipticCurvePrivateKey,
-    authority: x509.Certificate,
-    authority_key: ec.EllipticCurvePrivateKey,
-    names: Sequence[str],
-    now: datetime,
-) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ironbell-webhooks")])
-    builder = _builder(name, authority.subject, key, now, LIFETIME)
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (_usage(signs=False), True),
-        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
-        (x509.SubjectAlternativeName(_alternatives(names)), False),
-        (x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), False),
-    ):
-        builder = builder.add_extension(extension, critical=critical)
-    return builder.sign(authority_key, hashes.SHA256())
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, lifetime: timedelta
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SKEW)
-        .not_valid_after(now + lifetime)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    spec = CertificateSpec(
+        common_name=f"ironbell-webhooks@{int(now.timestamp())}",
+        not_before=now - _SKEW,
+        not_after=now + AUTHORITY_LIFETIME,
+        constraints=Constraints(is_authority=True, path_length=0),
+        usage=Usage(signs_certificates=True, signs_revocations=True),
+        has_subject_identifier=True,
     )
+    return issue(spec, key)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
+def _leaf(key: ec.EllipticCurvePrivateKey, authority: Issuer, names: Sequence[str], now: datetime) -> x509.Certificate:
+    spec = CertificateSpec(
+        common_name="ironbell-webhooks",
+        not_before=now - _SKEW,
+        not_after=now + LIFETIME,
+        constraints=Constraints(),
+        usage=Usage(),
+        purposes=(SERVER,),
+        alternatives=general_names(names),
+        has_subject_identifier=True,
+        has_authority_identifier=True,
     )
-
-
-def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
-    found: list[x509.GeneralName] = []
-    for name in dict.fromkeys(names):
-        try:
-            found.append(x509.IPAddress(ipaddress.ip_address(name)))
-        except ValueError:
-            found.append(x509.DNSName(name))
-    return found
+    return issue(spec, key, authority)
 
 
 def _certificates(pem: bytes) -> list[x509.Certificate]:
@@ -148,8 +120,3 @@ def _key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
 
 def _belong(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
     return certificate.public_key() == key.public_key()
-
-
-def _encoded(key: ec.EllipticCurvePrivateKey) -> bytes:
-    form = serialization.PrivateFormat.PKCS8
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())

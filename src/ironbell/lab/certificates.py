@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
+from ironbell.codec.certificates import (
+    SERVER,
+    CertificateSpec,
+    Constraints,
+    Issuer,
+    certificate_pem,
+    general_names,
+    issue,
+    new_key,
+    private_pem,
+)
 from ironbell.lab.files import LabFolder
 
 VALID_DAYS = 3650
-_EPOCH = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def make_certificates(folder: LabFolder) -> None:
     """Make authority and server certificate, unless they are there."""
     if folder.certificate.exists() and folder.authority.exists() and folder.key.exists():
         return
-    authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name("Ironbell lab BMC authority")
-    authority = (
-        _builder(authority_name, authority_name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
+    authority_key, server_key = new_key(), new_key()
+    until = _EPOCH + timedelta(days=VALID_DAYS)
+    authority_spec = CertificateSpec(
+        common_name="Ironbell lab BMC authority",
+        not_before=_EPOCH,
+        not_after=until,
+        constraints=Constraints(is_authority=True, path_length=0),
+        has_subject_identifier=True,
     )
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    server = (
-        _builder(_name("lab BMC"), authority_name, server_key.public_key())
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
-        .sign(authority_key, hashes.SHA256())
+    server_spec = CertificateSpec(
+        common_name="lab BMC",
+        not_before=_EPOCH,
+        not_after=until,
+        purposes=(SERVER,),
+        alternatives=general_names(["127.0.0.1", "localhost"]),
+        has_authority_identifier=True,
     )
-    pem = serialization.Encoding.PEM
-    private = server_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    write_private(folder.key, private)
-    folder.certificate.write_bytes(server.public_bytes(pem))
-    folder.authority.write_bytes(authority.public_bytes(pem))
+    authority = issue(authority_spec, authority_key)
+    server = issue(server_spec, server_key, Issuer(authority, authority_key))
+    write_private(folder.key, private_pem(server_key))
+    folder.certificate.write_bytes(certificate_pem(server))
+    folder.authority.write_bytes(certificate_pem(authority))
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -51,19 +57,3 @@ def write_private(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(_EPOCH)
-        .not_valid_after(_EPOCH + datetime.timedelta(days=VALID_DAYS))
-    )

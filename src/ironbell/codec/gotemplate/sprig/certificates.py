@@ -11,11 +11,22 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ironbell.base.clock import SystemClock
+from ironbell.codec.certificates import (
+    CLIENT,
+    SERVER,
+    CertificateSpec,
+    Constraints,
+    Issuer,
+    SigningKey,
+    Usage,
+    certificate_pem,
+    issue,
+    private_pem,
+)
 from ironbell.codec.gotemplate.errors import CallError
 from ironbell.codec.gotemplate.functions import Library, P
 from ironbell.codec.gotemplate.limits import KEY_BITS, KEY_BYTES
@@ -33,7 +44,7 @@ _MAX_DAYS = 365 * 200
 _MAX_NAME = 64
 _LARGE_KEY, _NEW_KEY, _GIVEN_KEY = 300_000, 100_000, 50_000
 """Steps for a new RSA key of 4096 bits or DSA parameters, for one of 2048 bits, and for checking one that is given."""
-Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | dsa.DSAPrivateKey
+Key = SigningKey
 
 
 def _pair(certificate: str, key: str) -> Struct:
@@ -60,9 +71,7 @@ def _gen_private_key(kind: str) -> str:
 
 def _key_text(key: Key) -> str:
     """PEM, in the traditional form where the kind of key has one."""
-    modern = isinstance(key, ed25519.Ed25519PrivateKey)
-    form = serialization.PrivateFormat.PKCS8 if modern else serialization.PrivateFormat.TraditionalOpenSSL
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+    return private_pem(key, traditional=not isinstance(key, ed25519.Ed25519PrivateKey)).decode()
 
 
 def _load_key(text: str) -> Key:
@@ -148,55 +157,28 @@ def _issue(
 ) -> Struct:
     if len(encode(name)) > _MAX_NAME:
         raise CallError(f"the common name of a certificate has more than {_MAX_NAME} bytes")
-    try:
-        subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else [])
-    except ValueError:
-        raise CallError("the common name of a certificate is no UTF-8") from None
-    signer = key
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        raise CallError("the common name of a certificate is no UTF-8")
+    issuer = None
     if authority is not None:
-        issuer = _load_certificate(encode(authority.values["Cert"])).subject
-        signer = _load_key(authority.values["Key"])
+        issuer = Issuer(_load_certificate(encode(authority.values["Cert"])), _load_key(authority.values["Key"]))
     now = SystemClock().now().replace(microsecond=0)
     if not -_MAX_DAYS < days < _MAX_DAYS:
         raise CallError("a certificate cannot be valid for so long")
-    begin = min(now, now + timedelta(days=days))
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(max(now, now + timedelta(days=days)))
-        .add_extension(_usage(is_authority=is_authority), critical=True)
-        .add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
-        )
-        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    spec = CertificateSpec(
+        common_name=name,
+        not_before=min(now, now + timedelta(days=days)),
+        not_after=max(now, now + timedelta(days=days)),
+        constraints=Constraints(is_authority),
+        usage=Usage(enciphers_keys=True, signs_certificates=is_authority),
+        purposes=(SERVER, CLIENT),
+        alternatives=tuple(_alternatives(addresses, names)),
     )
-    alternatives = _alternatives(addresses, names)
-    if alternatives:
-        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    digest = None if isinstance(signer, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     try:
-        certificate = builder.sign(signer, digest)
+        certificate = issue(spec, key, issuer)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise CallError("error creating certificate") from None
-    return _pair(certificate.public_bytes(serialization.Encoding.PEM).decode(), _key_text(key))
-
-
-def _usage(*, is_authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=True,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=is_authority,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return _pair(certificate_pem(certificate).decode(), _key_text(key))
 
 
 def _alternatives(addresses: list[Any], names: list[Any]) -> list[x509.GeneralName]:
