@@ -26,6 +26,7 @@ pytest_plugins = [
     "support.pythonclients",
     "support.realcluster",
     "support.components",
+    "support.skips",
 ]
 
 LONG = ("soak", "kubeadm")

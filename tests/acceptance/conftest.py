@@ -14,6 +14,7 @@ from support.kubectl import NoKubectl, find_kubectl
 from support.realcluster import free_ports
 from support.seedstory import Story, live
 from support.seedwire import WITHIN_S, Wire
+from support.skips import missing_program
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +29,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     try:
         kubectl = find_kubectl()
     except NoKubectl as reason:
-        pytest.skip(str(reason))
+        missing_program(reason)
     http, grpc = free_ports(2)
     ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(tmp_path_factory.mktemp("seed"), ("--simulate", "2", *ports))

@@ -10,6 +10,7 @@ import pytest
 from support.faultlab import FaultLab, fault_lab
 from support.gobuild import CannotBuild
 from support.histories import checker
+from support.skips import missing_program
 
 
 @pytest.fixture(scope="module")
@@ -25,4 +26,4 @@ def history_checker() -> Path:
     try:
         return checker()
     except CannotBuild as error:
-        pytest.skip(f"the checker of histories cannot be built: {error}")
+        missing_program(f"checker of histories: {error}")

@@ -5,8 +5,6 @@ machine is powered on exactly once. No password is anywhere but in its Secret.
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from ironbell.lab.files import LabFolder
 from ironbell.lab.manifests import manifests
 from ironbell.lab.state import LabState, read_state
 from support.site import WATCHED, Seen, Site, poll, seen, site
+from support.skips import require_program, require_root
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -54,8 +53,8 @@ WORKING = {"slow": "slow", "broken": "broken"}
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, LabState]]:
     """A site with machines that have nothing to boot; they only have power."""
-    if os.geteuid() != 0 or shutil.which("qemu-system-x86_64") is None:
-        pytest.skip("needs root and qemu-system-x86")
+    require_root()
+    require_program("qemu-system-x86_64")
     folder = tmp_path_factory.mktemp("bmc")
     file = folder / "lab.yaml"
     machines = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import re
 import time
@@ -27,6 +26,7 @@ from support.apiprocess import api_process
 from support.disks import SlowDisk, ext4_disk, fill, slow_disk
 from support.histories import Finding, History, check
 from support.historyclients import Client, Watcher, World, close
+from support.skips import needs_root
 
 pytestmark = pytest.mark.usefixtures("history_checker")
 
@@ -37,7 +37,6 @@ OBJECTS_LAST = 4
 """Kills that the same objects live through."""
 LONGEST_LOAD_S, LONGEST_START_S = 0.5, 0.3
 DISK_MIB, WRITES_PER_SECOND = 512, 40
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
 
 @pytest.fixture

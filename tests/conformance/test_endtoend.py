@@ -18,6 +18,7 @@ import pytest
 from support.endtoend import Outcome, all_specs, listed_for, program, read_listed, run_specs
 from support.gobuild import CannotBuild
 from support.kubeapi import KubeApi
+from support.skips import missing_program
 
 LISTED = read_listed(Path(__file__).parent / "endtoend.yaml")
 SAMPLE = (
@@ -66,7 +67,7 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     try:
         program()
     except CannotBuild as error:
-        pytest.skip(f"Kubernetes' end-to-end tests cannot be built: {error}")
+        missing_program(f"Kubernetes' end-to-end tests: {error}")
     return all_specs(tmp_path_factory.mktemp("specs"))
 
 

@@ -19,11 +19,12 @@ import pytest
 from ironbell.lab.namespace.host import CONNECTIONS
 from ironbell.lab.presence import FOLDER
 from support.kubeadmcluster import RELEASE, node_artefacts
+from support.skips import needs_root
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.soak,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
+    needs_root,
 ]
 
 NAMESPACE_S, QEMU_S, STARTED_S, ENDED_S = 420, 1500, 180, 60

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,10 +21,11 @@ from ironbell.demo import clustermanifests
 from ironbell.demo.clustermanifests import CORE, ClusterRequest, document
 from support.kubeadmcluster import RELEASE, KubeadmSite
 from support.sharedplant import FAILING, SharedPlant, in_namespace
+from support.skips import needs_root
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
+    needs_root,
     pytest.mark.asyncio(loop_scope="session"),
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from support.installation import Artefacts, installation, kill
 from support.netmachine import action, template
 from support.network import Lan, lan
 from support.site import BOOT, WORKFLOWS, poll, seen, site
+from support.skips import require_program
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu, pytest.mark.soak]
 
@@ -80,11 +80,10 @@ OURS, THEIRS, MAC = "192.0.2.1", "192.0.2.2", "52:54:00:aa:00:01"
 
 @contextmanager
 def dnsmasq(network: Lan) -> Iterator[None]:
-    if (program := shutil.which("dnsmasq")) is None:
-        pytest.skip("dnsmasq is not installed")
+    require_program("dnsmasq")
     namespace = network.add("other", f"{THEIRS}/24")
     process = subprocess.Popen(
-        ["ip", "netns", "exec", namespace, program, "--keep-in-foreground", "--port=0", "--interface=lan",
+        ["ip", "netns", "exec", namespace, "dnsmasq", "--keep-in-foreground", "--port=0", "--interface=lan",
          "--conf-file=/dev/null", "--leasefile-ro", "--pid-file=", "--user=root", "--no-ping",
          "--dhcp-range=192.0.2.100,192.0.2.150,255.255.255.0,1h", "--dhcp-option=3"]
     )  # fmt: skip

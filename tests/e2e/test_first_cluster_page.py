@@ -19,8 +19,9 @@ from ironbell.lab.state import MachineState
 from support.kubeadmcluster import RELEASE, SUBNET, KubeadmSite, kubeadm_site, lab_file, node_artefacts
 from support.sharedplant import LAB, SPARE_ADDRESS, SharedPlant
 from support.sharedplant import PAGE as OF_THE_PAGE
+from support.skips import needs_root
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")]
+pytestmark = [pytest.mark.root, needs_root]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "guide" / "first-cluster.md").read_text()

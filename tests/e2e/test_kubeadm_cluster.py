@@ -6,7 +6,6 @@ The servers are namespace machines: firmware is a stand-in, everything from the 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,9 @@ from support.kubeadmcluster import (
     lab_file,
     node_artefacts,
 )
+from support.skips import needs_root
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces")]
+pytestmark = [pytest.mark.root, needs_root]
 
 NODES_S, PODS_S, WIPE_S = 300, 120, 180
 CONTROL_PLANE, WORKER = "cp-1", "w-1"

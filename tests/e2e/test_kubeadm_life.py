@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import time
@@ -39,11 +38,12 @@ from support.kubeadmcluster import (
     upgrade_artefacts,
     writer,
 )
+from support.skips import needs_root
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.kubeadm,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
+    needs_root,
 ]
 
 ENDPOINT = "192.168.79.5"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -17,6 +15,7 @@ import pytest
 from ironbell.demo.artefacts import ensure_osie
 from ironbell.image.manifest import load
 from ironbell.osie.build import MANIFEST_NAME, artefact_names
+from support.skips import require_program, require_root
 
 pytestmark = [pytest.mark.root, pytest.mark.qemu]
 
@@ -33,10 +32,8 @@ UPSTREAM = (
 
 @pytest.fixture(scope="module")
 def osie() -> Path:
-    if os.geteuid() != 0:
-        pytest.skip("needs root to build the in-memory OS")
-    if shutil.which("qemu-system-x86_64") is None or shutil.which("mmdebstrap") is None:
-        pytest.skip("needs qemu-system-x86 and mmdebstrap; run `make packages`")
+    require_root()
+    require_program("qemu-system-x86_64", "mmdebstrap")
     return ensure_osie(print)
 
 

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from support.clusterapisite import KUBEADM, cluster_api, simulation
 from support.components import installed
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import connect, eventually
 from support.realcluster import RealCluster
+from support.skips import missing_program
 
 _LAST = "/apis/infrastructure.cluster.x-k8s.io/v1beta2/devmachinepooltemplates"
 
@@ -58,6 +57,6 @@ def strict(folder: Path) -> Iterator[LiveSite]:
         with real(cluster) as site:
             yield site
     except CannotBuild as error:
-        pytest.skip(f"no real Kubernetes: {error}")
+        missing_program(f"real Kubernetes: {error}")
     finally:
         cluster.stop()

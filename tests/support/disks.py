@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from support.skips import missing_permission
 
 CGROUPS = Path("/sys/fs/cgroup")
 CHUNK_BYTES = 8 << 20
@@ -80,7 +80,7 @@ def slow_disk(disk: Path, *, writes_per_second: int) -> Iterator[SlowDisk]:
             (CGROUPS / "cgroup.subtree_control").write_text("+io")
         group.mkdir()
     except OSError as error:
-        pytest.skip(f"no cgroup can limit writes to a block device here: {error}")
+        missing_permission(f"a cgroup that limits writes to a block device: {error}")
     try:
         (group / rule).write_text(f"{limit}{writes_per_second}")
         yield SlowDisk(group)

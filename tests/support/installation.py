@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from ironbell.kube.http import HttpApi
 from ironbell.kube.informer import Informer
 from ironbell.lab.description import read
 from ironbell.lab.manifests import manifests as lab_manifests
+from support.skips import require_program, require_root
 
 KINDS = {kind.kind: kind for kind in (core.SECRET, MACHINE, JOB, TASK, HARDWARE, TEMPLATE, WORKFLOW)}
 
@@ -69,10 +69,8 @@ class Artefacts:
 @pytest.fixture(scope="session")
 def artefacts() -> Artefacts:
     """In-memory OS and disk image, built once per user."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for network namespaces")
-    if shutil.which("qemu-system-x86_64") is None or shutil.which("mmdebstrap") is None:
-        pytest.skip("needs qemu-system-x86 and mmdebstrap; run `make packages`")
+    require_root()
+    require_program("qemu-system-x86_64", "mmdebstrap")
     return Artefacts(ensure_osie(print), ensure_image(print))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ from ironbell.demo.site import RunningSite, running_site
 from ironbell.image.debian import BuildError
 from ironbell.lab.state import read_state
 from support.kubectl import Kubectl
+from support.skips import missing_program, require_program
 
 RELEASE = NODE_RELEASE
 RELEASE_BEFORE = "v1.35.4"
@@ -93,12 +93,11 @@ class NodeArtefacts:
 
 def node_artefacts(*releases: str) -> NodeArtefacts:
     """In-memory OS and node images; the test is skipped where they cannot be built."""
-    if shutil.which("mmdebstrap") is None:
-        pytest.skip("needs mmdebstrap; run `make packages`")
+    require_program("mmdebstrap")
     try:
         return NodeArtefacts(ensure_osie(print), {one: ensure_node_image(one, print) for one in releases})
     except BuildError as error:
-        pytest.skip(f"no node image: {error}")
+        missing_program(f"node image: {error}")
 
 
 def upgrade_artefacts(before: str, after: str) -> NodeArtefacts:
@@ -109,7 +108,7 @@ def upgrade_artefacts(before: str, after: str) -> NodeArtefacts:
         kept = [image.reference for image in clustermanifests.container_images(old) if image.name in _ON_ALL_NODES]
         new = ensure_node_image(after, print, folder="images/upgrade", further_images=kept)
     except BuildError as error:
-        pytest.skip(f"no node image: {error}")
+        missing_program(f"node image: {error}")
     return replace(found, images={before: old, after: new})
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from support.gobuild import CannotBuild
 from support.real import component
+from support.skips import missing_program
 
 _COMMAND_TIMEOUT_S = 60
 
@@ -114,7 +115,7 @@ def kubectl_binary() -> Path:
     try:
         return find_kubectl()
     except NoKubectl as error:
-        pytest.skip(str(error))
+        missing_program(error)
 
 
 async def line(process: asyncio.subprocess.Process) -> str:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from support import firmware
 from support.network import Lan, within
 from support.site import poll
+from support.skips import missing_permission, require_program
 
 NETMASK = "255.255.255.0"
 MIB = 1 << 20
@@ -48,7 +48,7 @@ class NetMachine:
             ["losetup", "--find", "--show", "--partscan", str(path)], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            pytest.skip(f"no loop devices here: {done.stderr.strip()}")
+            missing_permission(f"loop devices: {done.stderr.strip()}")
         self.disk = done.stdout.strip()
         return self.disk
 
@@ -128,8 +128,7 @@ class NetMachine:
 
     def install_busybox(self) -> None:
         """Put a file system with a shell on its disk, for actions that run a command."""
-        if (busybox := shutil.which("busybox")) is None:
-            pytest.skip("busybox is not installed")
+        busybox = require_program("busybox")
         tree = self._folder / f"{self.name}.tree"
         for folder in ("bin", "dev", "proc", "sys", "tmp", "etc"):
             (tree / folder).mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
+from support.skips import require_program, require_root
 
 T = TypeVar("T")
 
@@ -119,8 +118,8 @@ class Lan:
 @contextlib.contextmanager
 def lan(*addresses: str, bridge: str = "br0") -> Iterator[Lan]:
     """A network; the test's thread is inside the site's namespace until the block is left."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and iproute2")
+    require_root()
+    require_program("ip")
     made = Lan(*addresses, bridge=bridge)
     try:
         with entered(made.site):

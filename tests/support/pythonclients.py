@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.gobuild import cache_folder
+from support.skips import missing_program
 
 PACKAGES = ("kr8s==0.20.15", "kubernetes==36.0.3", "kopf==1.45.2")
 INSTALL_TIMEOUT_S = 300
@@ -31,7 +32,7 @@ def client_python() -> Path:
             try:
                 _install(home, python)
             except (subprocess.SubprocessError, OSError) as error:
-                pytest.skip(f"{', '.join(PACKAGES)} cannot be installed: {error}")
+                missing_program(f"{', '.join(PACKAGES)}: {error}")
             done.touch()
     return python
 

@@ -27,6 +27,7 @@ from ironbell.apiserver.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.gobuild import CannotBuild
 from support.real import component
+from support.skips import missing_program
 
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 20
@@ -215,6 +216,6 @@ def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealClust
         cluster.start()
         yield cluster
     except CannotBuild as error:
-        pytest.skip(f"no real Kubernetes: {error}")
+        missing_program(f"real Kubernetes: {error}")
     finally:
         cluster.stop()

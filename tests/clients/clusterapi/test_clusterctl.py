@@ -14,6 +14,7 @@ from support.capisite import cluster_documents
 from support.gobuild import CannotBuild
 from support.mixtures import CONTROL_PLANES, CORE, Site, conditions, mixture
 from support.real import CLUSTERCTL, cluster_api_sources, component
+from support.skips import missing_program
 
 WITHIN_S = 60
 DEPLOYMENT, CONTROL_PLANE = f"{CORE}/machinedeployments/one-md-0", f"{CONTROL_PLANES}/one-control-plane"
@@ -47,7 +48,7 @@ def releases(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         metadata = (cluster_api_sources() / "metadata.yaml").read_text()
     except CannotBuild as error:
-        pytest.skip(f"no clusterctl: {error}")
+        missing_program(f"clusterctl: {error}")
     providers = []
     for listed in site.items(PROVIDERS):
         label = listed["metadata"]["name"]
@@ -71,7 +72,7 @@ def clusterctl(site: Site, releases: Path, tmp_path: Path) -> Clusterctl:
     try:
         program = component(CLUSTERCTL)
     except CannotBuild as error:
-        pytest.skip(f"no clusterctl: {error}")
+        missing_program(f"clusterctl: {error}")
 
     def run(*words: str | Path, given: str = "") -> str:
         command = [program, *map(str, words), "--config", str(releases)]

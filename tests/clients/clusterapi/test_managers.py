@@ -18,6 +18,7 @@ from support.gobuild import CannotBuild
 from support.kubeapi import APPLY, KubeApi, connect, eventually
 from support.real import CLUSTERCTL, component
 from support.realcluster import RealCluster
+from support.skips import missing_program
 
 OBJECTS = Path(__file__).parent / "objects.yaml"
 NAMESPACE = "fleet"
@@ -40,7 +41,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         server.start()
         yield server.kubeconfig if isinstance(server, EmbeddedCluster) else server.kubeconfig()
     except CannotBuild as error:
-        pytest.skip(f"no real Kubernetes: {error}")
+        missing_program(f"real Kubernetes: {error}")
     finally:
         server.stop()
 
@@ -59,7 +60,7 @@ def running(api: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         with managers(api, kubectl=component("kubectl"), authority=authority, folder=folder) as found:
             yield found
     except CannotBuild as error:
-        pytest.skip(f"no Cluster API managers: {error}")
+        missing_program(f"Cluster API managers: {error}")
 
 
 def items(api: KubeApi, path: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from support.capiclass import class_cluster, class_documents
 from support.capisite import cluster_documents
 from support.gobuild import CannotBuild
 from support.mixtures import CONTROL_PLANES, CORE, INFRASTRUCTURE, Site, is_control_plane, mixture
+from support.skips import missing_program
 
 pytestmark = pytest.mark.soak
 
@@ -29,7 +30,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         with mixture(request.param, tmp_path) as made:
             yield made
     except CannotBuild as error:
-        pytest.skip(f"no Cluster API managers: {error}")
+        missing_program(f"Cluster API managers: {error}")
 
 
 def scale(site: Site, path: str, replicas: int) -> None:

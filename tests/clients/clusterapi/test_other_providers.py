@@ -20,6 +20,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import APPLY, KubeApi, connect
 from support.real import component
+from support.skips import missing_program
 from support.strangers.family import IRON, STEEL, Family
 from support.strangers.grounds import ServedGround
 from support.strangers.manifests import documents
@@ -49,7 +50,7 @@ def management(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
                 running = managers(api, kubectl=kubectl, authority=authority, folder=folder, names=["capi-core"])
                 stack.enter_context(running)
             except CannotBuild as error:
-                pytest.skip(f"no Cluster API manager: {error}")
+                missing_program(f"Cluster API manager: {error}")
         yield api
 
 

@@ -12,6 +12,7 @@ import pytest
 from support.capisite import cluster_documents
 from support.gobuild import CannotBuild
 from support.mixtures import Site, mixture
+from support.skips import missing_program
 
 MIXTURES = ["".join(letters) for letters in product("UO", repeat=3)]
 """Core, bootstrap, control plane: `U` is upstream's, `O` is ours."""
@@ -25,7 +26,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         with mixture(request.param, tmp_path) as made:
             yield made
     except CannotBuild as error:
-        pytest.skip(f"no Cluster API managers: {error}")
+        missing_program(f"Cluster API managers: {error}")
 
 
 def test_a_cluster_comes_up_and_goes(site: Site) -> None:

@@ -40,6 +40,7 @@ from support.mixtures import (
     upstream,
 )
 from support.realcluster import RealCluster
+from support.skips import missing_program
 
 pytestmark = pytest.mark.soak
 
@@ -150,7 +151,7 @@ def test_clusters_change_hands_and_back(place: Place) -> None:
                 site.runs(3, cluster="classy")
                 first = kept(site)
         except CannotBuild as error:
-            pytest.skip(f"no Cluster API managers: {error}")
+            missing_program(f"Cluster API managers: {error}")
 
         with place.under("ours") as site:
             site.runs(5)
@@ -202,7 +203,7 @@ def test_clusters_change_hands_on_a_cluster(kind: type[EmbeddedCluster | RealClu
                 site.runs(3, cluster="classy")
                 before = kept(site)
         except CannotBuild as error:
-            pytest.skip(f"no Cluster API managers: {error}")
+            missing_program(f"Cluster API managers: {error}")
         site.theirs = {}
         forget_webhooks(site.api)
         name_services(site)

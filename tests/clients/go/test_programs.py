@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 MODULES = Path(__file__).parents[2] / "go"
 RUN_TIMEOUT_S = 180
@@ -18,7 +17,7 @@ async def steps_of(name: str, kubeconfig: Path) -> list[str]:
     try:
         program = await asyncio.to_thread(build, MODULES / name, ".", name=name)
     except CannotBuild as error:
-        pytest.skip(f"{name} cannot be built: {error}")
+        missing_program(f"{name}: {error}")
     process = await asyncio.create_subprocess_exec(
         program, env={"KUBECONFIG": str(kubeconfig)}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

@@ -13,6 +13,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.real import component
 from support.realcluster import RealCluster
+from support.skips import missing_program
 from support.transcripts import Said, Scenario, expected, play, read_scenario
 
 SCENARIOS = [read_scenario(path) for path in sorted((Path(__file__).parent / "scenarios").glob("*.txt"))]
@@ -24,7 +25,7 @@ def kubectl() -> Path:
     try:
         return component("kubectl")
     except CannotBuild as error:
-        pytest.skip(f"no kubectl: {error}")
+        missing_program(f"kubectl: {error}")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.name for scenario in SCENARIOS])

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 _SOURCES = Path(__file__).parents[2] / "go" / "cel"
 
@@ -41,7 +42,7 @@ def oracle() -> Oracle:
     try:
         binary = build(_SOURCES, ".", name="cel")
     except CannotBuild as error:
-        pytest.skip(f"no Go oracle: {error}")
+        missing_program(f"Go oracle: {error}")
 
     def ask(cases: Sequence[dict[str, Any]]) -> list[Answer]:
         lines = b"\n".join(msgspec.json.encode(case) for case in cases) + b"\n"

@@ -19,6 +19,7 @@ from ironbell.codec import goyaml
 from ironbell.codec.hostnetwork import BONDS, networkd
 from ironbell.services.metadata import nocloud
 from support.cloudinitrenderers import NoCloudInit, cloud_init_folders, render
+from support.skips import missing_program
 
 A, B, C = "02:00:00:00:00:0a", "02:00:00:00:00:0b", "02:00:00:00:00:0c"
 NAMES = {A: "enp1s0", B: "enp2s0", C: "enp3s0"}
@@ -70,7 +71,7 @@ def cloud_init() -> None:
     try:
         cloud_init_folders()
     except NoCloudInit as error:
-        pytest.skip(str(error))
+        missing_program(error)
 
 
 def rendered(hardware: Hardware) -> Written:

@@ -11,6 +11,7 @@ import pytest
 
 from support.conversionoracle import Answer, Oracle, Question
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 _SOURCES = Path(__file__).parents[2] / "go" / "capiconversion"
 
@@ -21,7 +22,7 @@ def oracle() -> Oracle:
     try:
         binary = build(_SOURCES, ".", name="capiconversion")
     except CannotBuild as error:
-        pytest.skip(f"no Go oracle: {error}")
+        missing_program(f"Go oracle: {error}")
 
     def ask(questions: Sequence[Question]) -> list[Answer]:
         if not questions:

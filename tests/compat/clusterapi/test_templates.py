@@ -14,6 +14,7 @@ from ironbell.codec.envsubst import MissingVariablesError, SubstitutionError, su
 from ironbell.codec.goyaml import load_all
 from support.gobuild import CannotBuild
 from support.real import CLUSTERCTL, cluster_api_sources, component
+from support.skips import missing_program
 
 VALUES = {
     "NAME": "my-cluster",
@@ -55,7 +56,7 @@ def clusterctl() -> Path:
     try:
         return component(CLUSTERCTL)
     except CannotBuild as error:
-        pytest.skip(str(error))
+        missing_program(error)
 
 
 def generated(

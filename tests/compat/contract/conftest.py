@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 _SOURCES = Path(__file__).parents[2] / "go" / "conditions"
 
@@ -23,7 +24,7 @@ def oracle() -> Oracle:
     try:
         binary = build(_SOURCES, ".", name="conditions")
     except CannotBuild as error:
-        pytest.skip(f"no Go oracle: {error}")
+        missing_program(f"Go oracle: {error}")
 
     def ask(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         lines = b"\n".join(msgspec.json.encode(request) for request in requests) + b"\n"

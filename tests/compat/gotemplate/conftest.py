@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 _SOURCES = Path(__file__).parents[2] / "go" / "gotemplate"
 _ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")
@@ -46,7 +47,7 @@ def oracle() -> Oracle:
     try:
         binary = build(_SOURCES, ".", name="gotemplate")
     except CannotBuild as error:
-        pytest.skip(f"no Go oracle: {error}")
+        missing_program(f"Go oracle: {error}")
 
     def ask(cases: Sequence[dict[str, Any]]) -> list[Answer]:
         lines = b"\n".join(msgspec.json.encode(case) for case in cases) + b"\n"

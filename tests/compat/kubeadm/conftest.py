@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from support.gobuild import CannotBuild, build
+from support.skips import missing_program
 
 _SOURCES = Path(__file__).parents[2] / "go" / "bootstrapdata"
 
@@ -34,7 +35,7 @@ def oracle() -> Oracle:
     try:
         binary = build(_SOURCES, ".", name="bootstrapdata")
     except CannotBuild as error:
-        pytest.skip(f"no Go oracle: {error}")
+        missing_program(f"Go oracle: {error}")
 
     def ask(requests: Sequence[dict[str, Any]]) -> list[Answer]:
         lines = b"\n".join(msgspec.json.encode(request) for request in requests) + b"\n"

@@ -30,6 +30,7 @@ from ironbell.kube.testing.memory import MemoryApi
 from ironbell.services.workflow.index import WorkflowTable
 from ironbell.services.workflow.liveness import SILENCE_S
 from ironbell.services.workflow.server import Options, WorkflowServer
+from support.skips import missing_permission, require_root
 
 
 @dataclass
@@ -201,8 +202,7 @@ def run_action() -> Callable[..., Result]:
 @pytest.fixture
 def loop_disk(tmp_path: Path) -> Iterator[Callable[[int], str]]:
     """Make loop devices of a size in MiB."""
-    if os.geteuid() != 0:
-        pytest.skip("loop devices need root")
+    require_root()
     made: list[str] = []
 
     def make(size_mib: int) -> str:
@@ -213,7 +213,7 @@ def loop_disk(tmp_path: Path) -> Iterator[Callable[[int], str]]:
             ["losetup", "--find", "--show", "--partscan", str(path)], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            pytest.skip(f"no loop devices here: {done.stderr.strip()}")
+            missing_permission(f"loop devices: {done.stderr.strip()}")
         made.append(done.stdout.strip())
         return made[-1]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -13,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from ironbell.agent.actions import image2disk, qemuimg2disk
+from support.skips import needs_program
 
 MIB = 1 << 20
 DISK = 24 * MIB
 
-pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img")
+pytestmark = needs_program("qemu-img")
 
 
 def a_disk(size: int = 12 * MIB + 4096) -> bytes:

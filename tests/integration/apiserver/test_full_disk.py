@@ -30,8 +30,9 @@ from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
 from support.cluster import Cluster
 from support.disks import ext4_disk, fill, mounted
+from support.skips import needs_root
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")]
+pytestmark = [pytest.mark.root, needs_root]
 
 WHERE = CONFIG_MAP.collection
 EXT4_IOC_SHUTDOWN = 0x8004587D

@@ -6,7 +6,6 @@ import base64
 import fcntl
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.kube.client import Client
 from ironbell.kube.connection import from_kubeconfig, over_socket
 from ironbell.kube.http import HttpApi
+from support.skips import require_program, require_root
 
 NIC = {"dhcp": {"mac": "52:54:00:00:00:01"}, "netboot": {"allowPXE": False}}
 MAKE_HARDWARE = f"""
@@ -185,8 +185,8 @@ def test_configuration_file_with_an_unknown_option_is_refused(tmp_path: Path) ->
 @pytest.fixture
 def namespace() -> Iterator[str]:
     """A network namespace with one bridge, `br0`, 192.0.2.1/24."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and iproute2")
+    require_root()
+    require_program("ip")
     name = f"ib-test-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     for words in (

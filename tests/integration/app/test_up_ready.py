@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.site import UP
+from support.skips import require_program, require_root
 
 ADDRESS = "127.0.0.1"
 
@@ -88,8 +88,8 @@ def test_servers_and_machines_are_served_on_ready(tmp_path: Path) -> None:
 @pytest.fixture
 def namespace() -> Iterator[tuple[str, ...]]:
     """A command that runs another in a network namespace with the interfaces `eno2`, 192.0.2.1/24, and `eno3`."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and iproute2")
+    require_root()
+    require_program("ip")
     name = f"ib-ready-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     for words in (

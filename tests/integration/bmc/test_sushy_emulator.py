@@ -21,6 +21,7 @@ from ironbell.bmc.redfish import RedfishTarget, connect
 from ironbell.bmc.redfish.http import Endpoint
 from ironbell.lab.certificates import make_certificates
 from ironbell.lab.files import LabFolder
+from support.skips import missing_program
 
 _PACKAGE = "sushy-tools==2.2.0"
 _HOME = Path.home() / ".cache" / "ironbell" / _PACKAGE.replace("==", "-")
@@ -38,7 +39,7 @@ def _emulator() -> Path:
         install = [str(_HOME / "bin" / "pip"), "install", "-q", "--retries", "0", "--timeout", "15", _PACKAGE]
         subprocess.run(install, check=True, capture_output=True, timeout=180)
     except (subprocess.SubprocessError, OSError) as error:
-        pytest.skip(f"{_PACKAGE} cannot be installed: {error}")
+        missing_program(f"{_PACKAGE}: {error}")
     return program
 
 

@@ -15,6 +15,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.pivotsites import COMMAND_S, NAMESPACE, Management, classed_cluster, killed, pivot
 from support.real import CLUSTERCTL, component
+from support.skips import missing_program
 
 pytestmark = pytest.mark.soak
 STEPS = (4, 12, 30, 45)
@@ -56,7 +57,7 @@ def test_clusterctl_moves_there_and_back(sides: tuple[Management, Management], t
     try:
         program = component(CLUSTERCTL)
     except CannotBuild as error:
-        pytest.skip(f"no clusterctl: {error}")
+        missing_program(f"clusterctl: {error}")
     here, there = sides
     if here.left():
         pivot(here, there)

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from ironbell.image import disk
+from support.skips import needs_program
 
 NEEDED = ("sfdisk", "mke2fs", "debugfs", "mkfs.vfat", "mcopy", "e2fsck")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
+pytestmark = needs_program(*NEEDED)
 
 
 @pytest.fixture

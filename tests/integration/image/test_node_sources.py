@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from ironbell.image.kubernetes.release import PROGRAMS, parse_release
 from support.kubernetespackages import Programs, fill_folder, fill_repository, registry, repository
+from support.skips import needs_program
 
 pytestmark = [pytest.mark.root, pytest.mark.soak]
 
@@ -56,7 +56,7 @@ def test_a_folder_of_programs_and_image_archives_becomes_a_node(tmp_path: Path, 
         assert read(image, f"/usr/bin/{name}", tmp_path / "read") == programs.of_node()[name].read_bytes()
 
 
-@pytest.mark.skipif(shutil.which("dpkg-scanpackages") is None, reason="needs dpkg-dev")
+@needs_program("dpkg-scanpackages")
 def test_an_apt_repository_and_a_registry_become_a_node(tmp_path: Path, programs: Programs) -> None:
     packages, image = tmp_path / "apt", tmp_path / "node.raw"
     packages.mkdir()

@@ -20,6 +20,7 @@ from support.fleetclusters import VERSION, cluster
 from support.kubeapi import eventually
 from support.kubectl import NoKubectl, find_kubectl
 from support.realcluster import free_ports
+from support.skips import missing_program
 
 SERVERS = 4
 WITHIN_S = 90.0
@@ -84,7 +85,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     try:
         kubectl = find_kubectl()
     except NoKubectl as reason:
-        pytest.skip(str(reason))
+        missing_program(reason)
     http, grpc = free_ports(2)
     ports = ("--http-port", str(http), "--grpc-port", str(grpc), "--workflow-http-port", "0")
     site = EmbeddedCluster(tmp_path_factory.mktemp("fleet"), ("--simulate", str(SERVERS), *ports))

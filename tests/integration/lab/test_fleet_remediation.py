@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from support.embeddedcluster import EmbeddedCluster
 from support.fleetclusters import cluster
 from support.kubeapi import eventually
 from support.kubectl import NoKubectl, find_kubectl
+from support.skips import missing_program
 
 WITHIN_S = 120.0
 GROUP = "infrastructure.cluster.x-k8s.io/v1beta1"
@@ -22,7 +21,7 @@ def test_an_unhealthy_machine_is_power_cycled_and_then_given_up(tmp_path: Path) 
     try:
         kubectl = find_kubectl()
     except NoKubectl as reason:
-        pytest.skip(str(reason))
+        missing_program(reason)
     # (any port will do, and servers are told which it became)
     site = EmbeddedCluster(tmp_path, ("--simulate", "1", "--http-port", "0", "--grpc-port", "0"))
 

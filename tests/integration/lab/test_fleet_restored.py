@@ -17,6 +17,7 @@ from support.fleetclusters import cluster
 from support.kubeapi import eventually
 from support.kubectl import NoKubectl, find_kubectl
 from support.realcluster import free_ports
+from support.skips import missing_program
 
 SERVERS, WORKERS, SURGE, ROUNDS = 9, 3, 4, 5
 WITHIN_S = 240.0
@@ -75,7 +76,7 @@ def test_nothing_is_wiped_or_installed_anew(tmp_path: Path) -> None:
     try:
         site = Site(tmp_path / "site", find_kubectl())
     except NoKubectl as reason:
-        pytest.skip(str(reason))
+        missing_program(reason)
     file, data = tmp_path / "b.tar", tmp_path / "site" / "data"
     try:
         site.up.start()

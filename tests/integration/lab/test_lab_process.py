@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import ssl
 import subprocess
@@ -21,12 +19,13 @@ import msgspec
 import pytest
 
 from ironbell.lab.state import LabState, MachineState, read_state
+from support.skips import needs_program, needs_root
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.qemu,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root for network namespaces"),
-    pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="needs qemu-system-x86"),
+    needs_root,
+    needs_program("qemu-system-x86_64"),
 ]
 
 FILE = """\

@@ -19,8 +19,9 @@ from ironbell.lab.machine import PowerState, VirtualMachine
 from ironbell.lab.namespace import cgroups
 from ironbell.lab.namespace.machine import NamespaceMachine
 from ironbell.lab.network import LabNetwork
+from support.skips import needs_root
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root for namespaces")]
+pytestmark = [pytest.mark.root, needs_root]
 
 NAME = "one"
 WAIT_S = 20

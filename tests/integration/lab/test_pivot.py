@@ -17,6 +17,7 @@ from support.gobuild import CannotBuild
 from support.kubeapi import eventually
 from support.pivotsites import COMMAND_S, CORE, NAMESPACE, UP_S, Management, classed_cluster, killed, killed_at, pivot
 from support.real import CLUSTERCTL, component
+from support.skips import missing_program
 
 COPYING, REMOVING = 8, 30
 """Steps that are told before these are in the middle, for a cluster of two machines."""
@@ -45,7 +46,7 @@ def clusterctl(tmp_path: Path) -> list[str | Path]:
     try:
         program = component(CLUSTERCTL)
     except CannotBuild as error:
-        pytest.skip(f"no clusterctl: {error}")
+        missing_program(f"clusterctl: {error}")
     return ["env", f"HOME={tmp_path}", "CLUSTERCTL_DISABLE_VERSIONCHECK=true", program]
 
 

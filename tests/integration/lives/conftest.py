@@ -10,6 +10,7 @@ import pytest
 from support.clusterlife import Place
 from support.clusterlifesites import LiveSite, embedded, real, strict
 from support.kubectl import NoKubectl, find_kubectl
+from support.skips import missing_program
 
 
 @pytest.fixture(scope="package", params=["embedded", "real", pytest.param("strict", marks=pytest.mark.soak)])
@@ -18,7 +19,7 @@ def live_site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     try:
         find_kubectl()
     except NoKubectl as error:
-        pytest.skip(str(error))
+        missing_program(error)
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "embedded":
         with embedded(folder) as site:

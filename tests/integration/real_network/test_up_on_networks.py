@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import subprocess
 import urllib.error
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from ironbell.services.dhcp.sockets import open_dhcp_socket
 from support import firmware
 from support.network import Lan, lan, within
 from support.site import UP, Site, poll, seen, site
+from support.skips import require_program
 
 pytestmark = pytest.mark.root
 
@@ -40,12 +40,11 @@ def network() -> Iterator[Lan]:
 @contextlib.contextmanager
 def dnsmasq(network: Lan, folder: Path) -> Iterator[str]:
     """Another DHCP server on the bridge, as an office router has it; the name of its log."""
-    if (program := shutil.which("dnsmasq")) is None:
-        pytest.skip("dnsmasq is not installed")
+    require_program("dnsmasq")
     namespace = network.add("other", f"{THEIRS}/24")
     log = folder / "dnsmasq.log"
     command = [
-        "ip", "netns", "exec", namespace, program, "--keep-in-foreground", "--port=0", "--interface=lan", "--no-ping",
+        "ip", "netns", "exec", namespace, "dnsmasq", "--keep-in-foreground", "--port=0", "--interface=lan", "--no-ping",
         "--conf-file=/dev/null", "--leasefile-ro", "--pid-file=", "--user=root", f"--log-facility={log}", "--log-dhcp",
         "--dhcp-range=192.0.2.100,192.0.2.150,255.255.255.0,1h",
     ]  # fmt: skip

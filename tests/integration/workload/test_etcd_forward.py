@@ -32,6 +32,7 @@ from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.kubeconfigs import HttpLink
 from support.gobuild import CannotBuild
 from support.real import component
+from support.skips import missing_program
 
 CLUSTER = ClusterKey("default", "c", "uid-of-c")
 NAMES = ("n1", "n2", "n3")
@@ -92,7 +93,7 @@ def members(tmp_path: Path, authority: pki.KeyPair) -> Iterator[Members]:
     try:
         program = component("etcd")
     except CannotBuild as error:
-        pytest.skip(str(error))
+        missing_program(error)
     running = Members(tmp_path, program, authority)
     yield running
     running.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.osie import cpio, elf
+from support.skips import needs_program
 
 
 def _make_tree(root: Path) -> None:
@@ -30,7 +30,7 @@ def test_two_archives_of_one_tree_are_the_same_bytes(tmp_path: Path) -> None:
     assert b"".join(cpio.archive(tmp_path / "a")) == b"".join(cpio.archive(tmp_path / "b"))
 
 
-@pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")
+@needs_program("cpio")
 def test_cpio_reads_the_archive_back(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     _make_tree(tmp_path / "tree")

@@ -6,7 +6,6 @@ import ctypes
 import itertools
 import os
 import queue
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pytest
 
 from ironbell.codec.dhcp import DecodeError, Op, Packet, decode, encode
 from ironbell.services.dhcp.sockets import open_dhcp_socket
+from support.skips import require_program, require_root
 
 T = TypeVar("T")
 CLONE_NEWNET = 0x40000000
@@ -180,8 +180,8 @@ class Network:
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("network namespaces need root and iproute2")
+    require_root()
+    require_program("ip")
     made = Network()
     try:
         yield made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import stat
 import subprocess
 from ipaddress import IPv4Address
@@ -15,6 +14,7 @@ import pytest
 from ironbell.codec.dhcp import MessageType, Op, Option, Packet
 from ironbell.codec.dhcp.addresses import server_identifier
 from ironbell.services.dhcp import SocketError, probe_for_servers
+from support.skips import require_program
 
 pytestmark = pytest.mark.root
 
@@ -52,8 +52,7 @@ PXE = {60: b"PXEClient:Arch:00007:UNDI:003016", 93: b"\0\7", 94: b"\1\3\0", 97: 
 
 
 def dnsmasq(network: Any, *words: str) -> None:
-    if shutil.which("dnsmasq") is None:
-        pytest.skip("dnsmasq is not installed")
+    require_program("dnsmasq")
     process = network.start(
         "other", "dnsmasq", "--keep-in-foreground", "--log-facility=-", "--port=0", "--interface=lan", "--no-ping",
         "--conf-file=/dev/null", "--leasefile-ro", "--pid-file=", "--user=root", *words,
@@ -62,8 +61,7 @@ def dnsmasq(network: Any, *words: str) -> None:
 
 
 def test_a_real_client_gets_its_lease(network: Any, tmp_path: Path) -> None:
-    if shutil.which("udhcpc") is None:
-        pytest.skip("udhcpc is not installed")
+    require_program("udhcpc")
     network.add("srv", f"{OWN}/24")
     network.add("cli", mac=MAC)
     network.serve("srv", tmp_path, [machine()])

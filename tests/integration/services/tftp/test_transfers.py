@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from ironbell.codec.tftp import Content, Download, Limits
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.tftp import TftpServer, TftpSettings, open_tftp_socket
 from ironbell.services.tftp.server import Fetch
+from support.skips import require_program
 
 FILES: dict[str, bytes] = {
     "empty": b"",
@@ -80,16 +80,11 @@ async def download(
     return client
 
 
-def need(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
-
-
 @pytest.mark.parametrize("single_port", [True, False], ids=["one port", "port per transfer"])
 @pytest.mark.parametrize("block_size", [512, 1468, 8])
 @pytest.mark.parametrize("path", ["small", "one-block", "sub/folder/file"])
 async def test_curl_fetches_files(path: str, block_size: int, single_port: bool, tmp_path: Path) -> None:
-    need("curl")
+    require_program("curl")
     async with served(single_port=single_port) as port:
         target = tmp_path / "file"
         code, output = await run(
@@ -107,7 +102,7 @@ async def test_an_empty_file_is_one_empty_block() -> None:
 
 
 async def test_curl_is_told_what_is_wrong() -> None:
-    need("curl")
+    require_program("curl")
     async with served() as port:
         code, output = await run("curl", "-sS", f"tftp://127.0.0.1:{port}/missing")
         assert code == 68, output
@@ -147,7 +142,7 @@ async def error_for(port: int, name: str) -> tuple[int, str]:
 
 
 async def test_the_usual_unix_client_fetches_files(tmp_path: Path) -> None:
-    need("tftp")
+    require_program("tftp")
     target = tmp_path / "file"
     get = ("127.0.0.1", "{port}", "-c", "get", "sub/folder/file", str(target))
     async with served() as port:
@@ -225,7 +220,7 @@ async def test_stopping_leaves_nothing_behind() -> None:
 
 @pytest.mark.root
 async def test_our_download_understands_a_foreign_server(tmp_path: Path) -> None:
-    need("in.tftpd")
+    require_program("in.tftpd")
     (tmp_path / "file").write_bytes(FILES["ipxe.efi"])
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:3]:
