@@ -1,15 +1,15 @@
 """Every definition of upstream's installs, and every Kubernetes manifest of upstream's applies.
 
-Variables are filled in as `clusterctl generate` would. What cannot apply is listed here with what stands in the way,
-and must go on failing.
+They come from tests/facts; a manifest with code is also tested as it is published, where that is at hand. Variables are
+filled in as `clusterctl generate` would. What cannot apply is listed here with what stands in the way, and must go on
+failing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,9 +23,16 @@ from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec import goyaml
 from ironbell.codec.cel import compile_rule
-from support.upstream import UPSTREAM, files, needs_upstream
+from support.upstream import (
+    definition_files,
+    definitions,
+    manifests,
+    names_with_code,
+    needs_originals,
+    original,
+    systems,
+)
 
-pytestmark = needs_upstream
 DEFINITIONS = Collection("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Collection("", "v1", "namespaces", namespaced=False)
 SETS = ("v1alpha1", "v1alpha2")
@@ -74,9 +81,10 @@ FAULTY = {
 }
 
 
-def folders(tinkerbell: str) -> Iterator[str]:
-    yield f"crds/tinkerbell/{tinkerbell}"
-    yield from (f"crds/{one.name}" for one in sorted((UPSTREAM / "crds").iterdir()) if one.name != "tinkerbell")
+def documents(tinkerbell: str) -> Iterator[Any]:
+    """All definitions, with one of Tinkerbell's sets."""
+    for system in systems():
+        yield from definitions(system, f"{tinkerbell}/" if system == "tinkerbell" else "")
 
 
 def objects(text: str) -> Iterator[Any]:
@@ -92,25 +100,25 @@ async def server() -> AsyncIterator[ApiServer]:
         yield found
 
 
-async def install(api_server: ApiServer, file: Path) -> int:
-    """Create the definitions in a file. Their webhooks are not there, so that versions differ in name only."""
-    count = 0
-    for definition in objects(file.read_text()):
-        if definition.get("kind") == "CustomResourceDefinition":
-            definition.pop("status", None)
-            definition["spec"].pop("conversion", None)
-            body = msgspec.json.encode(definition)
-            await api_server.client(SYSTEM).create(DEFINITIONS, "", body, WriteOptions(field_validation="Strict"))
-            count += 1
-    return count
+async def install(api_server: ApiServer, tinkerbell: str) -> None:
+    """Create the definitions. Their webhooks are not there, so that versions differ in name only."""
+    for document in documents(tinkerbell):
+        definition = {name: part for name, part in document.items() if name != "status"}
+        definition["spec"] = {name: part for name, part in definition["spec"].items() if name != "conversion"}
+        body = msgspec.json.encode(definition)
+        await api_server.client(SYSTEM).create(DEFINITIONS, "", body, WriteOptions(field_validation="Strict"))
+
+
+def test_each_file_has_definitions() -> None:
+    for system in systems():
+        for name, found in definition_files(system).items():
+            assert {document["kind"] for document in found} == {"CustomResourceDefinition"}, name
 
 
 @pytest.mark.parametrize("tinkerbell", SETS)
 async def test_definitions_install(tinkerbell: str) -> None:
     async with server() as found:
-        for folder in folders(tinkerbell):
-            for file in files(folder):
-                assert await install(found, file) or "kustomization" in file.name, file
+        await install(found, tinkerbell)
         served = [info for info in found.resources.all() if info.custom]
         for info in served:
             assert info.compiled
@@ -144,28 +152,38 @@ async def apply(api_server: ApiServer, value: Any) -> str:
     return ""
 
 
-def _version_of(file: Path) -> str:
-    return "v1alpha2" if "v1alpha2" in file.name and "tinkerbell" in file.parent.name else "v1alpha1"
+def _version_of(name: str) -> str:
+    return "v1alpha2" if "v1alpha2" in name and name.startswith("tinkerbell/") else "v1alpha1"
 
 
 @pytest.mark.parametrize("tinkerbell", SETS)
 async def test_manifests_apply(tinkerbell: str) -> None:
+    texts = {f"{path.parent.name}/{path.name}": path.read_text() for path in manifests()}
+    assert len(texts) > 40
+    await _apply_all(tinkerbell, texts, FAULTY)
+
+
+@needs_originals
+@pytest.mark.parametrize("tinkerbell", SETS)
+async def test_originals_with_code_apply(tinkerbell: str) -> None:
+    texts = {name: original(name).read_text() for name in names_with_code()}
+    await _apply_all(tinkerbell, texts, FAULTY.keys() & texts.keys())
+
+
+async def _apply_all(tinkerbell: str, texts: dict[str, str], faulty: Iterable[str]) -> None:
     found: dict[str, list[str]] = {}
     async with server() as api_server:
-        for folder in folders(tinkerbell):
-            for file in files(folder):
-                await install(api_server, file)
-        for file in files("manifests"):
-            if _version_of(file) != tinkerbell:
+        await install(api_server, tinkerbell)
+        for name, text in texts.items():
+            if _version_of(name) != tinkerbell:
                 continue
-            name = f"{file.parent.name}/{file.name}"
             try:
-                faults = [fault for one in objects(file.read_text()) if (fault := await apply(api_server, one))]
+                faults = [fault for one in objects(text) if (fault := await apply(api_server, one))]
             except goyaml.YamlError as error:
                 faults = [str(error)]
             if faults:
                 found[name] = faults
-    expected = {name for name in FAULTY if _version_of(UPSTREAM / "manifests" / name) == tinkerbell}
+    expected = {name for name in faulty if _version_of(name) == tinkerbell}
     unexpected = {name: faults for name, faults in found.items() if name not in expected}
     assert not unexpected
     assert found.keys() == expected, "some apply after all"

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbell.apiserver.schema.rules import compile_rules
-from ironbell.codec import goyaml
 from ironbell.codec.cel import compile_rule
-from support.upstream import files, needs_upstream
+from support.upstream import definitions, systems
 
 from .conftest import Answer, Oracle
 
@@ -121,15 +120,8 @@ def _ruled(node: Any) -> Iterator[dict[str, Any]]:
             yield from _ruled(value)
 
 
-@needs_upstream
 def test_every_upstream_rule_compiles_in_both(oracle: Oracle) -> None:
-    schemas = [
-        schema
-        for file in files("crds")
-        for document in goyaml.load_all(file.read_bytes())
-        if isinstance(document, dict)
-        for schema in _ruled(document)
-    ]
+    schemas = [schema for system in systems() for document in definitions(system) for schema in _ruled(document)]
     assert len(schemas) > 20
     for schema, answer in zip(schemas, oracle([{"schema": one, "values": []} for one in schemas]), strict=True):
         assert (answer.compile, answer.broken) == ([], ""), answer

@@ -1,14 +1,12 @@
 """Conversion between versions gives what upstream's own functions give: up, down, the annotation, and up again.
 
-Objects are generated from the definitions' schemas, or are upstream's manifests (see test_crds_cluster_api.py for where
-they are). Where both differ on purpose: zero values that mean nothing; `layout: false` of a disk that has a list of
-partitions, which upstream writes and its own definition then refuses; template references without a template.
+Objects are generated from the definitions' schemas, or are upstream's manifests. Where both differ on purpose: zero
+values that mean nothing; `layout: false` of a disk that has a list of partitions, which upstream writes and its own
+definition then refuses; template references without a template.
 """
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,9 +20,8 @@ from ironbell.api.crd.document import crd_document
 from ironbell.codec import goyaml
 from support.conversionoracle import Answer, Oracle, Question
 from support.schemaobjects import random_object
+from support.upstream import manifests
 
-UPSTREAM = Path(os.environ.get("IRONBELL_UPSTREAM") or Path(__file__).resolve().parents[4] / "shared" / "upstream")
-MANIFESTS = UPSTREAM / "manifests" / "cluster-api"
 CASES = [(known, version) for known in VERSIONS for version in known.rules]
 IDS = [f"{known.kind.kind}-{version}" for known, version in CASES]
 _VARIABLE = re.compile(r"\$\{(\w+)(?::?=([^}]*))?\}")
@@ -136,7 +133,7 @@ def _compare_generated(oracle: Oracle, known: Any, version: str, *, seeds: range
 
 
 def _manifests() -> Iterator[Body]:
-    for path in sorted(MANIFESTS.glob("*.yaml")):
+    for path in manifests("cluster-api"):
         text = _VARIABLE.sub(
             lambda found: found[2] or ("3" if "COUNT" in found[1] else found[1].lower()), path.read_text()
         )
@@ -145,7 +142,6 @@ def _manifests() -> Iterator[Body]:
                 yield {**body, "metadata": {"namespace": "place", **body["metadata"]}}
 
 
-@pytest.mark.skipif(not MANIFESTS.is_dir(), reason=f"no upstream manifests in {MANIFESTS}")
 def test_manifests(oracle: Oracle) -> None:
     bodies = list(_manifests())
     compared = 0

@@ -1,20 +1,20 @@
 """Upstream's example manifests, and what CAPT generates, render and are accepted.
 
-Upstream's files are read where they lie beside the project; templates of our own with the same content, in our own
-words, are tested everywhere.
+What CAPT generates is here in our own words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ironbell.codec import goyaml
 from ironbell.codec.gotemplate import render
 from ironbell.contract.template_data import template_data
 from ironbell.contract.workflow_document import WorkflowDocument, parse_document
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import both, manifest
 
-_UPSTREAM = UPSTREAM / "manifests" / "tinkerbell"
 _HARDWARE: dict[str, Any] = {
     "spec": {
         "disks": [{"device": "/dev/nvme0n1"}],
@@ -163,20 +163,19 @@ def test_an_override_with_functions_is_accepted() -> None:
     }
 
 
-@needs_upstream
-def test_upstreams_example_template_is_accepted() -> None:
-    manifest = goyaml.load((_UPSTREAM / "cmd_agent_example_grpc_template.yaml").read_text())
-    workflow = goyaml.load((_UPSTREAM / "cmd_agent_example_grpc_workflow.yaml").read_text())
+@both
+def test_upstreams_example_template_is_accepted(source: Callable[[str], Path]) -> None:
+    template = goyaml.load(source("tinkerbell/cmd_agent_example_grpc_template.yaml").read_text())
+    workflow = goyaml.load(manifest("tinkerbell/cmd_agent_example_grpc_workflow.yaml").read_text())
     data = template_data(None, hardware_map=workflow["spec"]["hardwareMap"])
-    (task,) = parse_document(render(manifest["spec"]["data"], data)).tasks
+    (task,) = parse_document(render(template["spec"]["data"], data)).tasks
     assert task.agent_id == workflow["spec"]["hardwareMap"]["device_1"]
     assert [action.name for action in task.actions] == [f"action {number}" for number in range(1, 7)]
     assert task.actions[5].pid == "host"
 
 
-@needs_upstream
 def test_upstreams_example_hardware_fills_templates() -> None:
-    for hardware in goyaml.load((_UPSTREAM / "pkg_backend_file_testdata_example.yaml").read_text()):
+    for hardware in goyaml.load(manifest("tinkerbell/pkg_backend_file_testdata_example.yaml").read_text()):
         template = "{{ with (index .Hardware.Interfaces 0).DHCP }}{{ .MAC }}{{ end }}|{{ .hardware.metadata.name }}"
         dhcp = hardware["spec"]["interfaces"][0]["dhcp"]
         assert render(template, template_data(hardware)) == f"{dhcp['mac']}|{hardware['metadata']['name']}"

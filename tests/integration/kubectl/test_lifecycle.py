@@ -9,7 +9,7 @@ import msgspec
 from ironbell.codec import goyaml
 from support.cluster import Cluster
 from support.kubectl import Kubectl, end, line
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import definitions
 from support.widgets import WIDGETS, widget
 
 HARDWARE = """
@@ -54,9 +54,9 @@ async def test_a_wrong_definition_is_refused_by_field(kubectl: Kubectl) -> None:
     assert "spec.scope" in refused
 
 
-@needs_upstream
 async def test_upstream_tinkerbell_definitions(kubectl: Kubectl) -> None:
-    await kubectl.ok("apply", "-f", str(UPSTREAM / "crds" / "tinkerbell" / "v1alpha1"))
+    upstreams = {"apiVersion": "v1", "kind": "List", "items": definitions("tinkerbell", "v1alpha1/")}
+    await kubectl.ok("apply", "-f", "-", stdin=msgspec.json.encode(upstreams).decode())
     await kubectl.ok("apply", "-f", "-", stdin=HARDWARE)
     assert "server-1" in await kubectl.ok("get", "hardware,workflows,templates,machines.bmc.tinkerbell.org")
     assert "allowPXE" in await kubectl.ok("explain", "hardware.spec.interfaces.netboot")

@@ -15,10 +15,8 @@ import pytest
 from support.embeddedcluster import EmbeddedCluster
 from support.kubectl import Kubectl
 from support.topologies import documents
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import manifest
 
-pytestmark = needs_upstream
-FOLDER = UPSTREAM / "manifests" / "cluster-api"
 WITHIN_S = 120.0
 OLD, NEW = "v1.34.2", "v1.35.1"
 VARIABLES = {
@@ -126,8 +124,8 @@ class Site:
 
 def manifests() -> tuple[list[Object], Object]:
     """Upstream's class with its templates, and a Cluster of it that its in-memory template describes."""
-    class_objects = documents(FOLDER / "clusterclass-quick-start.yaml", VARIABLES)
-    cluster = documents(FOLDER / "cluster-template-in-memory-topology.yaml", VARIABLES)[-1]
+    class_objects = documents(manifest("cluster-api/clusterclass-quick-start.yaml"), VARIABLES)
+    cluster = documents(manifest("cluster-api/cluster-template-in-memory-topology.yaml"), VARIABLES)[-1]
     assert cluster["kind"] == "Cluster"
     cluster["spec"]["topology"]["classRef"] = {"name": "quick-start"}
     [deployment] = cluster["spec"]["topology"]["workers"]["machineDeployments"]

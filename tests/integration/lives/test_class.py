@@ -10,10 +10,9 @@ import pytest
 from support.clusterlife import Life, Place, Size, rendered
 from support.gobuild import CannotBuild
 from support.real import CLUSTERCTL, component
-from support.upstream import UPSTREAM, needs_upstream
+from support.skips import missing_program
+from support.upstream import manifest
 
-pytestmark = needs_upstream
-MANIFESTS = UPSTREAM / "manifests" / "cluster-api"
 DOCKER = {
     "DOCKER_POD_CIDRS": "192.168.0.0/16",
     "DOCKER_SERVICE_CIDRS": "10.128.0.0/12",
@@ -26,10 +25,10 @@ def by_clusterctl(place: Place, template: str, name: str, size: Size) -> str:
     try:
         clusterctl = component(CLUSTERCTL)
     except CannotBuild as error:
-        pytest.skip(f"no clusterctl: {error}")
+        missing_program(f"clusterctl: {error}")
     done = subprocess.run(
         [
-            clusterctl, "generate", "cluster", name, "--from", MANIFESTS / template, "--target-namespace",
+            clusterctl, "generate", "cluster", name, "--from", manifest(template), "--target-namespace",
             place.namespace, "--kubernetes-version", size.version, "--control-plane-machine-count",
             str(size.control_planes), "--worker-machine-count", str(size.workers),
         ],
@@ -55,9 +54,9 @@ async def test_in_memory_templates(place: Place) -> None:
     await place.apply(rendered("in-memory-class.yaml", "", Size(0, 0)))
     of_class, size = await place.left(), Size(1, 1)
     one, two = place.cluster("one"), place.cluster("two")
-    template = MANIFESTS / "cluster-template-in-memory-topology.yaml"
+    template = manifest("cluster-api/cluster-template-in-memory-topology.yaml")
     await place.apply(rendered(template, "one", size, NAMESPACE=place.namespace, **DOCKER))
-    await place.apply(by_clusterctl(place, "cluster-template-in-memory-scale.yaml", "two", size))
+    await place.apply(by_clusterctl(place, "cluster-api/cluster-template-in-memory-scale.yaml", "two", size))
     await one.runs(size)
     await two.runs(size)
     await place.run("delete", one.what, two.what)
@@ -82,7 +81,7 @@ async def test_the_quick_start_grows_and_is_upgraded_by_three_minor_versions(pla
 
 async def begun(place: Place) -> tuple[set[str], Life]:
     """Upstream's class, a cluster of it that runs, and what there was before that."""
-    await place.apply(rendered(MANIFESTS / "clusterclass-quick-start.yaml", "", Size(0, 0)))
+    await place.apply(rendered(manifest("cluster-api/clusterclass-quick-start.yaml"), "", Size(0, 0)))
     of_class, one = await place.left(), place.cluster("one")
     await place.apply(rendered("quick-start-cluster.yaml", "one", Size(1, 1)))
     await one.runs(Size(1, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from ironbell.image import kubernetes
 from ironbell.image.kubernetes import golang, kubevip
 from ironbell.image.kubernetes.release import parse_release
 from ironbell.image.kubernetes.source import Folder, GoModules, Packages
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import both
 
-TEMPLATE = UPSTREAM / "manifests" / "capt" / "cluster-template.yaml"
 OVERLAY = Path(kubernetes.__file__).parent / "files/overlay/usr"
 PROGRAM = OVERLAY / "lib/ironbell/kube-vip-kubeconfig"
 MANIFEST = """\
@@ -41,9 +41,9 @@ esac
 """
 
 
-@needs_upstream
-def test_it_is_the_image_that_upstreams_template_names() -> None:
-    text = TEMPLATE.read_text()
+@both
+def test_it_is_the_image_that_upstreams_template_names(source: Callable[[str], Path]) -> None:
+    text = source("capt/cluster-template.yaml").read_text()
     assert text.count(kubevip.IN_TEMPLATE) == text.count("ghcr.io/kube-vip/kube-vip:") > 0
 
 

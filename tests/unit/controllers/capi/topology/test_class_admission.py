@@ -9,7 +9,7 @@ import pytest
 
 from ironbell.controllers.capi.admission.clusterclass import validate
 from support.topologies import DEV_MACHINE_TEMPLATE, NAMESPACE, PLANE_TEMPLATE, documents, reference, small_class
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import manifest
 
 SELECTOR = {
     "apiVersion": DEV_MACHINE_TEMPLATE.api_version,
@@ -77,8 +77,7 @@ def test_kinds_stay() -> None:
     assert {one.path.rpartition(".")[2] for one in validate(changed, class_of())} == {"apiVersion", "kind"}
 
 
-@needs_upstream
 def test_upstreams_quick_start_is_accepted() -> None:
-    path = UPSTREAM / "manifests" / "cluster-api" / "clusterclass-quick-start.yaml"
+    path = manifest("cluster-api/clusterclass-quick-start.yaml")
     [class_] = [one for one in documents(path, {"NAMESPACE": NAMESPACE}) if one["kind"] == "ClusterClass"]
     assert validate(class_, class_) == []

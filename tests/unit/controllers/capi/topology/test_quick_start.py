@@ -20,10 +20,8 @@ from support.topologies import (
     settle,
     world,
 )
-from support.upstream import UPSTREAM, needs_upstream
+from support.upstream import manifest
 
-pytestmark = needs_upstream
-FOLDER = UPSTREAM / "manifests" / "cluster-api"
 VARIABLES = {
     "CLUSTER_NAME": "prod",
     "NAMESPACE": NAMESPACE,
@@ -38,10 +36,10 @@ ARGUMENT = {"name": "eviction-hard", "value": "nodefs.available<0%,nodefs.inodes
 
 
 def quick_start(**variables: Any) -> World:
-    found = documents(FOLDER / "clusterclass-quick-start.yaml", VARIABLES)
+    found = documents(manifest("cluster-api/clusterclass-quick-start.yaml"), VARIABLES)
     [cluster] = [
         one
-        for one in documents(FOLDER / "cluster-template-in-memory-topology.yaml", VARIABLES)
+        for one in documents(manifest("cluster-api/cluster-template-in-memory-topology.yaml"), VARIABLES)
         if one["kind"] == "Cluster"
     ]
     topology = cluster["spec"]["topology"]
