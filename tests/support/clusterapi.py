@@ -24,7 +24,7 @@ import yaml
 from ironbell.apiserver.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.kubeapi import APPLY, KubeApi, eventually
-from support.real import CLUSTER_API, cluster_api_sources, component
+from support.programs import CLUSTER_API, build_program, cluster_api_sources
 from support.realcluster import free_ports
 
 START_TIMEOUT_S = 60
@@ -67,7 +67,7 @@ def managers(
         CannotBuild: a manager is not there and cannot be built.
         AssertionError: with the end of the log of what did not start.
     """
-    programs = {name: component(name) for name in names}
+    programs = {name: build_program(name) for name in names}
     pki = Authority(folder / "webhooks", SystemClock())
     pair = pki.server(["127.0.0.1"])
     ports = {name: free_ports(2) for name in programs}

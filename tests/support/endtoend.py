@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from support.real import component
+from support.programs import build_program
 
 PREFIX = "[sig-api-machinery] "
 PASSED = "passed"
@@ -73,7 +73,7 @@ def program() -> Path:
     Raises:
         CannotBuild: with the reason.
     """
-    return component("endtoend")
+    return build_program("endtoend")
 
 
 def all_specs(folder: Path) -> list[str]:
@@ -132,7 +132,7 @@ def _command(kubeconfig: Path, report: Path) -> list[str]:
     return [
         str(program()),
         f"--kubeconfig={kubeconfig}",
-        f"--kubectl-path={component('kubectl')}",
+        f"--kubectl-path={build_program('kubectl')}",
         # No provider of machines, and no nodes to count, wait for or fetch logs from.
         "--provider=skeleton",
         "--num-nodes=0",

@@ -15,9 +15,8 @@ from typing import BinaryIO, ClassVar, Literal, Self
 
 import msgspec
 
-from support.gobuild import build
+from support.programs import build_program
 
-MODULE = Path(__file__).parents[1] / "go" / "linearizable"
 CHECK_TIMEOUT_S = 1800
 
 Verb = Literal["create", "update", "delete", "get", "list"]
@@ -159,7 +158,7 @@ def checker() -> Path:
     Raises:
         CannotBuild: there is no toolchain, or it could not be built.
     """
-    return build(MODULE, ".", name="linearizable")
+    return build_program("linearizable")
 
 
 async def check(path: Path) -> Finding:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.gobuild import CannotBuild
-from support.real import component
+from support.programs import build_program
 from support.skips import missing_program
 
 _COMMAND_TIMEOUT_S = 60
@@ -35,7 +35,7 @@ def find_kubectl() -> Path:
     if named and _runs(Path(named)):
         return Path(named)
     try:
-        return component("kubectl")
+        return build_program("kubectl")
     except CannotBuild as error:
         raise NoKubectl(f"no kubectl is installed, and none can be built: {error}") from error
 

@@ -18,7 +18,7 @@ from support.capisite import NAMESPACE
 from support.clusterapi import Manager, managers
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import APPLY, KubeApi, connect, eventually
-from support.real import component
+from support.programs import build_program
 
 COMPONENTS = {
     "cluster-api": "capi-core",
@@ -184,7 +184,7 @@ def upstream(
     """
     authority = Path(api.pool.connection_pool_kw["ca_certs"]).read_bytes()
     folder.mkdir(exist_ok=True)
-    kubectl = component("kubectl")
+    kubectl = build_program("kubectl")
     with managers(api, kubectl=kubectl, authority=authority, folder=folder, names=names) as running:
         yield running
 

@@ -26,7 +26,7 @@ from ironbell.apiserver.kubeconfig import Credentials, kubeconfig, write_kubecon
 from ironbell.apiserver.pki import Authority
 from ironbell.base.clock import SystemClock
 from support.gobuild import CannotBuild
-from support.real import component
+from support.programs import build_program
 from support.skips import missing_program
 
 START_TIMEOUT_S = 90
@@ -70,7 +70,7 @@ class RealCluster:
             TimeoutError: with the end of the log of what did not start.
         """
         names = ["etcd", "kube-apiserver", *(["kube-controller-manager"] if self.has_controllers else [])]
-        programs = {name: component(name) for name in names}
+        programs = {name: build_program(name) for name in names}
         self.folder.mkdir(parents=True, exist_ok=True)
         self._authority = Authority(self.folder / "pki", SystemClock())
         self._pair = self._authority.server(["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"])

@@ -13,7 +13,7 @@ import yaml
 from support.capisite import cluster_documents
 from support.gobuild import CannotBuild
 from support.mixtures import CONTROL_PLANES, CORE, Site, conditions, mixture
-from support.real import CLUSTERCTL, cluster_api_sources, component
+from support.programs import CLUSTERCTL, build_program, cluster_api_sources
 from support.skips import missing_program
 
 WITHIN_S = 60
@@ -70,7 +70,7 @@ def clusterctl(site: Site, releases: Path, tmp_path: Path) -> Clusterctl:
         "HOME": str(tmp_path), "KUBECONFIG": str(site.api.kubeconfig), "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"
     }  # fmt: skip
     try:
-        program = component(CLUSTERCTL)
+        program = build_program(CLUSTERCTL)
     except CannotBuild as error:
         missing_program(f"clusterctl: {error}")
 

@@ -16,7 +16,7 @@ from support.clusterapi import Manager, managers
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import APPLY, KubeApi, connect, eventually
-from support.real import CLUSTERCTL, component
+from support.programs import CLUSTERCTL, build_program
 from support.realcluster import RealCluster
 from support.skips import missing_program
 
@@ -57,7 +57,7 @@ def running(api: KubeApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     authority = Path(api.pool.connection_pool_kw["ca_certs"]).read_bytes()
     folder = tmp_path_factory.mktemp("managers")
     try:
-        with managers(api, kubectl=component("kubectl"), authority=authority, folder=folder) as found:
+        with managers(api, kubectl=build_program("kubectl"), authority=authority, folder=folder) as found:
             yield found
     except CannotBuild as error:
         missing_program(f"Cluster API managers: {error}")
@@ -189,7 +189,7 @@ def clusterctl(api: KubeApi, *arguments: str, folder: Path) -> str:
     """What a command prints; it asks nobody for newer versions of itself."""
     environment = {"HOME": str(folder), "KUBECONFIG": str(api.kubeconfig), "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"}
     done = subprocess.run(
-        [component(CLUSTERCTL), *arguments], env=environment, capture_output=True, text=True, timeout=WAIT_S
+        [build_program(CLUSTERCTL), *arguments], env=environment, capture_output=True, text=True, timeout=WAIT_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

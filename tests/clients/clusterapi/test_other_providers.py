@@ -19,7 +19,7 @@ from support.clusterapi import managers
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import APPLY, KubeApi, connect
-from support.real import component
+from support.programs import build_program
 from support.skips import missing_program
 from support.strangers.family import IRON, STEEL, Family
 from support.strangers.grounds import ServedGround
@@ -46,7 +46,7 @@ def management(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         if request.param == "upstream":
             authority = Path(api.pool.connection_pool_kw["ca_certs"]).read_bytes()
             try:
-                kubectl = component("kubectl")
+                kubectl = build_program("kubectl")
                 running = managers(api, kubectl=kubectl, authority=authority, folder=folder, names=["capi-core"])
                 stack.enter_context(running)
             except CannotBuild as error:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild
+from support.programs import build_program
 from support.skips import missing_program
 
-MODULES = Path(__file__).parents[2] / "go"
 RUN_TIMEOUT_S = 180
 
 
 async def steps_of(name: str, kubeconfig: Path) -> list[str]:
     """What a program printed, one line for each step that held."""
     try:
-        program = await asyncio.to_thread(build, MODULES / name, ".", name=name)
+        program = await asyncio.to_thread(build_program, name)
     except CannotBuild as error:
         missing_program(f"{name}: {error}")
     process = await asyncio.create_subprocess_exec(

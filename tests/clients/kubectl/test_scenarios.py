@@ -11,7 +11,7 @@ import pytest
 
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
-from support.real import component
+from support.programs import build_program
 from support.realcluster import RealCluster
 from support.skips import missing_program
 from support.transcripts import Said, Scenario, expected, play, read_scenario
@@ -23,7 +23,7 @@ SCENARIOS = [read_scenario(path) for path in sorted((Path(__file__).parent / "sc
 def kubectl() -> Path:
     """The kubectl of the real cluster's version."""
     try:
-        return component("kubectl")
+        return build_program("kubectl")
     except CannotBuild as error:
         missing_program(f"kubectl: {error}")
 

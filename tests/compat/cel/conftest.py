@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild
+from support.programs import build_program
 from support.skips import missing_program
-
-_SOURCES = Path(__file__).parents[2] / "go" / "cel"
 
 
 class Answer(msgspec.Struct, rename="camel"):
@@ -40,7 +38,7 @@ Oracle = Callable[[Sequence[dict[str, Any]]], list[Answer]]
 def oracle() -> Oracle:
     """Ask the real libraries; one answer per case, in order."""
     try:
-        binary = build(_SOURCES, ".", name="cel")
+        binary = build_program("cel")
     except CannotBuild as error:
         missing_program(f"Go oracle: {error}")
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from support.conversionoracle import Answer, Oracle, Question
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild
+from support.programs import build_program
 from support.skips import missing_program
-
-_SOURCES = Path(__file__).parents[2] / "go" / "capiconversion"
 
 
 @pytest.fixture(scope="session")
 def oracle() -> Oracle:
     """Ask upstream's functions; one answer per question, in order."""
     try:
-        binary = build(_SOURCES, ".", name="capiconversion")
+        binary = build_program("capiconversion")
     except CannotBuild as error:
         missing_program(f"Go oracle: {error}")
 

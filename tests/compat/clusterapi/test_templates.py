@@ -13,7 +13,7 @@ from ironbell.base.errors import IronbellError
 from ironbell.codec.envsubst import MissingVariablesError, SubstitutionError, substitute, variables
 from ironbell.codec.goyaml import load_all
 from support.gobuild import CannotBuild
-from support.real import CLUSTERCTL, cluster_api_sources, component
+from support.programs import CLUSTERCTL, build_program, cluster_api_sources
 from support.skips import missing_program
 
 VALUES = {
@@ -54,7 +54,7 @@ MISSING = ["${B} ${A} ${ B }", "${A:=} ${B:-}", "${A} ${A:=x}", "${A^^} ${#B} # 
 @pytest.fixture(scope="module")
 def clusterctl() -> Path:
     try:
-        return component(CLUSTERCTL)
+        return build_program(CLUSTERCTL)
     except CannotBuild as error:
         missing_program(error)
 

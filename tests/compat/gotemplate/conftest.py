@@ -11,16 +11,15 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild
+from support.programs import build_program
 from support.skips import missing_program
 
-_SOURCES = Path(__file__).parents[2] / "go" / "gotemplate"
 _ADDRESS = re.compile(rb"0x[0-9a-f]{6,}")
 
 
@@ -45,7 +44,7 @@ Oracle = Callable[[Sequence[dict[str, Any]]], list[Answer]]
 def oracle() -> Oracle:
     """Ask the real libraries; one answer per case, in order."""
     try:
-        binary = build(_SOURCES, ".", name="gotemplate")
+        binary = build_program("gotemplate")
     except CannotBuild as error:
         missing_program(f"Go oracle: {error}")
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from support.gobuild import CannotBuild, build
+from support.gobuild import CannotBuild
+from support.programs import build_program
 from support.skips import missing_program
-
-_SOURCES = Path(__file__).parents[2] / "go" / "bootstrapdata"
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ Oracle = Callable[[Sequence[dict[str, Any]]], list[Answer]]
 def oracle() -> Oracle:
     """Ask upstream's packages; one answer per request, in order."""
     try:
-        binary = build(_SOURCES, ".", name="bootstrapdata")
+        binary = build_program("bootstrapdata")
     except CannotBuild as error:
         missing_program(f"Go oracle: {error}")
 

@@ -14,7 +14,7 @@ from support.components import OnCluster
 from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.pivotsites import COMMAND_S, NAMESPACE, Management, classed_cluster, killed, pivot
-from support.real import CLUSTERCTL, component
+from support.programs import CLUSTERCTL, build_program
 from support.skips import missing_program
 
 pytestmark = pytest.mark.soak
@@ -55,7 +55,7 @@ def test_killed_and_finished_there_and_back(sides: tuple[Management, Management]
 
 def test_clusterctl_moves_there_and_back(sides: tuple[Management, Management], tmp_path: Path) -> None:
     try:
-        program = component(CLUSTERCTL)
+        program = build_program(CLUSTERCTL)
     except CannotBuild as error:
         missing_program(f"clusterctl: {error}")
     here, there = sides

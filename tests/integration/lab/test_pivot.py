@@ -16,7 +16,7 @@ from support.embeddedcluster import EmbeddedCluster
 from support.gobuild import CannotBuild
 from support.kubeapi import eventually
 from support.pivotsites import COMMAND_S, CORE, NAMESPACE, UP_S, Management, classed_cluster, killed, killed_at, pivot
-from support.real import CLUSTERCTL, component
+from support.programs import CLUSTERCTL, build_program
 from support.skips import missing_program
 
 COPYING, REMOVING = 8, 30
@@ -44,7 +44,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Management
 @pytest.fixture
 def clusterctl(tmp_path: Path) -> list[str | Path]:
     try:
-        program = component(CLUSTERCTL)
+        program = build_program(CLUSTERCTL)
     except CannotBuild as error:
         missing_program(f"clusterctl: {error}")
     return ["env", f"HOME={tmp_path}", "CLUSTERCTL_DISABLE_VERSIONCHECK=true", program]

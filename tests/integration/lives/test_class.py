@@ -9,7 +9,7 @@ import pytest
 
 from support.clusterlife import Life, Place, Size, rendered
 from support.gobuild import CannotBuild
-from support.real import CLUSTERCTL, component
+from support.programs import CLUSTERCTL, build_program
 from support.skips import missing_program
 from support.upstream import manifest
 
@@ -23,7 +23,7 @@ DOCKER = {
 def by_clusterctl(place: Place, template: str, name: str, size: Size) -> str:
     """What upstream's own `clusterctl generate cluster` makes of a template."""
     try:
-        clusterctl = component(CLUSTERCTL)
+        clusterctl = build_program(CLUSTERCTL)
     except CannotBuild as error:
         missing_program(f"clusterctl: {error}")
     done = subprocess.run(

@@ -31,7 +31,7 @@ from ironbell.workload.etcd_client import EtcdClient
 from ironbell.workload.etcd_forward import ForwardedEtcd
 from ironbell.workload.kubeconfigs import HttpLink
 from support.gobuild import CannotBuild
-from support.real import component
+from support.programs import build_program
 from support.skips import missing_program
 
 CLUSTER = ClusterKey("default", "c", "uid-of-c")
@@ -91,7 +91,7 @@ def authority() -> pki.KeyPair:
 @pytest.fixture
 def members(tmp_path: Path, authority: pki.KeyPair) -> Iterator[Members]:
     try:
-        program = component("etcd")
+        program = build_program("etcd")
     except CannotBuild as error:
         missing_program(error)
     running = Members(tmp_path, program, authority)
