@@ -43,7 +43,8 @@ async def served(relays: frozenset[str] = frozenset()) -> AsyncIterator[int]:
 
 
 async def ask(addresses: list[str], each: int, port: int, request: bytes) -> None:
-    """Requests from ports of many addresses (on a network they cost a stranger nothing), and nothing after them."""
+    """Requests from ports of many addresses (on a network they cost a stranger nothing), and nothing after them, until
+    the server has read them all."""
     for address in addresses:
         for number in range(each):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -51,7 +52,15 @@ async def ask(addresses: list[str], each: int, port: int, request: bytes) -> Non
                 sock.sendto(request, ("127.0.0.1", port))
             if not number % 32:
                 await asyncio.sleep(0)
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(SOON_S):
+        while unread(port):
+            await asyncio.sleep(0.01)
+
+
+def unread(port: int) -> int:
+    """The bytes that wait in the socket of a UDP port."""
+    lines = (line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:])
+    return sum(int(line[4].partition(":")[2], 16) for line in lines if line[1].endswith(f":{port:04X}"))
 
 
 async def downloaded(port: int, address: str = "127.9.9.9", name: str = "ipxe.efi") -> Download[tuple[str, int]]:
@@ -92,14 +101,16 @@ async def test_requests_that_nobody_acknowledges_keep_no_machine_out(addresses: 
 async def test_a_machine_is_served_while_requests_keep_coming() -> None:
     names = [f"127.8.0.{number + 1}" for number in range(200)]
     async with served() as port:
+        has_begun = asyncio.Event()
 
         async def flood() -> None:
             while True:
                 await ask(names, 12, port, REQUEST)
+                has_begun.set()
 
         flooding = asyncio.create_task(flood())
-        await asyncio.sleep(0.3)
         try:
+            await asyncio.wait_for(has_begun.wait(), SOON_S)
             for _ in range(3):
                 client = await asyncio.wait_for(downloaded(port, name="undionly.kpxe"), SOON_S)
                 assert client.content == SMALL, client.failure
