@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,3 +28,11 @@ def history_checker() -> Path:
         return checker()
     except CannotBuild as error:
         missing_program(f"checker of histories: {error}")
+
+
+@pytest.fixture
+def dice(request: pytest.FixtureRequest) -> random.Random:
+    """Chance: the same each time where a change is judged, and another in soak; the seed is printed if a test fails."""
+    seed = random.SystemRandom().getrandbits(32) if request.node.get_closest_marker("soak") else 1
+    print(f"seed {seed}")
+    return random.Random(seed)

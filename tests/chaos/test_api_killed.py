@@ -81,11 +81,10 @@ async def listed(api: HttpApi, where: Collection) -> dict[str, Known]:
 
 
 @pytest.mark.parametrize("runs", [RUNS, pytest.param(SOAK_RUNS, marks=pytest.mark.soak)])
-async def test_kill_at_any_moment(tmp_path: Path, runs: int, capsys: pytest.CaptureFixture[str]) -> None:
-    seed = random.SystemRandom().getrandbits(32)
-    dice, ledger = random.Random(seed), Ledger()
-    print(f"seed {seed}")
-    started = time.monotonic()
+async def test_kill_at_any_moment(
+    tmp_path: Path, runs: int, dice: random.Random, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started, ledger = time.monotonic(), Ledger()
     async with api_process(tmp_path, tmp_path / "log") as process, contextlib.AsyncExitStack() as stack:
         await process.start()
         await process.ready()

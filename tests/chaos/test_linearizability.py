@@ -156,12 +156,6 @@ async def at_work(folder: Path, tmp_path: Path, dice: random.Random) -> AsyncIte
                     task.cancel()
 
 
-def seeded() -> random.Random:
-    seed = random.SystemRandom().getrandbits(32)
-    print(f"seed {seed}")
-    return random.Random(seed)
-
-
 async def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, started: float) -> Finding:
     ended = time.monotonic()
     finding = await check(tmp_path / "history.jsonl")
@@ -171,8 +165,8 @@ async def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str,
     return finding
 
 
-async def test_killed_at_any_moment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    started, dice = time.monotonic(), seeded()
+async def test_killed_at_any_moment(tmp_path: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
     folder = tmp_path / "data"
     folder.mkdir()
     async with at_work(folder, tmp_path, dice) as (trouble, _):
@@ -182,8 +176,8 @@ async def test_killed_at_any_moment(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.root
 @needs_root
-async def test_full_disk(tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    started, dice = time.monotonic(), seeded()
+async def test_full_disk(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
     async with at_work(disk, tmp_path, dice) as (trouble, world):
         await trouble.fill_up(disk, rounds=2)
         await trouble.killed(1)
@@ -192,8 +186,8 @@ async def test_full_disk(tmp_path: Path, disk: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.root
 @needs_root
-async def test_slow_disk(tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    started, dice = time.monotonic(), seeded()
+async def test_slow_disk(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
     with slow_disk(disk, writes_per_second=WRITES_PER_SECOND) as slow:
         async with at_work(disk, tmp_path, dice) as (trouble, _):
             await trouble.slow_down(slow, answers=300)
@@ -203,9 +197,9 @@ async def test_slow_disk(tmp_path: Path, disk: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.root
 @needs_root
 @pytest.mark.soak
-async def test_all_of_it(tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_all_of_it(tmp_path: Path, disk: Path, dice: random.Random, capsys: pytest.CaptureFixture[str]) -> None:
     """One history of all."""
-    started, dice = time.monotonic(), seeded()
+    started = time.monotonic()
     with slow_disk(disk, writes_per_second=WRITES_PER_SECOND) as slow:
         async with at_work(disk, tmp_path, dice) as (trouble, world):
             while trouble.kills < SOAK_KILLS:

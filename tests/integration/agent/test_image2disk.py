@@ -6,7 +6,6 @@ import bz2
 import gzip
 import hashlib
 import lzma
-import os
 import random
 import struct
 import subprocess
@@ -305,8 +304,8 @@ class TestLoopDevices:
     def test_zeros_are_holes_and_old_data_is_gone(self, web, run_action, loop_disk, tmp_path):
         disk = loop_disk(64)
         with Path(disk).open("wb") as file:
-            file.write(os.urandom(MIB) * 64)
-        image = os.urandom(8 * MIB) + bytes(40 * MIB) + os.urandom(MIB + 512)
+            file.write(random.Random(1).randbytes(MIB) * 64)
+        image = random.Random(2).randbytes(8 * MIB) + bytes(40 * MIB) + random.Random(3).randbytes(MIB + 512)
         web.body = COMPRESSORS["gzip"](image)
         result = run_action("image2disk", IMG_URL=web.url, DEST_DISK=disk)
         assert result.status == 0, result.said

@@ -179,7 +179,7 @@ async def test_the_same_again_gives_the_same_disk_and_nothing_else_is_written(la
 
         found = set()
         for name, machine in (("same-1a", first), ("same-2a", second), ("same-1b", first)):
-            await asyncio.to_thread(write_noise, machine)
+            await asyncio.to_thread(write_noise, machine, name)
             await run(name, machine)
             assert watching.state(name) == "SUCCESS", watching.outcome(name)
             found.add(await asyncio.to_thread(digest_of, machine))
@@ -192,9 +192,9 @@ async def test_the_same_again_gives_the_same_disk_and_nothing_else_is_written(la
     assert beginning(first) == bytes(len(OLD))
 
 
-def write_noise(machine: NetMachine) -> None:
-    """Something else all over the disk, other each time."""
-    noise = random.Random().randbytes(MIB)
+def write_noise(machine: NetMachine, seed: str) -> None:
+    """Something all over the disk, other for each seed."""
+    noise = random.Random(seed).randbytes(MIB)
     with Path(machine.disk).open("r+b") as disk:
         disk.writelines(noise for _ in range(DISK_MIB))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from ironbell.codec.tftp import Content, Download
 from ironbell.codec.tftp.slots import MAX_TRANSFERS
 from ironbell.services.tftp import TftpServer, open_tftp_socket
 
-FILE, SMALL = os.urandom(1_000_000), os.urandom(100_000)
+FILE, SMALL = random.Random(1).randbytes(1_000_000), random.Random(2).randbytes(100_000)
 SOON_S = 5.0
 """For a machine that is not alone; a file that is refused, or waits for a slot, takes far longer."""
 REQUEST = b"\0\1ipxe.efi\0octet\0timeout\x00255\0"
