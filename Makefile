@@ -22,7 +22,7 @@ NEXT_STEPS = 'Ironbell is set up. What to type next:' \
 	'  ironbell --help    \# the commands' \
 	'  make demo          \# a cluster of virtual servers, from power-off to Ready nodes'
 
-.PHONY: help setup packages lint test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint check test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ lint: setup ## ruff, mypy --strict, import-linter
 
 test: setup packages lint ## Everything that every change must pass (REQUIRE=all: with nothing skipped, as in CI)
 	tools/test.sh
+
+check: setup ## Lint, types and pure tests, after each edit: less than three minutes
+	tools/check.sh
 
 unit: setup ## Pure tests only
 	$(PYTEST) -q tests/unit
