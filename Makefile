@@ -22,7 +22,7 @@ NEXT_STEPS = 'Ironbell is set up. What to type next:' \
 	'  ironbell --help    \# the commands' \
 	'  make demo          \# a cluster of virtual servers, from power-off to Ready nodes'
 
-.PHONY: help setup packages lint check test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs bench soak osie image clean
+.PHONY: help setup packages lint check test unit integration compat acceptance conformance real e2e e2e-kubeadm demo demo-machine demo-bios docs surface bench soak osie image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ demo-bios: setup packages ## The same with BIOS firmware
 
 docs: setup ## Write the generated pages of docs/reference anew
 	$(BIN)/python tools/docs.py
+
+surface: setup ## Compare what this checkout offers to its users with another checkout (BEFORE=path)
+	@test -n '$(BEFORE)' || { echo 'make surface: BEFORE=path is missing: name the checkout to compare with' >&2; exit 2; }
+	$(BIN)/python tools/surface.py compare '$(BEFORE)' .
 
 bench: setup packages ## Benchmarks against peers; prints ratios
 	tools/bench.sh
