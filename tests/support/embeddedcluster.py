@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +25,8 @@ class EmbeddedCluster:
 
     folder: Path
     arguments: tuple[str, ...] = ()
+    checkout: Path | None = None
+    """A folder with `src` and `.venv` whose program is started; None: the one that is tested."""
     kubeconfig: Path = field(default=Path(), init=False)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -32,13 +37,18 @@ class EmbeddedCluster:
             TimeoutError: with the end of its log.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "ironbell.cli.main", "up", "--data-dir", str(self.folder / "data")]
+        python, environment = sys.executable, dict(os.environ)
+        if self.checkout is not None:
+            python = str(self.checkout / ".venv" / "bin" / "python")
+            environment["PYTHONPATH"] = str(self.checkout / "src")
+        command = [python, "-m", "ironbell", "up", "--data-dir", str(self.folder / "data")]
         with (self.folder / "up.log").open("ab") as log:
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *command, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env=environment,
             )
         assert self._process.stdout is not None
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -71,6 +81,22 @@ class EmbeddedCluster:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+    def kill_all(self) -> None:
+        """kill -9 of all its processes at once. They are sessions of their own, and so are not one process group."""
+        if self._process is not None:
+            for pid in [self._process.pid, *_descendants(self._process.pid)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.communicate()
+            self._process = None
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have started, before they lose their parent."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    found = [int(child) for path in children for child in path.read_text().split()]
+    return found + [later for child in found for later in _descendants(child)]
 
 
 @pytest.fixture(scope="session")

@@ -186,7 +186,7 @@ class KubeApi:
         return replace(self, pool=pool, headers=(("Authorization", f"Bearer {token}"),) if token else ())
 
 
-def connect(name: str, kubeconfig: Path) -> KubeApi:
+def connect(name: str, kubeconfig: Path, *, connections: int = 8) -> KubeApi:
     """The API that a kubeconfig names, as the user with the client certificate or token in it."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -203,7 +203,7 @@ def connect(name: str, kubeconfig: Path) -> KubeApi:
             path.write_bytes(base64.b64decode(source[key]))
             known[field] = str(path)
     headers = (("Authorization", f"Bearer {user['token']}"),) if user.get("token") else ()
-    return KubeApi(name, cluster["server"], urllib3.PoolManager(maxsize=8, **known), kubeconfig, headers)
+    return KubeApi(name, cluster["server"], urllib3.PoolManager(maxsize=connections, **known), kubeconfig, headers)
 
 
 def eventually(check: Callable[[], T], *, timeout: float = TIMEOUT_S) -> T:
