@@ -29,6 +29,7 @@ from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.app.boot_recorder import BootRecorder
 from ironbell.base.clock import Clock
 from ironbell.base.randomness import SeededRandomness
+from ironbell.bmc.driver import UnreachableError
 from ironbell.bmc.redfish.inventory import collect
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 from ironbell.contract.directory import HardwareDirectory
@@ -37,10 +38,8 @@ from ironbell.contract.node_images import ImageSource
 from ironbell.controllers.capt import controllers as capt_controllers
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower
 from ironbell.controllers.rufio.secret import Credentials
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.controllers.tink import controllers as tink
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
@@ -237,7 +236,7 @@ class _BmcSession:
 
     def _reach(self) -> None:
         if self.server.meets("bmc_unreachable"):
-            raise BmcTroubleError(Trouble.UNREACHABLE, "the BMC does not answer, on purpose")
+            raise UnreachableError("the BMC does not answer, on purpose")
 
 
 Watcher = Callable[[str, ServerState, ServerState], None]

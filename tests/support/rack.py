@@ -24,11 +24,10 @@ from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339
+from ironbell.bmc.driver import UnreachableError, UnsupportedError
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, claim_of
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower, describe
 from ironbell.controllers.rufio.secret import Credentials
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Key
 from ironbell.lab.sim.host import HostPlan
 from ironbell.lab.sim.replay import ReplaySite
@@ -66,7 +65,7 @@ class Server:
         return self.power
 
     async def inventory(self) -> Any:
-        raise BmcTroubleError(Trouble.UNSUPPORTED, "no inventory")
+        raise UnsupportedError("no inventory")
 
     async def operate(self, operation: Operation) -> None:
         await self._asked()
@@ -85,7 +84,7 @@ class Server:
     async def _asked(self) -> None:
         await asyncio.sleep(0.2)
         if not self.bmc_answers:
-            raise BmcTroubleError(Trouble.UNREACHABLE, f"{self.name}: no route to host")
+            raise UnreachableError(f"{self.name}: no route to host")
 
     def _on(self) -> None:
         if self.power is PowerState.ON:

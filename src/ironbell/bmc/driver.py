@@ -6,83 +6,116 @@ that a caller needs to decide what to do next. No error holds a password or a to
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Protocol
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar, Final, Protocol
 
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.errors import IronbellError, Retry
 
 
-class PowerState(Enum):
-    """Power as the BMC reports it; transitions count as what they leave."""
+class Trouble(StrEnum):
+    """What went wrong between us and a BMC, by what can be done about it; reasons of events and conditions."""
 
-    ON = "on"
-    OFF = "off"
-    UNKNOWN = "unknown"
+    UNREACHABLE = "BMCUnreachable"
+    """No connection, no answer, or an answer that makes no sense now: worth trying again."""
+    AUTHENTICATION = "BMCAuthenticationFailed"
+    """User name or password are wrong: trying often locks accounts."""
+    CERTIFICATE = "BMCCertificateUntrusted"
+    """The BMC's certificate is not signed by an authority that we know."""
+    CREDENTIALS = "BMCCredentialsMissing"
+    """The Secret, or a key in it, does not exist."""
+    ADDRESS = "BMCAddressNotConfirmed"
+    """The BMC's address has changed, and nobody who may read the Secret has confirmed the new one."""
+    REFUSED = "BMCRefused"
+    """The BMC understood and will not do it, or nobody knows how to make it do it."""
+    OUTCOME_UNKNOWN = "BMCOutcomeUnknown"
+    """The connection broke after the operation was sent: it may have happened."""
 
 
-class PowerCommand(Enum):
-    """Changes of power."""
+_REMEDIES: Final[Mapping[str, str]] = {
+    Trouble.AUTHENTICATION: "correct username and password in the Secret of spec.connection.authSecretRef",
+    Trouble.CERTIFICATE: (
+        "set spec.connection.insecureTLS, or put the authority's certificate under ca.crt into the Secret of"
+        " spec.connection.authSecretRef"
+    ),
+}
 
-    ON = "on"
-    OFF = "off"
-    SOFT = "soft"
-    CYCLE = "cycle"
-    RESET = "reset"
+
+def remedy_of(trouble: Trouble) -> str:
+    """What a person can do about it; empty where the message itself is all that is known."""
+    return _REMEDIES.get(trouble, "")
 
 
 class BmcError(IronbellError):
-    """Base of what drivers raise."""
+    """Base of what talking to a BMC ends in. The message ends with the remedy where there is one."""
 
-    reason = "BMCError"
+    trouble: ClassVar[Trouble] = Trouble.UNREACHABLE
+
+    def __init__(self, message: str) -> None:
+        remedy = remedy_of(self.trouble)
+        super().__init__(f"{message}; {remedy}" if remedy else message, reason=self.trouble)
 
 
 class UnreachableError(BmcError):
     """No connection, or no answer. A change that was asked for did not happen."""
 
-    reason = "BMCUnreachable"
-
 
 class OutcomeUnknownError(BmcError):
     """The connection broke after a change was sent: it may have happened."""
 
-    reason = "BMCOutcomeUnknown"
+    trouble = Trouble.OUTCOME_UNKNOWN
 
 
 class AuthenticationError(BmcError):
     """User name or password are wrong."""
 
-    reason, retry = "BMCAuthenticationFailed", Retry.NEVER
+    trouble = Trouble.AUTHENTICATION
 
 
 class UntrustedCertificateError(BmcError):
     """The BMC's certificate is not signed by an authority that we know, or is for another host."""
 
-    reason, retry = "BMCCertificateUntrusted", Retry.NEVER
+    trouble = Trouble.CERTIFICATE
+
+
+class CredentialsError(BmcError):
+    """The Secret with user name and password, or a key in it, does not exist."""
+
+    trouble = Trouble.CREDENTIALS
+
+
+class UnconfirmedAddressError(BmcError):
+    """The password may not be sent to this address."""
+
+    trouble = Trouble.ADDRESS
 
 
 class BusyError(BmcError):
     """The BMC answers that it cannot answer now."""
 
-    reason = "BMCBusy"
-
 
 class UnsupportedError(BmcError):
     """The BMC, or the driver, has no such function."""
 
-    reason, retry = "BMCUnsupported", Retry.NEVER
+    trouble, retry = Trouble.REFUSED, Retry.NEVER
 
 
 class RejectedError(BmcError):
     """The BMC understood and refuses."""
 
-    reason, retry = "BMCRefused", Retry.NEVER
+    trouble, retry = Trouble.REFUSED, Retry.NEVER
 
 
 class MalformedAnswerError(BmcError):
     """The BMC answers something that makes no sense."""
 
-    reason = "BMCMalformedAnswer"
+
+def trouble_of(error: IronbellError) -> Trouble:
+    """The kind of trouble that an error of a fact or a performer is."""
+    return error.trouble if isinstance(error, BmcError) else Trouble.UNREACHABLE
 
 
 class Driver(Protocol):
@@ -90,7 +123,7 @@ class Driver(Protocol):
 
     async def power_state(self) -> PowerState: ...
 
-    async def set_power(self, command: PowerCommand) -> None:
+    async def set_power(self, command: PowerAction) -> None:
         """Returns when the BMC has accepted it, not when it is done. ON and OFF of what is so already do nothing."""
         ...
 

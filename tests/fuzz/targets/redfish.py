@@ -16,8 +16,10 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_writer import _serialize_headers
 from multidict import CIMultiDict
 
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
 from ironbell.api.meta import to_builtin
-from ironbell.bmc.driver import BmcError, PowerCommand, PowerState
+from ironbell.bmc.driver import BmcError
 from ironbell.bmc.redfish import http as http_module
 from ironbell.bmc.redfish.driver import RedfishDriver, RedfishTarget, _system_path
 from ironbell.bmc.redfish.http import Endpoint, RedfishHttp
@@ -198,7 +200,7 @@ async def _carried_out(driver: RedfishDriver, operation: int) -> None:
         case 0:
             assert isinstance(await driver.power_state(), PowerState)
         case 1 | 2:
-            await driver.set_power(list(PowerCommand)[(operation >> 3) % len(PowerCommand)])
+            await driver.set_power(list(PowerAction)[(operation >> 3) % len(PowerAction)])
         case 3:
             device = ("pxe", "disk", "none", "uefi_http")[operation >> 3 & 3]
             await driver.set_boot_device(device, persistent=bool(operation & 64), efi=bool(operation & 128))

@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
 from ironbell.bmc.driver import (
     AuthenticationError,
     BmcError,
     BusyError,
     MalformedAnswerError,
     OutcomeUnknownError,
-    PowerCommand,
-    PowerState,
     RejectedError,
     UnreachableError,
     UnsupportedError,
@@ -59,7 +59,7 @@ async def _never() -> web.StreamResponse:
 async def test_one_session_is_opened_and_closed(service: Service) -> None:
     async with _driver(service.target()) as driver:
         assert await driver.power_state() is PowerState.OFF
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
         assert await driver.power_state() is PowerState.ON
         assert len(service.sessions) == 1
     assert (service.opened, service.sessions) == (1, set())
@@ -87,26 +87,26 @@ async def test_a_service_that_has_no_room_for_a_session_gets_basic_authenticatio
 async def test_a_session_that_the_service_forgot_is_opened_again(service: Service) -> None:
     async with _driver(service.target()) as driver:
         service.sessions.clear()
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
     assert (service.opened, service.resets) == (2, ["On"])
 
 
 @pytest.mark.parametrize(
     ("state", "command", "resets"),
     [
-        ("Off", PowerCommand.ON, ["On"]),
-        ("On", PowerCommand.ON, []),
-        ("PoweringOn", PowerCommand.ON, ["On"]),
-        ("On", PowerCommand.OFF, ["ForceOff"]),
-        ("Off", PowerCommand.OFF, []),
-        ("On", PowerCommand.SOFT, ["GracefulShutdown"]),
-        ("Off", PowerCommand.SOFT, []),
-        ("On", PowerCommand.CYCLE, ["ForceRestart"]),
-        ("On", PowerCommand.RESET, ["ForceRestart"]),
+        ("Off", PowerAction.ON, ["On"]),
+        ("On", PowerAction.ON, []),
+        ("PoweringOn", PowerAction.ON, ["On"]),
+        ("On", PowerAction.OFF, ["ForceOff"]),
+        ("Off", PowerAction.OFF, []),
+        ("On", PowerAction.SOFT, ["GracefulShutdown"]),
+        ("Off", PowerAction.SOFT, []),
+        ("On", PowerAction.CYCLE, ["ForceRestart"]),
+        ("On", PowerAction.RESET, ["ForceRestart"]),
     ],
 )
 async def test_power_commands_send_one_reset_or_none(
-    service: Service, state: str, command: PowerCommand, resets: list[str]
+    service: Service, state: str, command: PowerAction, resets: list[str]
 ) -> None:
     service.system["PowerState"] = state
     async with _driver(service.target()) as driver:
@@ -119,9 +119,9 @@ async def test_only_reset_types_that_the_service_knows_are_sent(service: Service
     service.system["PowerState"] = "On"
     action["ResetType@Redfish.AllowableValues"] = ["On", "PushPowerButton"]
     async with _driver(service.target()) as driver:
-        await driver.set_power(PowerCommand.SOFT)
+        await driver.set_power(PowerAction.SOFT)
         with pytest.raises(UnsupportedError, match="it can do On, PushPowerButton"):
-            await driver.set_power(PowerCommand.OFF)
+            await driver.set_power(PowerAction.OFF)
     assert service.resets == ["PushPowerButton"]
 
 
@@ -130,11 +130,11 @@ async def test_allowable_values_may_be_at_the_action_info_or_nowhere(service: Se
     service.system["PowerState"] = "On"
     del action["ResetType@Redfish.AllowableValues"]
     async with _driver(service.target()) as driver:
-        await driver.set_power(PowerCommand.CYCLE)
+        await driver.set_power(PowerAction.CYCLE)
         action["@Redfish.ActionInfo"] = "/redfish/v1/Systems/1/ResetActionInfo"
         values = {"Parameters": [{"Name": "ResetType", "AllowableValues": ["PowerCycle"]}]}
         service.documents["/redfish/v1/Systems/1/ResetActionInfo"] = values
-        await driver.set_power(PowerCommand.CYCLE)
+        await driver.set_power(PowerAction.CYCLE)
     assert service.resets == ["ForceRestart", "PowerCycle"]
 
 
@@ -142,7 +142,7 @@ async def test_a_system_without_reset_action_is_said_so(service: Service) -> Non
     service.system["Actions"] = {}
     async with _driver(service.target()) as driver:
         with pytest.raises(UnsupportedError, match="has no reset action"):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_a_refusal_of_what_is_so_already_is_success(service: Service) -> None:
@@ -152,7 +152,7 @@ async def test_a_refusal_of_what_is_so_already_is_success(service: Service) -> N
 
     service.fail(RESET, refuse)
     async with _driver(service.target()) as driver:
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ async def test_a_change_that_ends_in_a_server_error_may_have_happened(service: S
     service.fail(RESET, _status(500))
     async with _driver(service.target()) as driver:
         with pytest.raises(OutcomeUnknownError):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_the_services_own_words_are_in_the_message(service: Service) -> None:
@@ -306,7 +306,7 @@ async def test_the_services_own_words_are_in_the_message(service: Service) -> No
     service.fail(RESET, _status(400, msgspec.json.encode(said).decode()))
     async with _driver(service.target()) as driver:
         with pytest.raises(RejectedError, match=r"The fan is broken\."):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_a_service_that_never_answers_is_given_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +317,7 @@ async def test_a_service_that_never_answers_is_given_up(service: Service, monkey
             await driver.power_state()
         service.fail(RESET, _never)
         with pytest.raises(OutcomeUnknownError):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_a_connection_that_breaks_leaves_the_outcome_of_a_change_open(service: Service) -> None:
@@ -329,7 +329,7 @@ async def test_a_connection_that_breaks_leaves_the_outcome_of_a_change_open(serv
     service.faults.append(cut)
     async with _driver(service.target()) as driver:
         with pytest.raises(OutcomeUnknownError):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_nobody_listens(service: Service, unused_tcp_port: int) -> None:
@@ -343,13 +343,13 @@ async def test_links_never_lead_to_another_host(service: Service, link: str) -> 
     service.system["Actions"]["#ComputerSystem.Reset"]["target"] = link
     async with _driver(service.target()) as driver:
         with pytest.raises(BmcError):
-            await driver.set_power(PowerCommand.ON)
+            await driver.set_power(PowerAction.ON)
 
 
 async def test_absolute_links_are_taken_for_their_path(service: Service) -> None:
     service.system["Actions"]["#ComputerSystem.Reset"]["target"] = f"https://other.example{RESET}"
     async with _driver(service.target()) as driver:
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
     assert service.resets == ["On"]
 
 
@@ -383,7 +383,7 @@ async def test_action_info_of_another_form_says_nothing(service: Service, odd: o
     service.system["Actions"]["#ComputerSystem.Reset"] = {"target": RESET, "@Redfish.ActionInfo": "/redfish/v1/info"}
     service.documents["/redfish/v1/info"] = {"Parameters": odd}
     async with _driver(service.target()) as driver:
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
     assert service.resets == ["On"]
 
 

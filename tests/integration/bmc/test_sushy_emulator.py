@@ -16,7 +16,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from ironbell.bmc.driver import AuthenticationError, PowerCommand, PowerState
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
+from ironbell.bmc.driver import AuthenticationError
 from ironbell.bmc.redfish import RedfishTarget, connect
 from ironbell.bmc.redfish.http import Endpoint
 from ironbell.lab.certificates import make_certificates
@@ -105,12 +107,12 @@ async def _system_name(emulator: Emulator) -> str:
 async def test_power_boot_device_and_media_of_the_emulator(emulator: Emulator) -> None:
     driver = await connect(emulator.target(system=await _system_name(emulator)))
     try:
-        await driver.set_power(PowerCommand.OFF)
+        await driver.set_power(PowerAction.OFF)
         await _until(driver.power_state, PowerState.OFF)
         await driver.set_boot_device("pxe", persistent=False, efi=True)
-        await driver.set_power(PowerCommand.ON)
+        await driver.set_power(PowerAction.ON)
         await _until(driver.power_state, PowerState.ON)
-        await driver.set_power(PowerCommand.CYCLE)
+        await driver.set_power(PowerAction.CYCLE)
     finally:
         await driver.close()
 

@@ -30,12 +30,11 @@ from ironbell.apiserver.roles import Binding, Role, RoleAuthorizer, Rule
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SeededRandomness, SystemRandomness
+from ironbell.bmc.driver import AuthenticationError
 from ironbell.controllers.rufio import controllers as rufio
 from ironbell.controllers.rufio.bmc_access import BmcAccess
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetPower, describe
 from ironbell.controllers.rufio.secret import Credentials
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.controllers.tink import controllers as tink
 from ironbell.controllers.tink.render import Rendered, RenderError
 from ironbell.kube.caches import Informers
@@ -64,7 +63,7 @@ class Bmc:
     async def connect(self, _connection: Connection, credentials: Credentials) -> Bmc:
         await asyncio.sleep(0)
         if credentials.password != self.password:
-            raise BmcTroubleError(Trouble.AUTHENTICATION, "10.0.0.1: login refused")
+            raise AuthenticationError("10.0.0.1: login refused")
         self.sessions += 1
         return self
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ironbell.api.bmc.action import PowerAction
+from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc.driver import (
     BusyError,
     MalformedAnswerError,
-    PowerCommand,
-    PowerState,
     RejectedError,
     UnsupportedError,
 )
@@ -45,11 +45,11 @@ MAX_OWNERS = 8
 _PROBLEMS = 3
 # what stands for a command, best first
 RESET_TYPES = {
-    PowerCommand.ON: ("On", "ForceOn"),
-    PowerCommand.OFF: ("ForceOff",),
-    PowerCommand.SOFT: ("GracefulShutdown", "PushPowerButton"),
-    PowerCommand.CYCLE: ("ForceRestart", "PowerCycle"),
-    PowerCommand.RESET: ("ForceRestart", "PowerCycle"),
+    PowerAction.ON: ("On", "ForceOn"),
+    PowerAction.OFF: ("ForceOff",),
+    PowerAction.SOFT: ("GracefulShutdown", "PushPowerButton"),
+    PowerAction.CYCLE: ("ForceRestart", "PowerCycle"),
+    PowerAction.RESET: ("ForceRestart", "PowerCycle"),
 }
 
 
@@ -88,14 +88,14 @@ class RedfishDriver:
     async def power_state(self) -> PowerState:
         return _power_state(await self._http.get(self._system))
 
-    async def set_power(self, command: PowerCommand) -> None:
+    async def set_power(self, command: PowerAction) -> None:
         system = await self._http.get(self._system)
         state = _power_state(system)
-        if command is PowerCommand.ON and state is PowerState.ON:
+        if command is PowerAction.ON and state is PowerState.ON:
             return
-        if command in {PowerCommand.OFF, PowerCommand.SOFT} and state is PowerState.OFF:
+        if command in {PowerAction.OFF, PowerAction.SOFT} and state is PowerState.OFF:
             return
-        if command in {PowerCommand.CYCLE, PowerCommand.RESET} and state is PowerState.OFF:
+        if command in {PowerAction.CYCLE, PowerAction.RESET} and state is PowerState.OFF:
             raise RejectedError(f"{self._host}: the machine is off and cannot be {command.value}ed; power it on")
         path, allowed = await self._reset_action(system)
         chosen = next((kind for kind in RESET_TYPES[command] if allowed is None or kind in allowed), None)
@@ -172,8 +172,8 @@ class RedfishDriver:
                     return path, set(map(str, _list(parameter, "AllowableValues"))) or None
         return path, None
 
-    async def _is_reached(self, command: PowerCommand) -> bool:
-        wanted = {PowerCommand.ON: PowerState.ON, PowerCommand.OFF: PowerState.OFF, PowerCommand.SOFT: PowerState.OFF}
+    async def _is_reached(self, command: PowerAction) -> bool:
+        wanted = {PowerAction.ON: PowerState.ON, PowerAction.OFF: PowerState.OFF, PowerAction.SOFT: PowerState.OFF}
         return command in wanted and await self.power_state() is wanted[command]
 
     async def _patch_system(self, change: Document) -> None:

@@ -13,7 +13,8 @@ import msgspec
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.meta import Model
 from ironbell.base.clock import parse_rfc3339, rfc3339_micro
-from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, Trouble
+from ironbell.bmc.driver import Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT
 from ironbell.kube.decision import Fields, MergePatch, patch
 
 

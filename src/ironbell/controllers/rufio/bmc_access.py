@@ -7,7 +7,7 @@ tried once more with a new one. No password is sent to an address that the targe
 
 Life: made with the API that Secrets are read from and the function that opens sessions; `close` ends it all.
 
-Failure modes: `BmcTroubleError`, always. What a driver raises is sorted by `trouble`.
+Failure modes: `BmcError`, always, as drivers raise it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.client import Api, ApiError
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.errors import IronbellError
+from ironbell.bmc.driver import (
+    AuthenticationError,
+    OutcomeUnknownError,
+    RejectedError,
+    UnconfirmedAddressError,
+    UnreachableError,
+    UnsupportedError,
+)
 from ironbell.controllers.rufio.limits import (
     CALL_TIMEOUT_S,
     CLOSE_TIMEOUT_S,
@@ -31,11 +39,9 @@ from ironbell.controllers.rufio.limits import (
     INVENTORY_CALL_TIMEOUT_S,
     TURN_TIMEOUT_S,
 )
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation
 from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import Target
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 
 T = TypeVar("T")
 AT_ONCE: Final = 64
@@ -45,7 +51,7 @@ log = structlog.get_logger()
 
 
 class Session(Protocol):
-    """An open session with one BMC. Everything raises `BmcTroubleError`."""
+    """An open session with one BMC. Everything raises `BmcError`."""
 
     async def power_state(self) -> PowerState: ...
 
@@ -57,7 +63,7 @@ class Session(Protocol):
         """Have it done; returns when the BMC has accepted it.
 
         Raises:
-            BmcTroubleError: with `OUTCOME_UNKNOWN` when it was sent and no answer came.
+            OutcomeUnknownError: when it was sent and no answer came.
         """
         ...
 
@@ -107,7 +113,7 @@ class BmcAccess:
         """Ask for the power state. Cancellation point.
 
         Raises:
-            BmcTroubleError: there is no answer.
+            BmcError: there is no answer.
         """
         return await self._use(target, lambda session: session.power_state())
 
@@ -115,7 +121,7 @@ class BmcAccess:
         """Ask for the machine's parts. Cancellation point.
 
         Raises:
-            BmcTroubleError: there is no answer.
+            BmcError: there is no answer.
         """
         return await self._use(target, lambda session: session.inventory(), limit_s=INVENTORY_CALL_TIMEOUT_S)
 
@@ -123,7 +129,7 @@ class BmcAccess:
         """Have an operation done. Cancellation point; cancelled, it may or may not have been sent.
 
         Raises:
-            BmcTroubleError: it was not done, or (`OUTCOME_UNKNOWN`) nobody knows.
+            BmcError: it was not done, or (`OutcomeUnknownError`) nobody knows.
         """
         await self._use(target, lambda session: session.operate(operation), changes=True)
 
@@ -165,7 +171,7 @@ class BmcAccess:
                 await bmc.lock.acquire()
         except TimeoutError:
             message = f"the BMC was busy with other operations for {self._turn_s:g} s"
-            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+            raise UnreachableError(message) from None
 
     async def _call(
         self, bmc: _Bmc, target: Target, call: Callable[[Session], Awaitable[T]], *, changes: bool, limit_s: float
@@ -175,9 +181,8 @@ class BmcAccess:
         if bmc.session is not None and bmc.target == target:
             try:
                 return await self._bounded(bmc, call, changes=changes, limit_s=limit_s)
-            except BmcTroubleError as error:
-                if error.trouble is not Trouble.AUTHENTICATION:
-                    raise
+            except AuthenticationError:
+                pass
         self._drop(bmc)
         await self._open(bmc, target)
         return await self._bounded(bmc, call, changes=changes, limit_s=limit_s)
@@ -186,23 +191,23 @@ class BmcAccess:
         connection = target.connection
         problem = target.pin.problem(connection) if target.pin is not None else ""
         if problem:
-            raise BmcTroubleError(Trouble.ADDRESS, problem)
+            raise UnconfirmedAddressError(problem)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 credentials = await read_credentials(self._api, connection, target.namespace)
                 bmc.session = await self._connect(connection, credentials)
         except TimeoutError:
             message = f"{connection.host}: no connection within {CONNECT_TIMEOUT_S:g} s"
-            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+            raise UnreachableError(message) from None
         except ApiError as error:
             message = f"the Secret of {connection.host} cannot be read: {error.message}"
-            raise BmcTroubleError(Trouble.UNREACHABLE, message) from None
+            raise UnreachableError(message) from None
         bmc.target = target
 
     async def _bounded(self, bmc: _Bmc, call: Callable[[Session], Awaitable[T]], *, changes: bool, limit_s: float) -> T:
         session = bmc.session
         if session is None:
-            raise BmcTroubleError(Trouble.UNREACHABLE, "the session was closed")
+            raise UnreachableError("the session was closed")
         healthy = False
         try:
             async with asyncio.timeout(limit_s):
@@ -210,10 +215,10 @@ class BmcAccess:
             healthy = True
             return answer
         except TimeoutError:
-            trouble = Trouble.OUTCOME_UNKNOWN if changes else Trouble.UNREACHABLE
-            raise BmcTroubleError(trouble, f"no answer from the BMC within {limit_s:g} s") from None
+            kind = OutcomeUnknownError if changes else UnreachableError
+            raise kind(f"no answer from the BMC within {limit_s:g} s") from None
         except IronbellError as error:
-            healthy = isinstance(error, BmcTroubleError) and error.trouble is Trouble.REFUSED
+            healthy = isinstance(error, RejectedError | UnsupportedError)
             raise
         finally:
             if not healthy:

@@ -1,4 +1,4 @@
-"""Opening a session with the right driver, and what drivers raise as the controllers sort it.
+"""Opening a session with the right driver.
 
 Redfish is the driver there is. A connection that asks for one of the exclusive drivers is refused by name, rather than
 tried with another one.
@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
-from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.connection import Connection, RedfishOptions
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
@@ -21,44 +19,32 @@ from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
 from ironbell.contract.ineffective import REDFISH_PORT
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import AskPower, Operation, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 
-T = TypeVar("T")
 _NAME: Final = re.compile(r"[A-Za-z0-9_]([-.A-Za-z0-9_]*[A-Za-z0-9_])?\.?")
 
 _MOST_NAME: Final = 253
 _MOST_LABEL: Final = 63
-
-_TROUBLES: Final[tuple[tuple[type[bmc.BmcError], Trouble], ...]] = (
-    (bmc.OutcomeUnknownError, Trouble.OUTCOME_UNKNOWN),
-    (bmc.AuthenticationError, Trouble.AUTHENTICATION),
-    (bmc.UntrustedCertificateError, Trouble.CERTIFICATE),
-    (bmc.UnsupportedError, Trouble.REFUSED),
-    (bmc.RejectedError, Trouble.REFUSED),
-)
-"""Everything else (unreachable, busy, answers without sense) may be better next time."""
 
 
 async def connect(connection: Connection, credentials: Credentials) -> DriverSession:
     """Open a session. Satisfies `bmc_access.Connect`. Cancellation point.
 
     Raises:
-        BmcTroubleError: there is no session.
+        BmcError: there is no session.
     """
     options = connection.provider_options
     if options is not None and (options.rpc is not None or options.homeassistant is not None):
         name = "homeassistant" if options.homeassistant is not None else "rpc"
         message = f"spec.connection.providerOptions.{name} asks for a driver that is not available; use redfish"
-        raise BmcTroubleError(Trouble.REFUSED, message)
+        raise bmc.UnsupportedError(message)
     if not _is_host(connection.host):
         message = (
             f"spec.connection.host {connection.host!r} is neither an address nor a name; write it without https:// and"
             " port, which goes to providerOptions.redfish.port"
         )
-        raise BmcTroubleError(Trouble.REFUSED, message)
+        raise bmc.RejectedError(message)
     settings = (options.redfish if options else None) or RedfishOptions()
     endpoint = Endpoint(
         host=connection.host,
@@ -70,7 +56,7 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
         use_basic_auth=settings.use_basic_auth,
     )
     target = redfish.RedfishTarget(endpoint, settings.system_name)
-    return DriverSession(await _sorted(lambda: redfish.connect(target)))
+    return DriverSession(await redfish.connect(target))
 
 
 def _is_host(text: str) -> bool:
@@ -93,20 +79,17 @@ class DriverSession:
         self._driver = driver
 
     async def power_state(self) -> PowerState:
-        return PowerState((await _sorted(self._driver.power_state)).value)
+        return await self._driver.power_state()
 
     async def inventory(self) -> Inventory:
-        return await _sorted(self._driver.inventory)
-
-    async def operate(self, operation: Operation) -> None:
-        await _sorted(lambda: self._operate(operation))
+        return await self._driver.inventory()
 
     async def close(self) -> None:
-        await _sorted(self._driver.close)
+        await self._driver.close()
 
-    async def _operate(self, operation: Operation) -> None:
+    async def operate(self, operation: Operation) -> None:
         if isinstance(operation, SetPower):
-            await self._driver.set_power(_COMMANDS[operation.action])
+            await self._driver.set_power(operation.action)
         elif isinstance(operation, SetBootDevice):
             await self._driver.set_boot_device(
                 operation.device, persistent=operation.persistent, efi=operation.efi_boot
@@ -117,20 +100,3 @@ class DriverSession:
             await self._driver.eject_media(kind=operation.kind)
         elif isinstance(operation, AskPower):
             await self._driver.power_state()
-
-
-_COMMANDS: Final = {
-    PowerAction.ON: bmc.PowerCommand.ON,
-    PowerAction.OFF: bmc.PowerCommand.OFF,
-    PowerAction.SOFT: bmc.PowerCommand.SOFT,
-    PowerAction.CYCLE: bmc.PowerCommand.CYCLE,
-    PowerAction.RESET: bmc.PowerCommand.RESET,
-}
-
-
-async def _sorted(call: Callable[[], Awaitable[T]]) -> T:
-    try:
-        return await call()
-    except bmc.BmcError as error:
-        trouble = next((found for kind, found in _TROUBLES if isinstance(error, kind)), Trouble.UNREACHABLE)
-        raise BmcTroubleError(trouble, error.message) from error

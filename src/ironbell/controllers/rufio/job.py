@@ -24,8 +24,9 @@ from ironbell.api.bmc.machine import MACHINE, Machine
 from ironbell.api.bmc.task import TASK, Task, TaskConditionType, TaskSpec
 from ironbell.api.meta import ObjectMeta, OwnerReference
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED, LABEL_TASK_OWNER
+from ironbell.bmc.driver import Trouble
 from ironbell.controllers.rufio import jobstatus, taskstatus
-from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN, Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, patch
 from ironbell.kube.decision import wait as waits
 from ironbell.kube.finalizers import is_deleting

@@ -25,12 +25,12 @@ from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.bmc.driver import Trouble, trouble_of
 from ironbell.contract.ineffective import FIELDS_WITHOUT_EFFECT, listed, of_connection
 from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
-from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE, Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
-from ironbell.controllers.rufio.trouble import trouble_of
 from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
 ANNOTATION_ATTEMPT: Final = "ironbell.dev/attempt"
@@ -19,22 +18,3 @@ ANNOTATION_ON_UNKNOWN: Final = "ironbell.dev/on-unknown-outcome"
 
 SECRET_KEY_CA: Final = "ca.crt"  # noqa: S105
 """Key of the certificate authority that signed a BMC's certificate, in the Secret with its password."""
-
-
-class Trouble(StrEnum):
-    """What went wrong between us and a BMC; reasons of events and conditions."""
-
-    UNREACHABLE = "BMCUnreachable"
-    """No connection, no answer, or an answer that makes no sense now: worth trying again."""
-    AUTHENTICATION = "BMCAuthenticationFailed"
-    """User name or password are wrong: trying often locks accounts."""
-    CERTIFICATE = "BMCCertificateUntrusted"
-    """The BMC's certificate is not signed by an authority that we know."""
-    CREDENTIALS = "BMCCredentialsMissing"
-    """The Secret, or a key in it, does not exist."""
-    ADDRESS = "BMCAddressNotConfirmed"
-    """The BMC's address has changed, and nobody who may read the Secret has confirmed the new one."""
-    REFUSED = "BMCRefused"
-    """The BMC understood and will not do it, or nobody knows how to make it do it."""
-    OUTCOME_UNKNOWN = "BMCOutcomeUnknown"
-    """The connection broke after the operation was sent: it may have happened."""

@@ -10,12 +10,12 @@ import structlog
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.base.clock import Clock
+from ironbell.bmc.driver import BmcError
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio.bmc_access import BmcAccess
 from ironbell.controllers.rufio.operation import describe
 from ironbell.controllers.rufio.steps import OPERATE, Operate
 from ironbell.controllers.rufio.target import InventoryOf, PowerOf
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Action, Question
 from ironbell.kube.reconciler import Asker, Performer
 
@@ -30,7 +30,7 @@ def performers(access: BmcAccess, clock: Clock) -> Mapping[str, Performer]:
         about = {"task": "/".join(task.key), "operation": describe(arguments.operation), "attempt": attempt.number}
         try:
             await access.operate(arguments.target, arguments.operation)
-        except BmcTroubleError as error:
+        except BmcError as error:
             log.warning("bmc operation failed", **about, reason=error.reason, message=error.message)
             outcome = attempts.refused(attempt, error.trouble, error.message, clock.now())
         else:

@@ -16,8 +16,8 @@ from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.client import Api, NotFound
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell.names import SECRET_KEY_PASSWORD, SECRET_KEY_USERNAME
-from ironbell.controllers.rufio.names import SECRET_KEY_CA, Trouble
-from ironbell.controllers.rufio.trouble import BmcTroubleError
+from ironbell.bmc.driver import CredentialsError
+from ironbell.controllers.rufio.names import SECRET_KEY_CA
 from ironbell.kube.decision import Key
 
 
@@ -51,7 +51,7 @@ async def read_credentials(api: Api, connection: Connection, namespace: str) -> 
     """The contents of the Secret that the connection names; empty where it names none.
 
     Raises:
-        BmcTroubleError: there is no such Secret, or keys are missing in it.
+        CredentialsError: there is no such Secret, or keys are missing in it.
     """
     reference = connection.auth_secret_ref
     if reference is None or not reference.name:
@@ -61,11 +61,11 @@ async def read_credentials(api: Api, connection: Connection, namespace: str) -> 
         contents = _decoder.decode(await api.get(SECRET_METADATA.collection, *where)).data
     except NotFound:
         message = f"secret {where[0]}/{where[1]} of spec.connection.authSecretRef does not exist; create it"
-        raise BmcTroubleError(Trouble.CREDENTIALS, message) from None
+        raise CredentialsError(message) from None
     missing = [key for key in (SECRET_KEY_USERNAME, SECRET_KEY_PASSWORD) if key not in contents]
     if missing:
         message = f"secret {where[0]}/{where[1]} lacks the key {' and '.join(missing)}"
-        raise BmcTroubleError(Trouble.CREDENTIALS, message)
+        raise CredentialsError(message)
     return Credentials(
         _text(contents, SECRET_KEY_USERNAME, where),
         _text(contents, SECRET_KEY_PASSWORD, where),
@@ -78,4 +78,4 @@ def _text(contents: dict[str, str], key: str, where: Key) -> str:
         return b64decode(contents[key], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         message = f"secret {where[0]}/{where[1]}: the value of {key} is no base64 of UTF-8 text"
-        raise BmcTroubleError(Trouble.CREDENTIALS, message) from None
+        raise CredentialsError(message) from None

@@ -20,14 +20,14 @@ from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import Task
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.errors import IronbellError
+from ironbell.bmc.driver import Trouble, trouble_of
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio import taskstatus
 from ironbell.controllers.rufio.attempt import Attempt
 from ironbell.controllers.rufio.limits import EFFECT_TIMEOUT_S, USE_TIMEOUT_S
-from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN, Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ON_UNKNOWN
 from ironbell.controllers.rufio.operation import Nature, Operation, SetPower, describe, goal_of, nature_of
 from ironbell.controllers.rufio.target import PowerOf, Target
-from ironbell.controllers.rufio.trouble import trouble_of
 from ironbell.kube.decision import Decision, Effect, Fact, Need, do, wait
 
 OPERATE: Final = "bmc-operate"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ironbell.bmc.driver import Trouble
 from ironbell.contract.causes import Weight
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.tink.names import Reason
 
 

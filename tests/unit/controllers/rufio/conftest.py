@@ -13,15 +13,14 @@ from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.bmc.machine import MACHINE, Machine, PowerState
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA
+from ironbell.bmc.driver import BmcError, OutcomeUnknownError, Trouble, UnconfirmedAddressError
 from ironbell.controllers.rufio import attempt as attempts
 from ironbell.controllers.rufio.job import JobReconciler
 from ironbell.controllers.rufio.machine import MachineReconciler
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetPower, describe
 from ironbell.controllers.rufio.steps import OPERATE, Operate
 from ironbell.controllers.rufio.target import PowerOf
 from ironbell.controllers.rufio.task import TaskReconciler
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.decision import Action
 from ironbell.kube.testing import World
 
@@ -48,7 +47,9 @@ class FakeBmc:
         self.logins += 1
         if self.trouble is not None and self.trouble_left > 0:
             self.trouble_left -= 1
-            raise BmcTroubleError(self.trouble, f"10.0.0.1: {self.trouble.name.lower()}")
+            raise next(kind for kind in BmcError.__subclasses__() if kind.trouble is self.trouble)(
+                f"10.0.0.1: {self.trouble.name.lower()}"
+            )
 
     def operate(self, operation: Operation) -> None:
         self.call()
@@ -58,13 +59,13 @@ class FakeBmc:
             self.power = PowerState.OFF if off else PowerState.ON
         if self.unknown:
             self.unknown -= 1
-            raise BmcTroubleError(Trouble.OUTCOME_UNKNOWN, "10.0.0.1: connection reset")
+            raise OutcomeUnknownError("10.0.0.1: connection reset")
 
 
 def operate(world: World, arguments: Operate) -> Sequence[Action]:
     try:
         world.outside[arguments.target.connection.host].operate(arguments.operation)
-    except BmcTroubleError as error:
+    except BmcError as error:
         outcome = attempts.refused(arguments.attempt, error.trouble, error.message, world.now())
     else:
         outcome = attempts.accepted(arguments.attempt, world.now())
@@ -74,7 +75,7 @@ def operate(world: World, arguments: Operate) -> Sequence[Action]:
 def power_of(world: World, question: PowerOf) -> PowerState:
     target = question.target
     if target.pin is not None and (problem := target.pin.problem(target.connection)):
-        raise BmcTroubleError(Trouble.ADDRESS, problem)
+        raise UnconfirmedAddressError(problem)
     bmc: FakeBmc = world.outside[target.connection.host]
     bmc.call()
     return bmc.power

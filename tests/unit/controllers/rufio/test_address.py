@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ironbell.api.bmc.machine import MACHINE
-from ironbell.controllers.rufio.names import Trouble
+from ironbell.bmc.driver import Trouble
 from ironbell.kube.testing import crash_check
 from ironbell.provisioner.bmc_address import ADDRESS, CONFIRMED
 

@@ -14,13 +14,12 @@ from ironbell.api.bmc.connection import Connection, SecretReference
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell.inventory import Inventory
+from ironbell.bmc.driver import AuthenticationError, BmcError, Trouble, UnreachableError
 from ironbell.controllers.rufio import bmc_access
 from ironbell.controllers.rufio.bmc_access import BmcAccess
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetPower
 from ironbell.controllers.rufio.secret import Credentials, read_credentials
 from ironbell.controllers.rufio.target import Target
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.testing import MemoryApi
 from ironbell.provisioner.bmc_address import Pin
 
@@ -133,7 +132,7 @@ async def test_a_session_that_expired_is_opened_anew_and_asked_again(site: Site,
 
     async def expired(session: FakeSession) -> None:
         if session is site.sessions[0]:
-            raise BmcTroubleError(Trouble.AUTHENTICATION, "session expired")
+            raise AuthenticationError("session expired")
 
     site.answer = expired
     assert await access.power_state(target()) is PowerState.ON
@@ -142,20 +141,20 @@ async def test_a_session_that_expired_is_opened_anew_and_asked_again(site: Site,
 
 async def test_a_login_that_is_refused_is_not_tried_twice(site: Site, access: BmcAccess) -> None:
     async def refused(_session: FakeSession) -> None:
-        raise BmcTroubleError(Trouble.AUTHENTICATION, "wrong password")
+        raise AuthenticationError("wrong password")
 
     site.answer = refused
-    with pytest.raises(BmcTroubleError, match="wrong password"):
+    with pytest.raises(BmcError, match="wrong password"):
         await access.power_state(target())
     assert len(site.sessions) == 1
 
 
 async def test_after_trouble_the_session_is_dropped(site: Site, access: BmcAccess) -> None:
     async def broken(_session: FakeSession) -> None:
-        raise BmcTroubleError(Trouble.UNREACHABLE, "connection reset")
+        raise UnreachableError("connection reset")
 
     site.answer = broken
-    with pytest.raises(BmcTroubleError):
+    with pytest.raises(BmcError):
         await access.power_state(target())
     site.answer = at_once
     await access.power_state(target())
@@ -170,10 +169,10 @@ async def test_a_question_without_answer_is_unreachable_and_an_operation_unknown
 
     monkeypatch.setattr(bmc_access, "CALL_TIMEOUT_S", 0.01)
     site.answer = silent
-    with pytest.raises(BmcTroubleError) as asked:
+    with pytest.raises(BmcError) as asked:
         await access.power_state(target())
     assert asked.value.trouble is Trouble.UNREACHABLE
-    with pytest.raises(BmcTroubleError) as sent:
+    with pytest.raises(BmcError) as sent:
         await access.operate(target(), ON)
     assert sent.value.trouble is Trouble.OUTCOME_UNKNOWN
 
@@ -189,7 +188,7 @@ async def test_who_waits_too_long_for_a_busy_bmc_knows_that_nothing_was_sent(sit
     first = asyncio.create_task(access.power_state(target()))
     while not site.at_work:
         await asyncio.sleep(0)
-    with pytest.raises(BmcTroubleError, match="busy") as late:
+    with pytest.raises(BmcError, match="busy") as late:
         await access.operate(target(), ON)
     assert late.value.trouble is Trouble.UNREACHABLE
     release.set()
@@ -230,7 +229,7 @@ async def test_a_quiet_session_is_closed(site: Site) -> None:
     ],
 )
 async def test_a_secret_that_cannot_be_used_is_named_without_its_contents(data: dict[str, str], words: str) -> None:
-    with pytest.raises(BmcTroubleError) as error:
+    with pytest.raises(BmcError) as error:
         await read_credentials(await secrets(data), target().connection, "default")
     assert error.value.trouble is Trouble.CREDENTIALS
     assert words in error.value.message
@@ -240,7 +239,7 @@ async def test_a_secret_that_cannot_be_used_is_named_without_its_contents(data: 
 async def test_a_secret_that_does_not_exist_is_named() -> None:
     api = MemoryApi()
     api.serve([SECRET_METADATA])
-    with pytest.raises(BmcTroubleError, match="default/s1"):
+    with pytest.raises(BmcError, match="default/s1"):
         await read_credentials(api, target().connection, "default")
 
 
@@ -264,7 +263,7 @@ def test_informers_never_see_the_contents_of_secrets() -> None:
 
 async def test_no_password_is_sent_to_an_address_that_is_not_recorded(site: Site, access: BmcAccess) -> None:
     await access.power_state(replace(target(), pin=Pin(("default", "s1"), ("10.0.0.1",))))
-    with pytest.raises(BmcTroubleError, match="the password is not sent there") as found:
+    with pytest.raises(BmcError, match="the password is not sent there") as found:
         await access.power_state(replace(target("10.0.0.66"), pin=Pin(("default", "s1"), ("10.0.0.1",))))
     assert found.value.trouble is Trouble.ADDRESS
     assert len(site.sessions) == 1

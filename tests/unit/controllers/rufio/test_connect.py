@@ -10,11 +10,10 @@ from ironbell.api.bmc.connection import Connection, HomeAssistantOptions, Provid
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
 from ironbell.bmc import driver as bmc
+from ironbell.bmc.driver import BmcError, Trouble
 from ironbell.controllers.rufio.connect import DriverSession, connect
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.operation import Operation, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 
 
 class FakeDriver:
@@ -33,7 +32,7 @@ class FakeDriver:
         self.note("power_state")
         return bmc.PowerState.ON
 
-    async def set_power(self, command: bmc.PowerCommand) -> None:
+    async def set_power(self, command: PowerAction) -> None:
         self.note("set_power", command.value)
 
     async def set_boot_device(self, device: str, *, persistent: bool, efi: bool) -> None:
@@ -68,7 +67,7 @@ class FakeDriver:
     ],
 )
 async def test_what_is_no_host_is_refused_with_what_to_write(host: str) -> None:
-    with pytest.raises(BmcTroubleError, match="is neither an address nor a name") as caught:
+    with pytest.raises(BmcError, match="is neither an address nor a name") as caught:
         await connect(Connection(host=host, insecure_tls=True), Credentials("a", "b"))
     assert caught.value.trouble is Trouble.REFUSED
 
@@ -76,7 +75,7 @@ async def test_what_is_no_host_is_refused_with_what_to_write(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "::1", "localhost", "LOCALHOST"])
 async def test_addresses_and_names_are_hosts(host: str) -> None:
     options = ProviderOptions(redfish=RedfishOptions(port=1))
-    with pytest.raises(BmcTroubleError) as caught:
+    with pytest.raises(BmcError) as caught:
         await connect(Connection(host=host, insecure_tls=True, provider_options=options), Credentials("a", "b"))
     assert caught.value.trouble is Trouble.UNREACHABLE
 
@@ -116,7 +115,7 @@ async def test_the_power_state_is_that_of_the_api() -> None:
 async def test_what_drivers_raise_is_sorted_by_what_can_be_done(error: type[bmc.BmcError], trouble: Trouble) -> None:
     session = DriverSession(FakeDriver(error("10.0.0.1: no")))
     for call in (session.power_state(), session.operate(SetPower(PowerAction.ON)), session.close()):
-        with pytest.raises(BmcTroubleError, match=r"10\.0\.0\.1: no") as found:
+        with pytest.raises(BmcError, match=r"10\.0\.0\.1: no") as found:
             await call
         assert found.value.trouble is trouble
 
@@ -130,7 +129,7 @@ async def test_what_drivers_raise_is_sorted_by_what_can_be_done(error: type[bmc.
 )
 async def test_a_driver_that_is_not_there_is_refused_by_name(options: ProviderOptions, name: str) -> None:
     connection = Connection(host="h", insecure_tls=True, provider_options=options)
-    with pytest.raises(BmcTroubleError, match=name) as found:
+    with pytest.raises(BmcError, match=name) as found:
         await connect(connection, Credentials())
     assert found.value.trouble is Trouble.REFUSED
 
@@ -140,7 +139,7 @@ async def test_a_bmc_that_is_not_there_is_unreachable() -> None:
         closed.bind(("127.0.0.1", 0))
         options = ProviderOptions(redfish=RedfishOptions(port=closed.getsockname()[1]))
         connection = Connection(host="127.0.0.1", insecure_tls=True, provider_options=options)
-        with pytest.raises(BmcTroubleError) as found:
+        with pytest.raises(BmcError) as found:
             await connect(connection, Credentials("admin", "hunter2"))
     assert found.value.trouble is Trouble.UNREACHABLE
     assert "hunter2" not in found.value.message

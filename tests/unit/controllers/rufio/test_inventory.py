@@ -10,10 +10,9 @@ from ironbell.api.bmc.machine import MACHINE
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.inventory import Cpu, Inventory
+from ironbell.bmc.driver import UnreachableError
 from ironbell.controllers.rufio.inventory import INVENTORY_INTERVAL_S, InventoryReconciler
-from ironbell.controllers.rufio.names import Trouble
 from ironbell.controllers.rufio.target import InventoryOf
-from ironbell.controllers.rufio.trouble import BmcTroubleError
 from ironbell.kube.act import OutOfDate
 from ironbell.kube.testing import World, crash_check
 
@@ -24,7 +23,7 @@ CONTACTABLE = {"conditions": [{"type": "Contactable", "status": "True", "lastUpd
 def told(world: World, _question: InventoryOf) -> Inventory:
     world.outside["asked"] += 1
     if world.outside["trouble"]:
-        raise BmcTroubleError(Trouble.UNREACHABLE, "10.0.0.1: no answer")
+        raise UnreachableError("10.0.0.1: no answer")
     return Inventory(collection_method="redfish", cpu=Cpu(total_cores=world.outside["cores"]))
 
 

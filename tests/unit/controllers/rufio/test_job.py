@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ironbell.api.bmc.job import JOB
 from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
-from ironbell.controllers.rufio.names import Trouble
+from ironbell.bmc.driver import Trouble
 from ironbell.kube.testing import crash_check
 
 EVERYTHING = ["power off", "boot device pxe", "power on"]

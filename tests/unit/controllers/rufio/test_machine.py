@@ -7,7 +7,8 @@ import pytest
 from ironbell.api.bmc.machine import MACHINE, PowerState
 from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, Trouble
+from ironbell.bmc.driver import Trouble
+from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT
 from ironbell.kube.testing import crash_check
 
 

@@ -7,7 +7,7 @@ import pytest
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.bmc.task import TASK
 from ironbell.api.core.secret import SECRET_METADATA
-from ironbell.controllers.rufio.names import Trouble
+from ironbell.bmc.driver import Trouble
 from ironbell.controllers.rufio.task import TaskReconciler
 from ironbell.kube.testing import crash_check
 
