@@ -120,8 +120,9 @@ async def test_only_reset_types_that_the_service_knows_are_sent(service: Service
     action["ResetType@Redfish.AllowableValues"] = ["On", "PushPowerButton"]
     async with _driver(service.target()) as driver:
         await driver.set_power(PowerAction.SOFT)
-        with pytest.raises(UnsupportedError, match="it can do On, PushPowerButton"):
-            await driver.set_power(PowerAction.OFF)
+        for command in (PowerAction.OFF, PowerAction.STATUS):
+            with pytest.raises(UnsupportedError, match="it can do On, PushPowerButton"):
+                await driver.set_power(command)
     assert service.resets == ["PushPowerButton"]
 
 

@@ -9,6 +9,7 @@ reference of this project, section 11.1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ MAX_OWNERS = 8
 """Managers whose virtual media are looked at."""
 _PROBLEMS = 3
 # what stands for a command, best first
-RESET_TYPES = {
+RESET_TYPES: Mapping[PowerAction, tuple[str, ...]] = {
     PowerAction.ON: ("On", "ForceOn"),
     PowerAction.OFF: ("ForceOff",),
     PowerAction.SOFT: ("GracefulShutdown", "PushPowerButton"),
@@ -98,7 +99,8 @@ class RedfishDriver:
         if command in {PowerAction.CYCLE, PowerAction.RESET} and state is PowerState.OFF:
             raise RejectedError(f"{self._host}: the machine is off and cannot be {command.value}ed; power it on")
         path, allowed = await self._reset_action(system)
-        chosen = next((kind for kind in RESET_TYPES[command] if allowed is None or kind in allowed), None)
+        kinds = RESET_TYPES.get(command, ())
+        chosen = next((kind for kind in kinds if allowed is None or kind in allowed), None)
         if chosen is None:
             known = listed(allowed or ())
             raise UnsupportedError(f"{self._host}: the BMC cannot do power {command.value}; it can do {known}")
