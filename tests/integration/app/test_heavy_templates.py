@@ -99,7 +99,7 @@ def _words(path: Path) -> list[str]:
         words = (path / "cmdline").read_text().split("\0")
     except OSError:
         return []
-    return words if "ironbell.cli.main" in words or any("ironbell.app" in word for word in words) else []
+    return words if any(word == "ironbell" or word.startswith("ironbell.") for word in words) else []
 
 
 def _descendants(pid: int) -> list[int]:
