@@ -65,5 +65,7 @@ class Feed:
             raise status.expired_version(self._after, self._history.complete_after) from error
         if self._history.is_closed or self._after < self._store.oldest(self._resource):
             return None
+        # What is on disk and not in memory yet comes from memory once it is there: from both it would come twice.
+        changes = [change for change in changes if change.entry.version <= in_memory_after]
         self._after = changes[-1].entry.version if changes else in_memory_after
         return changes
