@@ -29,7 +29,9 @@ from cryptography.x509.oid import NameOID
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.certificates import (
+    AUTHORITY_LIFETIME,
     CLIENT,
+    CLOCK_SKEW,
     SERVER,
     CertificateSpec,
     Constraints,
@@ -42,10 +44,8 @@ from ironbell.codec.certificates import (
     private_pem,
 )
 
-AUTHORITY_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=60)
-_CLOCK_SKEW = timedelta(minutes=5)
 
 
 class PkiError(IronbellError):
@@ -129,7 +129,7 @@ class Authority:
         now = self._clock.now()
         spec = CertificateSpec(
             common_name="ironbell-ca",
-            not_before=now - _CLOCK_SKEW,
+            not_before=now - CLOCK_SKEW,
             not_after=now + AUTHORITY_LIFETIME,
             constraints=Constraints(is_authority=True),
             usage=Usage(signs_certificates=True, signs_revocations=True),
@@ -152,7 +152,7 @@ class Authority:
         spec = CertificateSpec(
             common_name=name,
             organizations=tuple(groups),
-            not_before=now - _CLOCK_SKEW,
+            not_before=now - CLOCK_SKEW,
             not_after=now + LEAF_LIFETIME,
             constraints=Constraints(),
             usage=Usage(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from cryptography import x509
@@ -21,6 +21,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLIENT: Final = ExtendedKeyUsageOID.CLIENT_AUTH
 SERVER: Final = ExtendedKeyUsageOID.SERVER_AUTH
+AUTHORITY_LIFETIME: Final = timedelta(days=3650)
+"""How long our own authorities are valid."""
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""By how much certificates are valid before they are issued: clocks of machines differ."""
 
 SigningKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | dsa.DSAPrivateKey
 

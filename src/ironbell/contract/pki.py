@@ -28,6 +28,7 @@ from cryptography.utils import CryptographyDeprecationWarning
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.codec.certificates import (
     CLIENT,
+    CLOCK_SKEW,
     SERVER,
     CertificateSpec,
     Constraints,
@@ -42,7 +43,6 @@ from ironbell.codec.certificates import (
 AUTHORITY_NAME: Final = "kubernetes"
 AUTHORITY_DAYS: Final = 3650
 CLIENT_LIFETIME: Final = timedelta(hours=8760)
-_SKEW: Final = timedelta(minutes=5)
 _PARSING: Final = threading.Lock()
 
 PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
@@ -111,7 +111,7 @@ def make_authority(algorithm: KeyAlgorithm, now: datetime, *, days: int = 0, nam
     key = _make_key(algorithm)
     spec = CertificateSpec(
         common_name=name,
-        not_before=now - _SKEW,
+        not_before=now - CLOCK_SKEW,
         not_after=now + timedelta(days=days or AUTHORITY_DAYS),
         constraints=Constraints(is_authority=True, path_length=0),
         usage=Usage(enciphers_keys=True, signs_certificates=True),

@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ironbell.codec.certificates import (
+    AUTHORITY_LIFETIME,
+    CLOCK_SKEW,
     SERVER,
     CertificateSpec,
     Constraints,
@@ -34,9 +36,8 @@ from ironbell.codec.certificates import (
 )
 
 AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
-AUTHORITY_LIFETIME, AUTHORITY_MARGIN = timedelta(days=3650), timedelta(days=365)
+AUTHORITY_MARGIN = timedelta(days=365)
 LIFETIME, MARGIN = timedelta(days=90), timedelta(days=30)
-_SKEW = timedelta(minutes=5)
 
 
 def renewed(held: Mapping[str, bytes], names: Sequence[str], now: datetime) -> dict[str, bytes] | None:
@@ -79,7 +80,7 @@ def _serves(data: Mapping[str, bytes], authority: x509.Certificate, names: Seque
 def _authority(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
     spec = CertificateSpec(
         common_name=f"ironbell-webhooks@{int(now.timestamp())}",
-        not_before=now - _SKEW,
+        not_before=now - CLOCK_SKEW,
         not_after=now + AUTHORITY_LIFETIME,
         constraints=Constraints(is_authority=True, path_length=0),
         usage=Usage(signs_certificates=True, signs_revocations=True),
@@ -91,7 +92,7 @@ def _authority(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certifica
 def _leaf(key: ec.EllipticCurvePrivateKey, authority: Issuer, names: Sequence[str], now: datetime) -> x509.Certificate:
     spec = CertificateSpec(
         common_name="ironbell-webhooks",
-        not_before=now - _SKEW,
+        not_before=now - CLOCK_SKEW,
         not_after=now + LIFETIME,
         constraints=Constraints(),
         usage=Usage(),
