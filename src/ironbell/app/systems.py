@@ -46,11 +46,6 @@ _GROUPS: Final = (
 """The order of API groups in lists; others follow."""
 
 
-def system_named(name: str) -> System | None:
-    """The system of a name; None if it does not exist."""
-    return next((system for system in SYSTEMS if system.name == name), None)
-
-
 def systems_without(names: Collection[str]) -> list[System]:
     """All systems but those that are left out."""
     return [system for system in SYSTEMS if system.name not in names]
