@@ -39,8 +39,8 @@ class Program:
     tier: str
     """The first that needs it: `test`, `soak` or `kubeadm`."""
     build_s: int | None
-    """Seconds of the first build on two cores, downloads included, after the programs above it: packages that they
-    share are compiled by then. None where nobody has measured it."""
+    """Seconds of a first build on two cores, as the times of files in the cache show them. A hint: other work went on
+    beside, and packages that programs share were compiled with the first of them. None where there is no hint."""
     module: str = ""
     """The folder of its Go module below `tests`."""
     package: str = "."
