@@ -66,20 +66,21 @@ async def main() -> None:
 
 
 async def watched(api: kr8s.Api, namespace: str) -> None:
-    seen = []
+    seen, is_added = [], asyncio.Event()
 
     async def follow() -> None:
         async for kind, item in api.watch("configmaps", namespace=namespace):
-            if item.name == "seen":
-                seen.append(kind)
+            if item.name != "seen":
+                continue
+            seen.append(kind)
+            is_added.set()
             if kind == "DELETED":
                 return
 
     task = asyncio.create_task(follow())
     seen_map = await ConfigMap({"metadata": {"name": "seen", "namespace": namespace}})
     await seen_map.create()
-    while "ADDED" not in seen:
-        await asyncio.sleep(0.02)
+    await asyncio.wait_for(is_added.wait(), 20)
     await seen_map.patch({"data": {"a": "1"}})
     await seen_map.delete()
     await asyncio.wait_for(task, 20)
