@@ -187,16 +187,11 @@ class Cloud:
         host = self.hosts.get(uid)
         if host is None:
             return
+        await self.release(uid)
+        # Looked at once this host has gone: two that are erased at the same time would each see the other.
         cluster = host.plan.cluster
-        if any(other.plan.cluster == cluster for other in self.hosts.values() if other is not host):
-            await self.release(uid)
-            return
-        for watcher in self._release_watchers:
-            watcher(host)
-        await host.stop()
-        self.hosts.pop(uid, None)
-        await self.remove_cluster(cluster)
-        self._tell(uid)
+        if all(other.plan.cluster != cluster for other in self.hosts.values()):
+            await self.remove_cluster(cluster)
 
     async def revive(self, uid: str) -> None:
         """A machine that was lost runs again, if it had become a node and is still there. Cancellation point."""

@@ -170,6 +170,16 @@ async def test_a_second_init_is_an_error(site: SimSite) -> None:
     assert "answers already as another cluster" in state.error
 
 
+async def test_the_last_hosts_take_their_cluster_with_them_when_erased_together(site: SimSite) -> None:
+    await site.up("cp0", Role.INIT)
+    await site.token()
+    await site.up("cp1", Role.CONTROL_PLANE)
+    cluster = site.cluster
+    await asyncio.gather(site.cloud.forget("cp0"), site.cloud.forget("cp1"))
+    assert cluster.key not in site.cloud.clusters
+    await site.up("cp2", Role.INIT)
+
+
 @pytest.mark.parametrize(
     ("fault", "running", "error"),
     [
