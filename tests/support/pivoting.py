@@ -23,14 +23,14 @@ from ironbell.apiserver.store.log import Row
 from ironbell.app.cluster_kinds import ClusterKinds
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
-from ironbell.cli.pivot.graph import Wanted
-from ironbell.cli.pivot.items import CORE, Item, Object, moved_kinds
-from ironbell.cli.pivot.journal import Phase
-from ironbell.cli.pivot.moving import Outcome, Pivot, Settings
-from ironbell.cli.pivot.names import JOURNAL
-from ironbell.cli.pivot.site import DEFINITIONS, Site
 from ironbell.codec.cel import compile_rule
 from ironbell.lab.sim.kinds import definitions as simulated
+from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.items import CORE, JOURNAL, Item, Object, moved_kinds
+from ironbell.operations.pivot.journal import Phase
+from ironbell.operations.pivot.moving import Outcome, Pivot, Settings
+from ironbell.operations.pivot.site import DEFINITIONS, Site
+from ironbell.operations.progress import Progress
 
 NAMESPACE = "fleet"
 WANTED = Wanted(frozenset([NAMESPACE]))
@@ -88,7 +88,7 @@ class Sides:
 
     source: ApiServer
     target: ApiServer
-    said: list[str] = field(default_factory=list)
+    reported: list[Progress] = field(default_factory=list)
 
     def pivot(self, writes: Writes | None = None, **settings: Any) -> Pivot:
         """As a run of the command."""
@@ -98,7 +98,7 @@ class Sides:
             for server, side in ((self.source, "source"), (self.target, "target"))
         ]
         chosen = Settings(**({"timeout_s": 5.0, "workers": 1, "look_s": 0.0} | settings))
-        return Pivot(sites[0], sites[1], ManualClock(), lambda: "pivot-1", self.said.append, chosen)
+        return Pivot(sites[0], sites[1], ManualClock(), lambda: "pivot-1", self.reported.append, chosen)
 
     async def run(self, wanted: Wanted | None = WANTED, **settings: Any) -> Outcome:
         return await self.pivot(**settings).run(wanted)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ironbell.cli.pivot.names import LABEL_COPY
+from ironbell.operations.pivot.items import LABEL_COPY
 from support.capisite import cluster_documents
 from support.kubeapi import KubeApi, connect, eventually
 from support.topologies import (

@@ -55,7 +55,7 @@ def init(file: Path, output: str) -> None:
 @click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form.")
 def list_machines(data_dir: Path, output: str) -> None:
     """Show the machines."""
-    from ironbell.cli.get import aligned
+    from ironbell.cli.tables import aligned
     from ironbell.lab.state import read_state
 
     state = read_state(data_dir)

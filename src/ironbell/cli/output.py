@@ -8,12 +8,15 @@ output, beside the line on standard error; see `problems`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from ironbell.base.printable import escaped_json
+from ironbell.base.printable import escaped_json, printable
+
+if TYPE_CHECKING:
+    from ironbell.operations.progress import Progress
 
 JSON = "json"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +55,11 @@ def print_json(value: Any) -> None:
 def json_text(value: Any) -> str:
     """One document as it is printed. Control characters are escapes, so that no terminal follows them."""
     return escaped_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_progress(progress: Progress) -> None:
+    """Print a step of an operation on standard error."""
+    click.echo(printable(str(progress)), err=True)
 
 
 def ended(result: str, **values: Any) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_H
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core.secret import SECRET
 from ironbell.apiserver.store.entry import Change
-from ironbell.cli.cluster.rendering import built_in, objects_of
 from ironbell.lab.sim.host import HostFault, HostPlan
 from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DEV_MACHINE_TEMPLATE
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.operations.cluster.template import built_in, objects_of
 from support.capisite import cluster_documents, site
 from support.lives.invariants import Invariants
 from support.lives.life import Life

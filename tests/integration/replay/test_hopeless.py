@@ -12,13 +12,13 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.kind import Kind
-from ironbell.cli.cluster import operations
-from ironbell.cli.cluster.operations import FailedForGoodError
-from ironbell.cli.cluster.snapshot import Snapshot
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.faults import Faults
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.operations.cluster import waits
+from ironbell.operations.cluster.snapshot import Snapshot
+from ironbell.operations.cluster.waits import FailedForGoodError
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 
@@ -50,9 +50,11 @@ def test_an_installation_that_failed_for_good_is_reported_up_to_the_cluster_at_o
             async def cause(*_arguments: Any) -> str:
                 return ""
 
-            monkeypatch.setattr(operations, "read", read)
-            monkeypatch.setattr(operations.Blocking, "line", cause)
-            wait = operations.wait_settled(None, NAMESPACE, "one", what="Cluster default/one", timeout_s=7200)  # type: ignore[arg-type]
+            monkeypatch.setattr(waits, "read", read)
+            monkeypatch.setattr(waits.Blocking, "line", cause)
+            wait = waits.wait_settled(
+                None, NAMESPACE, "one", what="Cluster default/one", timeout_s=7200, report=lambda _: None
+            )  # type: ignore[arg-type]
             with pytest.raises(FailedForGoodError, match=WHY) as caught:
                 await wait
             (machine,) = await site.all(MACHINE)

@@ -10,8 +10,8 @@ from ironbell.api import core
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
 from ironbell.cli.get import objects_text
-from ironbell.cli.session import kind_named
 from ironbell.codec import goyaml
+from ironbell.operations.kinds import kinds_named
 
 
 def answer(kind: Kind[Any], *names: str) -> dict[str, Any]:
@@ -54,5 +54,5 @@ def test_names_carry_their_group_if_there_is_one() -> None:
 
 
 def test_words_for_kinds_of_the_core() -> None:
-    assert kind_named("sa") is core.SERVICE_ACCOUNT
-    assert kind_named("crd") is core.CUSTOM_RESOURCE_DEFINITION
+    assert kinds_named("sa")[0] is core.SERVICE_ACCOUNT
+    assert kinds_named("crd")[0] is core.CUSTOM_RESOURCE_DEFINITION

@@ -14,8 +14,8 @@ from ironbell.api.client import NotFound, Page
 from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
-from ironbell.cli.logs import kept_lines
 from ironbell.cli.main import cli
+from ironbell.operations.logs import kept_lines
 from ironbell.operations.why.world import World, ref_of
 
 
@@ -81,8 +81,8 @@ def printed(
         world.put(ref_of(root), root)
         return world
 
-    monkeypatch.setattr("ironbell.cli.logs.connected", connected)
-    monkeypatch.setattr("ironbell.cli.logs.read_world", read_world)
+    monkeypatch.setattr("ironbell.cli.session.connected", connected)
+    monkeypatch.setattr("ironbell.operations.logs.read_world", read_world)
     done = CliRunner().invoke(cli, ["logs", "wf", *options])
     assert done.exit_code == 0, done.exception
     return api.query, done.stdout, done.stderr
@@ -137,6 +137,6 @@ def test_where_there_is_no_log_the_message_names_the_cause(
     async def connected(*_: object) -> AsyncIterator[FakeApi]:
         yield api
 
-    monkeypatch.setattr("ironbell.cli.logs.connected", connected)
+    monkeypatch.setattr("ironbell.cli.session.connected", connected)
     done = CliRunner().invoke(cli, ["logs", *words])
     assert str(done.exception) == message

@@ -12,8 +12,8 @@ import click
 import pytest
 
 from ironbell.cli import main as entry
-from ironbell.cli.cluster.waiting import StillWaitingError
 from ironbell.cli.output import wants_json
+from ironbell.operations.progress import StillWaitingError
 from support.commands import all_commands
 
 WITHOUT = {

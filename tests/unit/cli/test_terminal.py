@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.base.printable import one_line, printable
-from ironbell.cli.explain import explain
-from ironbell.cli.get import table_text
+from ironbell.cli.tables import table_text
+from ironbell.operations.why.explain import explain
 
 HOSTILE = "boo \x1b[2J\x00\x9b31m\r end"
 SHOWN = "boo \\x1b[2J\\x00\\x9b31m\\x0d end"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from ironbell.cli import why as command
+from ironbell.cli import session
 from ironbell.cli.main import cli
 from support.whyworld import CLUSTER, KCP, PLANE, Objects, host, machine
 
@@ -20,7 +20,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, api: Objects, *arguments: str) -> Res
     async def connected(*_: Any) -> AsyncIterator[Objects]:
         yield api
 
-    monkeypatch.setattr(command, "connected", connected)
+    monkeypatch.setattr(session, "connected", connected)
     return CliRunner().invoke(cli, ["why", *arguments, "-n", "site"])
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ironbell.api.bmc import MACHINE
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.base.labels import SelectorError
-from ironbell.cli.servers import candidates
 from ironbell.contract.hardware_claim import HELD, Claimant, claim_of, release, take
 from ironbell.controllers.capt.selection import pick, shortage, verdict, verdicts, wish
+from ironbell.operations.why.candidates import candidates
 from ironbell.provisioner.health import INSTALL_FAILED, Severity, own_severity
 from support import captworld
 from support.captworld import machine, wanted

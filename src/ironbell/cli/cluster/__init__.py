@@ -1,1 +1,0 @@
-"""`ironbell cluster`: whole clusters of Cluster API, on any API that has it."""

@@ -1,1 +1,0 @@
-"""`ironbell pivot`: clusters change their management cluster."""

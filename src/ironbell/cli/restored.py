@@ -1,0 +1,155 @@
+"""`ironbell hardware` and `ironbell pool`: what only a person can say about a site after a restore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ironbell.api.kind import Collection
+from ironbell.api.tinkerbell import HARDWARE
+from ironbell.app.restored import Marked
+from ironbell.base.clock import parse_rfc3339, rfc3339
+from ironbell.base.wording import counted
+from ironbell.cli.api_options import api_options
+from ironbell.cli.output import JSON, ended, output_option, print_json, reference
+from ironbell.cli.session import namespace_options, with_api
+from ironbell.kube.decision import Key
+from ironbell.kube.http import HttpApi
+from ironbell.operations import restored
+from ironbell.operations.namespaces import nothing_there
+from ironbell.operations.restored import Confirmation, Installation, confirm_hardware, confirm_pools, pool_kind
+
+_RESULTS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_HELD: "nothing to confirm"}
+
+
+@click.group()
+@api_options
+def hardware(**_where: Any) -> None:
+    """Servers after a restore."""
+
+
+@click.group()
+@api_options
+def pool(**_where: Any) -> None:
+    """Pools of addresses after a restore."""
+
+
+async def _print_nothing(api: HttpApi, where: Collection, namespace: str, what: str) -> None:
+    click.echo(await nothing_there(api, where, namespace, what), err=True)
+
+
+def _print_results(kind: str, results: dict[Key, Confirmation], *, output: str) -> None:
+    if output == JSON:
+        objects = [reference(kind, *key, result=result) for key, result in results.items()]
+        print_json(ended("confirmed", objects=objects))
+        return
+    for key, result in results.items():
+        click.echo(f"{'/'.join(filter(None, key))}: {_RESULTS[result]}")
+
+
+@hardware.command("confirm")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--free", "all_free", is_flag=True, help="All servers that nobody has, as the backup says.")
+@click.option(
+    "--installed", "outcome", flag_value="installed", help="It runs what was being installed: install nothing."
+)
+@click.option("--go-on", "outcome", flag_value="go-on", help="Go on with the installation or wipe that was under way.")
+@namespace_options
+@output_option()
+@api_options
+def confirm(
+    names: tuple[str, ...],
+    *,
+    all_free: bool,
+    outcome: str | None,
+    output: str,
+    namespace: str,
+    all_namespaces: bool,
+    **where: Any,
+) -> None:
+    """Let go of servers that were held after a restore: what is recorded of them is right.
+
+    Who has a server, and whether one is free, is what the backup says. Look at the machine first: a server that is
+    free by its record and runs a node is wiped when it is taken.
+    """
+    if bool(names) == all_free:
+        raise click.UsageError("name servers, or give --free for all that nobody has")
+    space, chosen = "" if all_namespaces and not names else namespace, Installation(outcome) if outcome else None
+
+    async def work(api: HttpApi) -> dict[Key, Confirmation]:
+        results = await confirm_hardware(api, names, namespace=space, outcome=chosen)
+        if not results:
+            await _print_nothing(api, HARDWARE.collection, space, "unclaimed Hardware")
+        return results
+
+    _print_results(HARDWARE.kind, with_api(work, **where), output=output)
+
+
+@hardware.command()
+@click.option(
+    "--restored-from", required=True, metavar="TIME", help="When the backup was made, such as 2026-11-22T09:00:00Z."
+)
+@namespace_options
+@output_option()
+@api_options
+def hold(restored_from: str, output: str, *, namespace: str, all_namespaces: bool, **where: Any) -> None:
+    """Hold all servers and pools, as `ironbell restore` does, after an API server was restored by other means.
+
+    Run it before the controllers are started again. What BMCs were still to do is dropped.
+    """
+    try:
+        backup = parse_rfc3339(restored_from)
+    except ValueError as error:
+        raise click.BadParameter(f"{restored_from!r} is no time such as 2026-11-22T09:00:00Z") from error
+    space = "" if all_namespaces else namespace
+
+    async def work(api: HttpApi) -> Marked:
+        marked = await restored.hold(api, backup, namespace=space)
+        if not marked.hardware:
+            await _print_nothing(api, HARDWARE.collection, space, HARDWARE.kind)
+        return marked
+
+    marked = with_api(work, **where)
+    if output == JSON:
+        counts = {name: getattr(marked, name) for name in ("hardware", "pools", "jobs", "workflows")}
+        print_json(ended("held", restoredFrom=rfc3339(backup), **counts))
+        return
+    held = f"{counted(marked.hardware, 'server')} held, {counted(marked.pools, 'pool')} held"
+    click.echo(f"{held}, {counted(marked.jobs, 'job')} dropped, {counted(marked.workflows, 'workflow')} disabled")
+
+
+@pool.command("confirm")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="All pools of the kind and namespace.")
+@click.option("--global", "is_global", is_flag=True, help="GlobalInClusterIPPools instead of InClusterIPPools.")
+@namespace_options
+@output_option()
+@api_options
+def confirm_pool(
+    names: tuple[str, ...],
+    *,
+    everything: bool,
+    is_global: bool,
+    output: str,
+    namespace: str,
+    all_namespaces: bool,
+    **where: Any,
+) -> None:
+    """Let pools give addresses again after a restore: none of those that are free by their record is in use.
+
+    Addresses that were given since the backup are free by the record: put those that are in use into
+    spec.excludedAddresses first.
+    """
+    if bool(names) == everything:
+        raise click.UsageError("name pools, or give --all")
+    kind = pool_kind(is_global=is_global)
+    space = "" if is_global or (all_namespaces and not names) else namespace
+
+    async def work(api: HttpApi) -> dict[Key, Confirmation]:
+        results = await confirm_pools(api, kind, names, namespace=space)
+        if not results:
+            await _print_nothing(api, kind.collection, space, kind.kind)
+        return results
+
+    _print_results(kind.kind, with_api(work, **where), output=output)

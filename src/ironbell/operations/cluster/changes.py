@@ -1,0 +1,178 @@
+"""What scaling and upgrading change, and what is refused. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.versions import Version, VersionError, is_kubernetes_version, parse_version
+from ironbell.operations.cluster.snapshot import Snapshot, object_name
+from ironbell.operations.cluster.status import title, version
+from ironbell.operations.discovered import Object
+from ironbell.operations.why.model import Ref
+from ironbell.operations.why.world import ref_of
+
+
+class ChangeRefusedError(IronbellError):
+    """A change that cannot be made."""
+
+    reason = "ChangeRefused"
+    retry = Retry.NEVER
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+        """The argument at fault, such as `workers`; empty for the Cluster itself."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A JSON patch of one object."""
+
+    target: Object
+    path: str
+    value: Any
+    checks: tuple[tuple[str, Any], ...] = ()
+    """Paths with the values that they must still have."""
+
+    @property
+    def operations(self) -> list[dict[str, Any]]:
+        """The patch."""
+        tests = [{"op": "test", "path": path, "value": value} for path, value in self.checks]
+        return [*tests, {"op": "add", "path": self.path, "value": self.value}]
+
+    @property
+    def place(self) -> Ref:
+        """The object."""
+        return ref_of(self.target)
+
+    @property
+    def field(self) -> str:
+        """The path of the field, as `spec.replicas`."""
+        return self.path.strip("/").replace("/", ".")
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        meta = self.target["metadata"]
+        place = {"kind": self.target["kind"], "namespace": meta.get("namespace", ""), "name": meta["name"]}
+        return {**place, "field": self.field, "value": self.value}
+
+    def __str__(self) -> str:
+        return f"{title(self.target)}: {self.field} = {self.value}"
+
+
+def scaling(
+    snapshot: Snapshot, *, control_planes: int | None, workers: int | None, deployment: str | None
+) -> list[Change]:
+    """The changes of a new number of Machines.
+
+    Raises:
+        ChangeRefusedError: nothing to change was named, or it is not there.
+    """
+    if control_planes is None and workers is None:
+        raise ChangeRefusedError("give --control-planes or --workers, with the new number", "workers")
+    changes = []
+    if control_planes is not None:
+        if control_planes < 1:
+            raise ChangeRefusedError(
+                "--control-planes must be at least 1; `ironbell cluster delete` removes a cluster", "control_planes"
+            )
+        changes.append(_control_plane(snapshot, control_planes))
+    if workers is not None:
+        if workers < 0:
+            raise ChangeRefusedError("--workers must not be negative", "workers")
+        changes.append(_workers(snapshot, workers, deployment))
+    return changes
+
+
+def _control_plane(snapshot: Snapshot, count: int) -> Change:
+    if snapshot.has_topology:
+        return Change(snapshot.cluster, "/spec/topology/controlPlane/replicas", count)
+    if snapshot.control_plane is None:
+        raise ChangeRefusedError(
+            f"--control-planes: {title(snapshot.cluster)} has no control plane object", "control_planes"
+        )
+    return Change(snapshot.control_plane, "/spec/replicas", count)
+
+
+def _workers(snapshot: Snapshot, count: int, wanted: str | None) -> Change:
+    if snapshot.has_topology:
+        found = snapshot.cluster["spec"]["topology"].get("workers", {}).get("machineDeployments", [])
+        named = {entry["name"]: number for number, entry in enumerate(found)}
+        name = _one_of(list(named), wanted, snapshot)
+        base = f"/spec/topology/workers/machineDeployments/{named[name]}"
+        return Change(snapshot.cluster, f"{base}/replicas", count, ((f"{base}/name", name),))
+    deployments = {object_name(found): found for found in snapshot.deployments}
+    return Change(deployments[_one_of(list(deployments), wanted, snapshot)], "/spec/replicas", count)
+
+
+def _one_of(names: list[str], wanted: str | None, snapshot: Snapshot) -> str:
+    known = ", ".join(sorted(names))
+    if names and wanted is not None and wanted not in names:
+        raise ChangeRefusedError(
+            f"--machine-deployment: {title(snapshot.cluster)} has no {wanted!r}; it has: {known}", "deployment"
+        )
+    if not names:
+        raise ChangeRefusedError(
+            f"--workers: {title(snapshot.cluster)} has no MachineDeployment; add one to its manifest first", "workers"
+        )
+    if wanted is None and len(names) != 1:
+        raise ChangeRefusedError(
+            f"--workers: say which with --machine-deployment; {title(snapshot.cluster)} has: {known}", "deployment"
+        )
+    return wanted if wanted is not None else names[0]
+
+
+def check_upgrade(snapshot: Snapshot, target: str) -> Version:
+    """The version to upgrade to.
+
+    Raises:
+        ChangeRefusedError: it is none, is older, or is more than one minor version ahead of some Machines.
+    """
+    if not is_kubernetes_version(target):
+        raise ChangeRefusedError(f"--kubernetes-version: {target!r} is no version; write it as v1.34.2", "target")
+    wanted = parse_version(target)
+    if snapshot.has_topology:
+        steps = [snapshot.cluster]
+    else:
+        steps = [
+            found for found in (snapshot.control_plane, *snapshot.deployments, *snapshot.pools) if found is not None
+        ]
+    if not snapshot.has_topology and snapshot.control_plane is None:
+        raise ChangeRefusedError(f"{title(snapshot.cluster)} has no control plane object to upgrade")
+    for obj in steps:
+        try:
+            now = parse_version(version(obj))
+        except VersionError:
+            continue  # workers that name no version follow their image
+        if wanted < now:
+            raise ChangeRefusedError(
+                f"--kubernetes-version: {title(obj)} has {version(obj)}; there is no way back to {target}", "target"
+            )
+        if (wanted.major, wanted.minor) > (now.major, now.minor + 1) or wanted.major != now.major:
+            raise ChangeRefusedError(
+                f"--kubernetes-version: {title(obj)} has {version(obj)}; upgrade to "
+                f"v{now.major}.{now.minor + 1} first, minor versions cannot be skipped",
+                "target",
+            )
+    return wanted
+
+
+def control_plane_upgrade(snapshot: Snapshot, target: str) -> list[Change]:
+    """What is changed first: all of it where a topology brings the workers along."""
+    if snapshot.has_topology:
+        return _versions([(snapshot.cluster, "/spec/topology/version")], target)
+    return _versions([(snapshot.control_plane, "/spec/version")] if snapshot.control_plane else [], target)
+
+
+def worker_upgrade(snapshot: Snapshot, target: str) -> list[Change]:
+    """What is changed when the control plane is done."""
+    if snapshot.has_topology:
+        return []
+    workers = (*snapshot.deployments, *snapshot.pools)
+    return _versions([(found, "/spec/template/spec/version") for found in workers if version(found)], target)
+
+
+def _versions(places: list[tuple[Object, str]], target: str) -> list[Change]:
+    return [Change(obj, path, target) for obj, path in places if version(obj) != target]

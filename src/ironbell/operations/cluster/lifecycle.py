@@ -1,0 +1,214 @@
+"""Creating, scaling, upgrading and deleting clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from ironbell.api.client import ApiError, Conflict, NotFound, PatchType, Preconditions, WriteOptions
+from ironbell.api.cluster import CLUSTER
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.http import HttpApi
+from ironbell.operations.cluster.changes import (
+    Change,
+    check_upgrade,
+    control_plane_upgrade,
+    scaling,
+    worker_upgrade,
+)
+from ironbell.operations.cluster.snapshot import Snapshot, object_name, read, referenced
+from ironbell.operations.cluster.status import title
+from ironbell.operations.cluster.waits import is_control_plane_done, wait_control_plane, wait_settled
+from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.progress import Progress, Report
+from ironbell.operations.why.model import Ref
+from ironbell.operations.why.world import group_of
+
+MANAGER = "ironbell-cluster"
+
+
+class NotAppliedError(IronbellError):
+    """The API rejected an object; the message names it and the field."""
+
+    reason = "NotApplied"
+    retry = Retry.NEVER
+
+    def __init__(self, message: str, about: Ref) -> None:
+        super().__init__(message)
+        self.about = about
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """What an upgrade has changed."""
+
+    changes: tuple[Change, ...]
+    workers_wait: bool = False
+    """Whether the workers are to be upgraded once the control plane is; never after a wait."""
+
+
+async def create(api: HttpApi, namespace: str, objects: Sequence[Object], report: Report) -> list[Ref]:
+    """Apply the objects of a template; all are tried without effect first, so that a mistake in one leaves nothing.
+
+    Raises:
+        NotAppliedError: naming object and reason.
+    """
+    discovered = Discovered(api)
+    for obj in objects:
+        place = _ref(obj, namespace)
+        if obj["kind"] == CLUSTER.kind and await discovered.find(place.group, place.kind, place.namespace, place.name):
+            raise NotAppliedError(
+                f"Cluster {place.namespace}/{place.name} is there already; change it with "
+                f"`ironbell cluster scale` or `upgrade`, or choose another name",
+                place,
+            )
+    if not any(obj["kind"] == "Namespace" for obj in objects):  # what is in a namespace that is to come cannot be tried
+        for obj in objects:
+            await _apply(api, discovered, namespace, obj, dry_run=True)
+    applied: list[Ref] = []
+    for obj in objects:
+        place = await _apply(api, discovered, namespace, obj, dry_run=False)
+        applied.append(place)
+        space = place.namespace and f"{place.namespace}/"
+        report(Progress(f"{place.kind} {space}{place.name} applied", len(applied), len(objects)))
+    return applied
+
+
+async def scale(
+    api: HttpApi,
+    namespace: str,
+    name: str,
+    *,
+    control_planes: int | None,
+    workers: int | None,
+    deployment: str | None,
+    report: Report,
+) -> list[Change]:
+    """Change the number of a cluster's Machines.
+
+    Raises:
+        NoClusterError: there is no such Cluster.
+        ChangeRefusedError: nothing to change was named, or it does not exist.
+        NotAppliedError: the API rejected a change.
+    """
+    snapshot = await read(api, namespace, name)
+    changes = scaling(snapshot, control_planes=control_planes, workers=workers, deployment=deployment)
+    return await _carry_out(api, changes, report)
+
+
+async def upgrade(
+    api: HttpApi, namespace: str, name: str, target: str, *, timeout_s: float | None, report: Report
+) -> Upgrade:
+    """Upgrade the control plane, then the workers, and wait for both; where it was interrupted, this continues.
+
+    Without a timeout only the next step is carried out: the workers, once the control plane is done.
+
+    Raises:
+        NoClusterError: there is no such Cluster.
+        ChangeRefusedError: the version cannot be upgraded to.
+        NotAppliedError: the API rejected a change.
+        FailedForGoodError: a Machine failed that nothing will replace.
+        StillWaitingError: the timeout expired.
+    """
+    snapshot = await read(api, namespace, name)
+    check_upgrade(snapshot, target)
+    changes = await _carry_out(api, control_plane_upgrade(snapshot, target), report)
+    if timeout_s is None:
+        snapshot = await read(api, namespace, name)
+        due = worker_upgrade(snapshot, target)
+        if due and not is_control_plane_done(snapshot):
+            return Upgrade(tuple(changes), workers_wait=True)
+        return Upgrade((*changes, *await _carry_out(api, due, report)))
+    if not snapshot.has_topology:
+        what = "the upgrade of the control plane"
+        snapshot = await wait_control_plane(api, namespace, name, what=what, timeout_s=timeout_s, report=report)
+        changes += await _carry_out(api, worker_upgrade(snapshot, target), report)
+    await wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout_s, report=report)
+    return Upgrade(tuple(changes))
+
+
+async def _carry_out(api: HttpApi, changes: list[Change], report: Report) -> list[Change]:
+    discovered = Discovered(api)
+    for number, change in enumerate(changes, 1):
+        place = change.place
+        where = await discovered.collection(place.group, place.kind, change.target["apiVersion"].rpartition("/")[2])
+        try:
+            await api.patch(
+                where,
+                place.namespace,
+                place.name,
+                msgspec.json.encode(change.operations),
+                patch_type=PatchType.JSON,
+                options=WriteOptions(field_manager=MANAGER),
+            )
+        except ApiError as error:
+            raise NotAppliedError(f"{change}: {error.message}", place) from None
+        report(Progress(str(change), number, len(changes)))
+    return changes
+
+
+async def delete(api: HttpApi, snapshot: Snapshot) -> None:
+    """Request the deletion of a Cluster: of the one that was read, and of no other that has got its name since.
+
+    Raises:
+        NotAppliedError: there is another one.
+    """
+    meta = snapshot.cluster["metadata"]
+    guard = Preconditions(uid=meta["uid"])
+    try:
+        await api.delete(CLUSTER.collection, meta["namespace"], meta["name"], preconditions=guard)
+    except Conflict:
+        raise NotAppliedError(
+            f"Cluster {meta['namespace']}/{meta['name']} has been replaced by another one of this name. Nothing was "
+            "deleted: look at it, and run the command again if it is to be deleted.",
+            _ref({"apiVersion": CLUSTER.api_version, "kind": CLUSTER.kind, **snapshot.cluster}),
+        ) from None
+
+
+async def templates_left(api: HttpApi, snapshot: Snapshot) -> list[Object]:
+    """Which templates of a cluster are still there; they are the user's, and other clusters may use them."""
+    discovered, namespace = Discovered(api), snapshot.cluster["metadata"]["namespace"]
+    references = [
+        reference for obj in (snapshot.control_plane, *snapshot.deployments) if obj for reference in _refs(obj)
+    ]
+    found = [await referenced(discovered, namespace, reference) for reference in references]
+    objects = [{"kind": one["kind"], **obj} for one, obj in zip(references, found, strict=True) if obj]
+    return list({title(obj): obj for obj in objects}.values())
+
+
+def _refs(obj: Object) -> list[dict[str, Any]]:
+    spec = obj.get("spec", {})
+    machine = spec.get("template", {}).get("spec", {})
+    found = (
+        spec.get("machineTemplate", {}).get("spec", {}).get("infrastructureRef", {}),
+        machine.get("infrastructureRef", {}),
+        machine.get("bootstrap", {}).get("configRef", {}),
+    )
+    return [reference for reference in found if reference.get("name")]
+
+
+async def _apply(api: HttpApi, discovered: Discovered, namespace: str, obj: Object, *, dry_run: bool) -> Ref:
+    """Apply one object; the reference has no namespace where its kind has none."""
+    place = _ref(obj, namespace)
+    where = await discovered.collection(place.group, place.kind, str(obj["apiVersion"]).rpartition("/")[2])
+    options = WriteOptions(field_manager=MANAGER, dry_run=dry_run, field_validation="Strict")
+    place = place if where.namespaced else replace(place, namespace="")
+    title_ = f"{place.kind} {place.namespace}/{place.name}"
+    try:
+        await api.patch(
+            where, place.namespace, place.name, msgspec.json.encode(obj), patch_type=PatchType.APPLY, options=options
+        )
+    except NotFound as error:
+        raise NotAppliedError(f"{title_}: {error.message}; create what is missing", place) from None
+    except ApiError as error:
+        raise NotAppliedError(f"{title_}: {error.message}", place) from None
+    return place
+
+
+def _ref(obj: Object, namespace: str = "") -> Ref:
+    """The reference to an object; `namespace` is that of objects that name none."""
+    meta = obj["metadata"]
+    return Ref(group_of(obj), obj["kind"], str(meta.get("namespace") or namespace), object_name(obj))

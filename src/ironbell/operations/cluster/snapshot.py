@@ -1,0 +1,140 @@
+"""The objects of a cluster, read at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ironbell.api.client import NotFound
+from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
+from ironbell.operations.namespaces import elsewhere
+
+PartKey = tuple[str, str, str]
+
+
+class NoClusterError(IronbellError):
+    """There is no such Cluster."""
+
+    reason = "NoCluster"
+    retry = Retry.NEVER
+
+    def __init__(self, message: str, namespace: str, name: str) -> None:
+        super().__init__(message)
+        self.namespace, self.name = namespace, name
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A Cluster and what belongs to it; the lists in the order of their names."""
+
+    cluster: Object
+    infrastructure: Object | None = None
+    control_plane: Object | None = None
+    deployments: tuple[Object, ...] = ()
+    sets: tuple[Object, ...] = ()
+    pools: tuple[Object, ...] = ()
+    machines: tuple[Object, ...] = ()
+    parts: dict[PartKey, Object] = field(default_factory=dict)
+    """Infrastructure and bootstrap objects of the Machines by group, kind and name."""
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether a ClusterClass decides what the cluster's objects are."""
+        return bool(self.cluster.get("spec", {}).get("topology", {}).get("classRef", {}).get("name"))
+
+
+async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
+    """The Cluster alone.
+
+    Raises:
+        NoClusterError: it is not there.
+    """
+    try:
+        found: Object = msgspec.json.decode(await api.get(CLUSTER.collection, namespace, name))
+    except NotFound:
+        hint = await elsewhere(api, CLUSTER.collection, namespace, name)
+        raise NoClusterError(
+            f"there is no Cluster {namespace}/{name}. {hint or '`ironbell cluster list -A` shows all.'}",
+            namespace,
+            name,
+        ) from None
+    return found
+
+
+async def read(
+    api: HttpApi, namespace: str, name: str, *, with_parts: bool = False, discovered: Discovered | None = None
+) -> Snapshot:
+    """The Cluster with what belongs to it; `with_parts` also with the providers' objects of its Machines.
+
+    Who reads it again and again passes on what was `discovered` of the API's kinds.
+
+    Raises:
+        NoClusterError: it is not there.
+    """
+    cluster = await get_cluster(api, namespace, name)
+    discovered = discovered or Discovered(api)
+    labels = f"{LABEL_CLUSTER_NAME}={name}"
+    spec = cluster.get("spec", {})
+    infrastructure = await referenced(discovered, namespace, spec.get("infrastructureRef", {}))
+    control_plane = await referenced(discovered, namespace, spec.get("controlPlaneRef", {}))
+    # Machines after what counts them: one that is counted no more is being deleted in this list, or gone
+    deployments, sets, pools, machines = [
+        tuple(sorted(await discovered.labelled(kind.collection, namespace, labels), key=object_name))
+        for kind in (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE_POOL, MACHINE)
+    ]
+    return Snapshot(
+        cluster,
+        infrastructure,
+        control_plane,
+        deployments,
+        sets,
+        pools,
+        machines,
+        await _parts(discovered, namespace, labels, machines) if with_parts else {},
+    )
+
+
+async def referenced(discovered: Discovered, namespace: str, reference: Object) -> Object | None:
+    """What a reference with `apiGroup`, `kind` and `name` names; None if it is not there."""
+    if not reference.get("name"):
+        return None
+    return await discovered.find(reference.get("apiGroup", ""), reference.get("kind", ""), namespace, reference["name"])
+
+
+def part_references(machine: Object) -> list[Object]:
+    """References of a Machine to its infrastructure and bootstrap objects."""
+    spec = machine.get("spec", {})
+    references = (spec.get("infrastructureRef", {}), spec.get("bootstrap", {}).get("configRef", {}))
+    return [reference for reference in references if reference.get("name")]
+
+
+def part_key(reference: Object) -> PartKey:
+    """Under which `Snapshot.parts` has what is referred to."""
+    return reference.get("apiGroup", ""), reference.get("kind", ""), reference["name"]
+
+
+def object_name(obj: Object) -> str:
+    """The name in an object's metadata."""
+    return str(obj["metadata"]["name"])
+
+
+async def _parts(
+    discovered: Discovered, namespace: str, labels: str, machines: tuple[Object, ...]
+) -> dict[PartKey, Object]:
+    """One list for each kind, as a cluster may have a thousand Machines."""
+    found: dict[PartKey, Object] = {}
+    for group, kind in sorted(
+        {part_key(reference)[:2] for machine in machines for reference in part_references(machine)}
+    ):
+        try:
+            where = await discovered.collection(group, kind)
+        except NoSuchKindError:
+            continue
+        for part in await discovered.labelled(where, namespace, labels):
+            found[group, kind, object_name(part)] = {"kind": kind, **part}
+    return found

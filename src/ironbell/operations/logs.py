@@ -1,0 +1,130 @@
+"""What the actions of a Workflow print, live or afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from ironbell.api.client import ApiError, NotFound
+from ironbell.api.tinkerbell import WORKFLOW
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.base.clock import SystemClock
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
+from ironbell.kube.http import HttpApi
+from ironbell.operations.namespaces import elsewhere
+from ironbell.operations.why.reader import read_world
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import first_line
+from ironbell.operations.why.world import ref_of
+
+LIST_COMMAND: Final = "`ironbell get workflows -A`"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Which lines of a log, and in which form."""
+
+    follow: bool = False
+    """Whether to continue until the Workflow ends."""
+    action: str = ""
+    """Name or id of the only action; empty for all."""
+    tail: int | None = None
+    """Number of the existing lines; None for all."""
+    timestamps: bool = False
+    as_json: bool = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query of a request."""
+        found: dict[str, Any] = {"follow": self.follow and "true", "action": self.action}
+        found |= {"format": self.as_json and "json", "timestamps": self.timestamps and "true"}
+        return {name: value for name, value in found.items() if value} | (
+            {} if self.tail is None else {"tail": str(self.tail)}
+        )
+
+
+class LogNotServedError(IronbellError):
+    """The API serves no logs; `lines` are what the Workflow itself keeps of them, without times."""
+
+    reason, retry = "LogNotServed", Retry.NEVER
+
+    def __init__(self, message: str, lines: list[str]) -> None:
+        super().__init__(message)
+        self.lines = lines
+
+
+async def read_log(api: HttpApi, namespace: str, name: str, options: LogOptions) -> AsyncIterator[bytes]:
+    """The log of a Workflow in pieces.
+
+    Raises:
+        LogNotServedError: the API serves no logs, and the Workflow keeps some lines.
+        NotFound: there is no such Workflow; the message says which namespaces have one.
+        IronbellError: there is no log.
+    """
+    try:
+        async for piece in api.stream(WORKFLOW.collection.path(namespace, name, "log"), query=options.query):
+            if piece:
+                yield piece
+    except NotFound as error:
+        kept = await _kept(api, namespace, name, options)
+        if kept:
+            raise LogNotServedError(f"no logs of workflow {namespace}/{name}: {error}", kept) from error
+        raise await _no_log_error(api, namespace, name, error) from error
+    except ApiError as error:
+        message = f"no logs of workflow {namespace}/{name}: {error}"
+        raise ApiError(message, code=error.code, reason=error.reason) from error
+
+
+async def _no_log_error(api: HttpApi, namespace: str, name: str, error: NotFound) -> IronbellError:
+    """That there is no such Workflow, and where there is one; or the API's answer about its logs."""
+    hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
+    try:
+        await api.get(WORKFLOW.collection, namespace, name)
+    except NotFound:
+        hint = hint or f"{LIST_COMMAND} lists all."
+        return NotFound(f'there is no workflow "{name}" in namespace "{namespace}". {hint}')
+    return IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip())
+
+
+async def empty_log_reason(api: HttpApi, namespace: str, name: str) -> str:
+    """Why a log is empty: what the Workflow waits for, or that its actions printed nothing."""
+    workflow = msgspec.json.decode(await api.get(WORKFLOW.collection, namespace, name))
+    root = {"kind": WORKFLOW.kind, "apiVersion": WORKFLOW.api_version, **workflow}
+    now = SystemClock().now()
+    answer = why(await read_world(api, root), ref_of(root), now)
+    if answer.is_good:
+        return f"The actions of workflow {namespace}/{name} have printed nothing, or their logs are no longer kept."
+    return f"Workflow {namespace}/{name} has no logs yet. {first_line(answer, now)}"
+
+
+async def _kept(api: HttpApi, namespace: str, name: str, options: LogOptions) -> list[str]:
+    """The lines that the Workflow itself keeps of its logs; none where the options need more."""
+    if options.as_json or options.follow:
+        return []
+    try:
+        workflow = WORKFLOW.decode(await api.get(WORKFLOW.collection, namespace, name))
+    except ApiError:
+        return []
+    lines = kept_lines(workflow, action=options.action)
+    return lines[-options.tail :] if options.tail else lines
+
+
+class _Kept(msgspec.Struct):
+    lines: list[str] = []
+
+
+def kept_lines(workflow: Workflow, *, action: str = "") -> list[str]:
+    """The last lines of every action that has ended, or of one, as the workflow service leaves them on the Workflow."""
+    found = []
+    for one in (each for task in workflow.status.tasks for each in task.actions):
+        text = workflow.metadata.annotations.get(f"{ANNOTATION_LOG_PREFIX}{one.id}")
+        if text is None or action not in {"", one.name, one.id}:
+            continue
+        with contextlib.suppress(msgspec.MsgspecError):
+            found += [f"{one.name} | {line}" for line in msgspec.json.decode(text, type=_Kept).lines]
+    return found

@@ -1,0 +1,84 @@
+"""Where else an object may be: for answers to somebody who looked in the wrong namespace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from ironbell.api import core
+from ironbell.api.client import Api, ApiError, ListOptions, NotFound, Selector
+from ironbell.api.kind import Collection, Kind
+from ironbell.kube.client import Client
+
+_SHOWN = 8
+_MOST = 500
+"""Objects that are looked at: this is a hint, and a site may have many thousands."""
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+
+
+async def elsewhere(api: Api, where: Collection, namespace: str, name: str = "") -> str:
+    """A sentence on which namespaces have objects of a kind, or one of that name; empty if that cannot be told."""
+    if not where.namespaced or not namespace:
+        return ""
+    try:
+        exists = await _exists(api, namespace)
+        selector = Selector(fields=f"metadata.name={name}") if name else Selector()
+        page = await api.list(where, "", ListOptions(selector, limit=_MOST))
+    except ApiError:
+        return ""
+    found = [msgspec.json.decode(item, type=_Object).metadata for item in page.items]
+    counts = Counter(one.namespace for one in found if not name or one.name == name)
+    return sentence(namespace, dict(counts), name=name, exists=exists)
+
+
+async def get_or_hint(api: Api, kind: Kind[Any], namespace: str, name: str) -> Any:
+    """The object of that name.
+
+    Raises:
+        NotFound: there is none; the message says which namespaces have one.
+    """
+    try:
+        return await Client(api).get(kind, namespace, name)
+    except NotFound as error:
+        hint = await elsewhere(api, kind.collection, namespace, name)
+        raise NotFound(f"{error.message}. {hint}".removesuffix(". ")) from None
+
+
+async def nothing_there(api: Api, where: Collection, namespace: str, what: str) -> str:
+    """A sentence for somebody who has nothing to act on here, and on where there is something."""
+    place = f' in namespace "{namespace}"' if namespace else ""
+    hint = await elsewhere(api, where, namespace)
+    return f"There is no {what}{place}. {hint}".rstrip()
+
+
+def sentence(namespace: str, counts: dict[str, int], *, name: str = "", exists: bool = True) -> str:
+    """What is known of other namespaces, and the option that reaches them. Pure."""
+    missing = "" if exists else f'There is no namespace "{namespace}".'
+    others = {space: count for space, count in sorted(counts.items()) if space != namespace}
+    if not others:
+        return missing
+    if name:
+        subject, verb = ("Namespace", "has") if len(others) == 1 else ("Namespaces", "have")
+        hint = f"{subject} {', '.join(others)} {verb} one of that name: use -n {next(iter(others))}."
+        return f"{missing} {hint}".strip()
+    shown = [f"{space} ({count})" for space, count in list(others.items())[:_SHOWN]]
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return f"{missing} Namespaces that have some: {', '.join(shown)}{more}. Use -n to name one, or -A for all.".strip()
+
+
+async def _exists(api: Api, namespace: str) -> bool:
+    try:
+        await api.get(core.NAMESPACE.collection, "", namespace)
+    except NotFound:
+        return False
+    return True

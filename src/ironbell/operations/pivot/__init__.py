@@ -1,0 +1,1 @@
+"""Pivots: clusters change their management cluster. `alone.perform` is the entry."""

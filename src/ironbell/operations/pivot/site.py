@@ -1,0 +1,294 @@
+"""One of the two APIs of a pivot: what is read from it and written to it, with errors that name side and object.
+
+What may pass by itself is tried again for a while; every write may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from ironbell.api import core
+from ironbell.api.client import (
+    AlreadyExists,
+    Api,
+    ApiError,
+    Conflict,
+    Expired,
+    ListOptions,
+    NotFound,
+    PatchType,
+    Preconditions,
+    Selector,
+    TimedOut,
+    TooManyRequests,
+    Unavailable,
+    WriteOptions,
+)
+from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
+from ironbell.api.kind import Collection
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.operations.pivot.items import (
+    JOURNAL,
+    JOURNAL_KEY,
+    JOURNAL_NAMESPACE,
+    MANAGER,
+    Item,
+    MovedKind,
+    Object,
+)
+from ironbell.operations.pivot.journal import Journal
+
+DEFINITIONS: Final = core.CUSTOM_RESOURCE_DEFINITION.collection
+_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
+_PAGE: Final = 500
+_TRIES: Final = 6
+_PAUSE_S: Final = 0.2
+_GONE_TRIES: Final = 20
+_PASSING: Final = (Unavailable, TooManyRequests, TimedOut)
+T = TypeVar("T")
+
+
+class SiteError(IronbellError):
+    """An API refused something, or does not answer."""
+
+    reason, retry = "PivotInterrupted", Retry.BACKOFF
+
+
+class ChangedError(IronbellError):
+    """Somebody else changed an object in between: look again."""
+
+    reason, retry = "Changed", Retry.BACKOFF
+
+
+@dataclass
+class Site:
+    """An API, and what it is called."""
+
+    api: Api
+    side: str
+    server: str = ""
+
+    async def identity(self) -> str:
+        """Which API this is: the uid of its oldest namespace.
+
+        Raises:
+            SiteError: it has none, or does not answer.
+        """
+        where = core.NAMESPACE.collection
+        body = await self._call(lambda: self.api.get(where, "", JOURNAL_NAMESPACE), f"namespace {JOURNAL_NAMESPACE}")
+        return str(msgspec.json.decode(body)["metadata"]["uid"])
+
+    async def objects(self, where: Collection, namespace: str = "", labels: str = "") -> list[Object]:
+        """All objects of a collection; none where the API does not serve it.
+
+        Raises:
+            SiteError: they cannot be listed.
+        """
+        found: list[Object] = []
+        token = ""
+        while True:
+            options = ListOptions(Selector(labels=labels), limit=_PAGE, continue_token=token)
+            try:
+                page = await self._call(partial(self.api.list, where, namespace, options), where.plural)
+            except NotFound:
+                return []
+            except Expired:
+                found, token = [], ""
+                continue
+            found += [msgspec.json.decode(item) for item in page.items]
+            token = page.continue_token
+            if not token:
+                return found
+
+    async def items(self, kind: MovedKind, namespace: str = "", labels: str = "") -> list[Item]:
+        """The same as items."""
+        return [Item(kind, body) for body in await self.objects(kind.where, namespace, labels)]
+
+    async def find(self, kind: MovedKind, namespace: str, name: str) -> Item | None:
+        """One object; None if it is not there."""
+        try:
+            body = await self._call(
+                lambda: self.api.get(kind.where, namespace, name), f"{kind.name} {namespace}/{name}"
+            )
+        except NotFound:
+            return None
+        return Item(kind, msgspec.json.decode(body))
+
+    async def create(self, kind: MovedKind, body: Object) -> Item:
+        """
+        Raises:
+            ChangedError: it is there already.
+            SiteError: it is refused.
+        """
+        meta = body["metadata"]
+        answer = await self._write(
+            lambda: self.api.create(kind.where, meta.get("namespace", ""), msgspec.json.encode(body), _OPTIONS),
+            f"{kind.name} {meta.get('namespace', '')}/{meta['name']}",
+        )
+        return Item(kind, msgspec.json.decode(answer))
+
+    async def replace(self, found: Item, body: Object) -> Item:
+        """Make an object what `body` says; as `create` in its errors."""
+        meta = {**body["metadata"], "uid": found.uid, "resourceVersion": found.meta["resourceVersion"]}
+        encoded = msgspec.json.encode({**body, "metadata": meta})
+        where = found.kind.where
+        answer = await self._write(
+            lambda: self.api.replace(where, found.namespace, found.name, encoded, options=_OPTIONS), found.title
+        )
+        return Item(found.kind, msgspec.json.decode(answer))
+
+    async def write_status(self, found: Item, status: Object) -> None:
+        """Replace a status."""
+        encoded = msgspec.json.encode([{"op": "add", "path": "/status", "value": status}])
+        await self._patch(found, encoded, PatchType.JSON, subresource="status")
+
+    async def merge(self, found: Item, patch: Object) -> None:
+        """Apply a JSON merge patch; nothing where that is empty."""
+        if patch:
+            await self._patch(found, msgspec.json.encode(patch), PatchType.MERGE)
+
+    async def _patch(self, found: Item, body: bytes, patch_type: PatchType, subresource: str = "") -> None:
+        await self._write(
+            lambda: self.api.patch(
+                found.kind.where,
+                found.namespace,
+                found.name,
+                body,
+                patch_type=patch_type,
+                subresource=subresource,
+                options=_OPTIONS,
+            ),
+            found.title,
+        )
+
+    async def remove(self, kind: MovedKind, namespace: str, name: str, uid: str) -> None:
+        """Delete the object with this uid without any controller's doing: its finalizers go first, and so it is never
+        seen as one that is to be cleaned up.
+
+        Raises:
+            SiteError: it is refused, or finalizers come back again and again.
+        """
+        for _ in range(_GONE_TRIES):
+            found = await self.find(kind, namespace, name)
+            if found is None or found.uid != uid:
+                return
+            try:
+                await self._strip(found)
+                await self._call(
+                    lambda: self.api.delete(kind.where, namespace, name, preconditions=Preconditions(uid=uid)),
+                    f"{kind.name} {namespace}/{name}",
+                )
+            except NotFound:
+                return
+            except (Conflict, ChangedError):
+                await asyncio.sleep(_PAUSE_S)
+        raise SiteError(
+            f"{kind.name} {namespace}/{name} does not go from the {self.side}: somebody puts finalizers on it again; "
+            "stop its provider's controller there, and run the same command again"
+        )
+
+    async def _strip(self, found: Item) -> None:
+        if found.meta.get("finalizers") or ANNOTATION_DELETE_FOR_MOVE not in found.annotations:
+            version = found.meta["resourceVersion"]
+            annotations = {ANNOTATION_DELETE_FOR_MOVE: ""}
+            await self.merge(
+                found, {"metadata": {"finalizers": None, "annotations": annotations, "resourceVersion": version}}
+            )
+
+    async def ensure_namespaces(self, names: Iterable[str]) -> list[str]:
+        """Make the namespaces that are missing; which they were."""
+        made, where = [], core.NAMESPACE.collection
+        there = {one["metadata"]["name"] for one in await self.objects(where)}
+        for name in sorted(set(names) - there - {""}):
+            body = msgspec.json.encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            try:
+                await self._write(partial(self.api.create, where, "", body, _OPTIONS), f"namespace {name}")
+            except ChangedError:
+                continue
+            made.append(name)
+        return made
+
+    async def journal(self) -> tuple[Journal, str] | None:
+        """The record of a pivot, with its version; None if there is none.
+
+        Raises:
+            SiteError: it cannot be read.
+        """
+        where = core.CONFIG_MAP.collection
+        try:
+            body = await self._call(lambda: self.api.get(where, JOURNAL_NAMESPACE, JOURNAL), "the pivot's record")
+        except NotFound:
+            return None
+        found = core.CONFIG_MAP.decode(body)
+        try:
+            journal = msgspec.json.decode(found.data[JOURNAL_KEY], type=Journal)
+        except (KeyError, msgspec.MsgspecError) as error:
+            raise SiteError(
+                f"ConfigMap {JOURNAL_NAMESPACE}/{JOURNAL} on the {self.side} is no record of a pivot that this release "
+                f"understands ({error}); use the release that wrote it"
+            ) from error
+        return journal, found.metadata.resource_version
+
+    async def write_journal(self, journal: Journal, version: str = "") -> None:
+        """Make the record, or replace the one of this version.
+
+        Raises:
+            ChangedError: another run was quicker.
+        """
+        where = core.CONFIG_MAP.collection
+        meta = {"name": JOURNAL, "namespace": JOURNAL_NAMESPACE, **({"resourceVersion": version} if version else {})}
+        body = msgspec.json.encode(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": meta,
+                "data": {JOURNAL_KEY: msgspec.json.encode(journal).decode()},
+            }
+        )
+
+        async def write() -> bytes:
+            if version:
+                return await self.api.replace(where, JOURNAL_NAMESPACE, JOURNAL, body, options=_OPTIONS)
+            return await self.api.create(where, JOURNAL_NAMESPACE, body, _OPTIONS)
+
+        await self._write(write, "the pivot's record")
+
+    async def drop_journal(self) -> None:
+        """Remove the record, if it is there."""
+        where = core.CONFIG_MAP.collection
+        try:
+            await self._call(lambda: self.api.delete(where, JOURNAL_NAMESPACE, JOURNAL), "the pivot's record")
+        except NotFound:
+            return
+
+    async def _write(self, call: Callable[[], Awaitable[T]], about: str) -> T:
+        try:
+            return await self._call(call, about)
+        except (Conflict, AlreadyExists, NotFound) as error:
+            raise ChangedError(f"{about} on the {self.side}: {error.message}") from error
+
+    async def _call(self, call: Callable[[], Awaitable[T]], about: str) -> T:
+        """What the caller has an answer to goes through: NotFound, Conflict, AlreadyExists, Expired."""
+        for attempt in range(_TRIES):
+            try:
+                return await call()
+            except (NotFound, Conflict, AlreadyExists, Expired):
+                raise
+            except _PASSING as error:
+                if attempt == _TRIES - 1:
+                    raise SiteError(
+                        f"{about} on the {self.side}: {error.message}; run the same command again when it answers"
+                    ) from error
+                await asyncio.sleep(_PAUSE_S * 2**attempt)
+            except ApiError as error:
+                raise SiteError(
+                    f"{about} on the {self.side}: {error.message}; nothing is lost: remedy it and run the same command "
+                    "again, or with --abort"
+                ) from error
+        raise AssertionError("unreachable")

@@ -1,0 +1,124 @@
+"""Answers to why an object waits or failed, with what is related to it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ironbell.api import core
+from ironbell.api.client import Forbidden, NotFound
+from ironbell.api.kind import Kind
+from ironbell.base.clock import SystemClock
+from ironbell.base.errors import IronbellError, Retry
+from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Discovered, NoSuchKindError
+from ironbell.operations.kinds import qualified
+from ironbell.operations.namespaces import elsewhere
+from ironbell.operations.why.explain import Explanation, explain
+from ironbell.operations.why.model import Object, Why
+from ironbell.operations.why.reader import read_world
+from ironbell.operations.why.related import list_objects, related
+from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.world import ref_of
+
+
+class NothingThereError(IronbellError):
+    """There is no object of these kinds and this name."""
+
+    reason = "NothingThere"
+    retry = Retry.NEVER
+
+    def __init__(self, message: str, namespace: str, name: str) -> None:
+        super().__init__(message)
+        self.namespace, self.name = namespace, name
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why one object waits or failed."""
+
+    why: Why
+    related: tuple[Explanation, ...] = ()
+    """The object and what it depends on, if that was requested."""
+    also: tuple[str, ...] = ()
+    """Kinds of other objects of the name, which were not requested."""
+
+
+async def answers(
+    api: HttpApi, kinds: Sequence[Kind[Any]], namespace: str, name: str, *, bare: bool = False, wide: bool = False
+) -> list[Answer]:
+    """Answers for the objects of a name, one for each kind; with `bare`, for the first alone. `wide` adds what is
+    related.
+
+    Raises:
+        NothingThereError: there is no such object; the message says which namespaces have one.
+        NoSuchKindError: the API has none of the kinds.
+    """
+    now, forbidden = SystemClock().now(), list[str]()
+    roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name, forbidden)]
+    if not roots:
+        raise await _nothing_there(api, kinds, namespace, name, bare=bare, forbidden=forbidden)
+    also = tuple(qualified(kind) for kind, _ in roots[1:]) if bare else ()
+    events = await _events(api, namespace) if wide else []
+    found = []
+    for kind, root in roots[:1] if bare else roots:
+        world = await read_world(api, root)
+        explained: list[Explanation] = []
+        if wide:
+            explained = [explain(root, events, now, with_group=len(roots) > 1)]
+            # what may not be read ends the list; the answer says what that is
+            with contextlib.suppress(Forbidden):
+                async for obj in related(api, kind, root):
+                    explained.append(explain(obj, events, now))
+        found.append(Answer(why(world, ref_of(root), now), tuple(explained), also))
+    return found
+
+
+async def _nothing_there(
+    api: HttpApi, kinds: Sequence[Kind[Any]], namespace: str, name: str, *, bare: bool, forbidden: list[str]
+) -> NothingThereError:
+    if not bare:
+        await _require_installed(api, kinds)
+    known = "the kinds that can wait" if bare else " or ".join(qualified(kind) for kind in kinds)
+    hints = [] if bare else [await elsewhere(api, kind.collection, namespace, name) for kind in kinds]
+    hints += [f"Not read, as you may not: {', '.join(forbidden)}."] if forbidden else []
+    hint = " ".join(dict.fromkeys(filter(None, hints))) or "-n names another namespace."
+    message = f'there is no "{name}" among {known} in namespace "{namespace}". {hint}'
+    return NothingThereError(message, namespace, name)
+
+
+async def _there(
+    api: HttpApi, kind: Kind[Any], namespace: str, name: str, forbidden: list[str]
+) -> AsyncIterator[Object]:
+    """The object, if it exists; a kind that may not be read is added to `forbidden`."""
+    try:
+        found = msgspec.json.decode(await api.get(kind.collection, namespace, name))
+    except NotFound:
+        return
+    except Forbidden:
+        forbidden.append(qualified(kind))
+        return
+    yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
+
+
+async def _require_installed(api: HttpApi, kinds: Sequence[Kind[Any]]) -> None:
+    """Raise NoSuchKindError if the API has none of these kinds."""
+    discovered, absent = Discovered(api), []
+    for kind in kinds:
+        try:
+            await discovered.collection(kind.group, kind.kind)
+        except NoSuchKindError as error:
+            absent.append(error)
+    if len(absent) == len(kinds):
+        raise absent[0]
+
+
+async def _events(api: HttpApi, namespace: str) -> list[Object]:
+    """The events of a namespace; none if they may not be read."""
+    with contextlib.suppress(Forbidden):
+        return await list_objects(api, core.EVENT, namespace)
+    return []

@@ -1,0 +1,153 @@
+"""What an object depends on, along its references, nearest first: all of it, whether it blocks or not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from ironbell.api.bmc import JOB, MACHINE, TASK
+from ironbell.api.capt import TINKERBELL_MACHINE
+from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.kind import Kind
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.kube.http import HttpApi
+from ironbell.operations.cluster.snapshot import NoClusterError, Snapshot, object_name, part_references, read
+from ironbell.operations.cluster.status import standing
+from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.why.candidates import of_machine
+from ironbell.operations.why.depends import is_settled
+
+LATEST_TASKS = 1
+MACHINES_SHOWN = 2
+
+
+async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[Object]:
+    """What an object depends on, nearest first."""
+    namespace, spec = obj["metadata"].get("namespace", ""), obj.get("spec", {})
+    if kind.group.endswith("cluster.x-k8s.io"):
+        if obj["kind"] == TINKERBELL_MACHINE.kind:
+            async for server in of_machine(api, obj):
+                yield server
+        async for one in _of_cluster(api, obj):
+            yield one
+            if one["kind"] == TINKERBELL_MACHINE.kind and "spec" in one:
+                async for server in of_machine(api, one):
+                    yield server
+    elif kind is WORKFLOW:
+        if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
+            async for template in _one(api, TEMPLATE, namespace, spec["templateRef"]):
+                yield template
+        for job in sorted(obj.get("status", {}).get("bootOptions", {}).get("jobs", {})):
+            async for one in _one(api, JOB, namespace, job):
+                yield one
+                async for task in related(api, JOB, one):
+                    yield task
+        if spec.get("hardwareRef"):
+            async for hardware in _one(api, HARDWARE, namespace, spec["hardwareRef"]):
+                yield hardware
+                async for bmc in related(api, HARDWARE, hardware):
+                    yield bmc
+    elif kind is HARDWARE and spec.get("bmcRef"):
+        async for machine in _one(api, MACHINE, namespace, spec["bmcRef"]["name"]):
+            yield machine
+    elif kind is JOB:
+        tasks = await list_objects(api, TASK, namespace, labels=f"owner-name={obj['metadata']['name']}")
+        unfinished = [t for t in tasks if not any(c["status"] == "True" for c in t["status"].get("conditions", []))]
+        failed = [t for t in tasks if t not in unfinished and _has(t, "Failed")]
+        for task in (failed or unfinished)[:LATEST_TASKS]:
+            yield task
+
+
+def _has(obj: Object, condition: str) -> bool:
+    return any(c["type"] == condition and c["status"] == "True" for c in obj.get("status", {}).get("conditions", []))
+
+
+async def _one(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
+    try:
+        yield msgspec.json.decode(await api.get(kind.collection, namespace, name))
+    except NotFound:
+        yield missing(kind.kind, namespace, name)
+
+
+async def list_objects(api: HttpApi, kind: Kind[Any], namespace: str, *, labels: str = "") -> list[Object]:
+    """The objects of a kind in a namespace, each with a status."""
+    page = await api.list(kind.collection, namespace, ListOptions(Selector(labels=labels)))
+    return [{"status": {}, **msgspec.json.decode(item)} for item in page.items]
+
+
+async def _of_cluster(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
+    """What explains why an object waits; what is referred to and not there is among it, with a state that says so."""
+    discovered, meta = Discovered(api), obj["metadata"]
+    spec, namespace = obj.get("spec", {}), meta.get("namespace", "")
+    kind = obj["kind"]
+    name = object_name(obj) if kind == CLUSTER.kind else cluster_name(obj)
+    for reference in references(obj):
+        yield await _referenced(discovered, namespace, reference)
+    try:
+        snapshot = await read(api, namespace, name)
+    except NoClusterError:
+        if name:
+            yield missing(CLUSTER.kind, namespace, name)
+        return
+    for below in waiting_below(snapshot, obj):
+        yield below
+        for reference in part_references(below) if below["kind"] == "Machine" else ():
+            yield await _referenced(discovered, namespace, reference)
+    if kind != CLUSTER.kind and spec.get("clusterName", name):
+        yield snapshot.cluster
+
+
+def cluster_name(obj: Object) -> str:
+    """The Cluster that an object says it belongs to; empty if it says none."""
+    meta = obj["metadata"]
+    owner = (o["name"] for o in meta.get("ownerReferences", []) if o.get("kind") == CLUSTER.kind)
+    labelled = meta.get("labels", {}).get(LABEL_CLUSTER_NAME)
+    return str(obj.get("spec", {}).get("clusterName") or labelled or next(owner, ""))
+
+
+def references(obj: Object) -> list[Object]:
+    """What a Cluster or a Machine refers to; the templates of others explain nothing."""
+    spec = obj.get("spec", {})
+    if obj["kind"] == CLUSTER.kind:
+        found = [spec.get("infrastructureRef", {}), spec.get("controlPlaneRef", {})]
+        return [reference for reference in found if reference.get("name")]
+    return part_references(obj) if obj["kind"] == "Machine" else []
+
+
+def waiting_below(snapshot: Snapshot, obj: Object) -> list[Object]:
+    """What an object has made and is not done: sets of workers that are not settled, and the first Machines."""
+    if obj["kind"] == "Machine":
+        return []
+    scaled = [found for found in (*snapshot.deployments, *snapshot.pools, *snapshot.sets) if _is_below(found, obj)]
+    owners = {obj["metadata"].get("uid"), *(found["metadata"].get("uid") for found in snapshot.sets if found in scaled)}
+    machines = [
+        machine
+        for machine in snapshot.machines
+        if not standing(machine).is_good and (obj["kind"] == CLUSTER.kind or owners & _owner_ids(machine))
+    ]
+    return [found for found in scaled if not is_settled(found)] + machines[:MACHINES_SHOWN]
+
+
+def missing(kind: str, namespace: str, name: str) -> Object:
+    """Stands for an object that is not there."""
+    return {"kind": kind, "metadata": {"namespace": namespace, "name": name}, "status": {"state": "does not exist"}}
+
+
+def _is_below(found: Object, obj: Object) -> bool:
+    if obj["kind"] == CLUSTER.kind:
+        return bool(found["kind"] != "MachineSet")  # its MachineDeployment says the same
+    return obj["metadata"].get("uid") in _owner_ids(found)
+
+
+def _owner_ids(obj: Object) -> set[Any]:
+    return {owner.get("uid") for owner in obj["metadata"].get("ownerReferences", [])}
+
+
+async def _referenced(discovered: Discovered, namespace: str, reference: Object) -> Object:
+    kind, name = reference.get("kind", ""), reference["name"]
+    found = await discovered.find(reference.get("apiGroup", ""), kind, namespace, name)
+    return missing(kind, namespace, name) if found is None else {"kind": kind, **found}

@@ -1,0 +1,27 @@
+"""What `ironbell pivot` prints at its end."""
+
+from __future__ import annotations
+
+import json
+
+from ironbell.cli.pivot import _json, _lines
+from ironbell.operations.pivot.graph import Wanted
+from ironbell.operations.pivot.items import CLUSTER
+from ironbell.operations.pivot.moving import Outcome
+
+DONE = Outcome("1", "begin", 1, ((CLUSTER, "a", "one"),), (("ConfigMap", "a", "shared"),), ((CLUSTER, "a", "one"),))
+
+
+def test_json_has_kinds_namespaces_and_names() -> None:
+    found = json.loads(_json(DONE))
+    assert found["clusters"] == found["paused"] == [{"kind": CLUSTER, "namespace": "a", "name": "one"}]
+    assert found["kept"] == [{"kind": "ConfigMap", "namespace": "a", "name": "shared"}]
+
+
+def test_one_object_is_no_plural() -> None:
+    assert _lines(DONE, Wanted()) == [
+        "moved: 1 object, Cluster a/one",
+        "on both sides: ConfigMap a/shared",
+        f"paused as before: {CLUSTER} a/one",
+    ]
+    assert _lines(Outcome("1", "abort", 1), Wanted()) == ["taken back: 1 copy removed, the sources go on"]

@@ -1,0 +1,61 @@
+"""Which kind and which object a word means."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbell.api.cluster import CLUSTER
+from ironbell.api.tinkerbell import WORKFLOW
+from ironbell.operations.kinds import UnknownKindError, objects_named, others_meant, parse_target
+
+
+def test_a_word_may_mean_kinds_of_several_groups() -> None:
+    kinds, name = objects_named("machine/a")
+    assert ([kind.group for kind in kinds], name) == (["bmc.tinkerbell.org", "cluster.x-k8s.io"], "a")
+    assert [kind.group for kind in objects_named("Machine.cluster.x-k8s.io/a")[0]] == ["cluster.x-k8s.io"]
+    assert [kind.kind for kind in objects_named("kcp/a")[0]] == ["KubeadmControlPlane"]
+    with pytest.raises(UnknownKindError, match="must be KIND/NAME"):
+        objects_named("machine")
+
+
+def test_of_several_kinds_it_is_said_which_one_is_shown() -> None:
+    said = "These are machines.bmc.tinkerbell.org. There are also machines.cluster.x-k8s.io."
+    assert others_meant("machines") == others_meant("Machine") == said
+    assert others_meant("hardware") == others_meant("machines.cluster.x-k8s.io") == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("hardwar", "hardware"), ("machin", "machine"), ("clustr", "cluster"), ("Workflwos", "workflows")],
+)
+def test_an_unknown_kind_is_answered_with_the_nearest_one(word: str, near: str) -> None:
+    with pytest.raises(UnknownKindError) as refused:
+        objects_named(f"{word}/a")
+    assert str(refused.value) == f'there is no kind "{word.lower()}" here. Did you mean "{near}"?'
+
+
+def test_a_wrong_group_is_answered_with_those_that_have_the_kind() -> None:
+    with pytest.raises(UnknownKindError) as refused:
+        objects_named("machines.bmc/a")
+    meant = "machines.bmc.tinkerbell.org or machines.cluster.x-k8s.io"
+    assert str(refused.value) == f'there is no kind "machines.bmc" here. Did you mean {meant}?'
+
+
+def test_without_a_near_kind_all_are_named_once() -> None:
+    with pytest.raises(UnknownKindError) as refused:
+        objects_named("pods/a")
+    kinds = str(refused.value).removeprefix('there is no kind "pods" here. Kinds are: ').removesuffix(".").split(", ")
+    assert "machines.cluster.x-k8s.io" in kinds
+    assert "machines.bmc.tinkerbell.org" in kinds
+    assert "hardware" in kinds
+    assert len(set(kinds)) == len(kinds)
+
+
+def test_a_kind_may_be_apart_from_the_name_or_left_out() -> None:
+    assert parse_target(("workflow/w",)) == parse_target(("workflow", "w")) == ([WORKFLOW], "w", False)
+    kinds, name, bare = parse_target(("w",))
+    assert (kinds[0], name, bare) == (CLUSTER, "w", True)
+    assert WORKFLOW in kinds
+    for words in (("workflow", "w", "x"), ("workflow/w", "x")):
+        with pytest.raises(UnknownKindError, match="must be KIND/NAME, KIND NAME or NAME"):
+            parse_target(words)
