@@ -1,12 +1,17 @@
-"""`ironbell backup` and `ironbell restore`."""
+"""`ironbell backup`, `restore` and `storage`: the database of a site, its copies and its encryption key."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
+from ironbell.base.terminal import drawable
 from ironbell.base.wording import counted
 
 _KEY_FILE = click.option(
@@ -20,6 +25,27 @@ _OUTPUT = click.option(
 _DATA_DIR = click.option(
     "--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True, help="The site's data folder."
 )
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """A bar on a terminal for each part of the work: called with its name, gives what shows how much is done."""
+    with ExitStack() as stack:
+
+        def begin(label: str) -> Callable[[int, int], None]:
+            stack.close()
+            bar: Any = None
+
+            def progress(done: int, total: int) -> None:
+                nonlocal bar
+                if bar is None:
+                    bar = stack.enter_context(click.progressbar(length=total, label=label, file=drawable(sys.stderr)))
+                bar.length = total
+                bar.update(done - bar.pos)
+
+            return progress if sys.stderr.isatty() else lambda done, total: None
+
+        yield begin
 
 
 @click.command()
@@ -50,7 +76,6 @@ def backup(
     """
     from ironbell.app.backup import BackupOptions, make_backup
     from ironbell.base.clock import SystemClock
-    from ironbell.cli.progress import stages
     from ironbell.cli.version import ironbell_version
 
     options = BackupOptions(
@@ -61,7 +86,7 @@ def backup(
         include_credentials=include_credentials,
         overwrite=force,
     )
-    with stages() as stage:
+    with _stages() as stage:
         manifest = make_backup(options, release=ironbell_version(), clock=SystemClock(), stage=stage)
     if output == "json":
         click.echo(msgspec.json.encode({"file": str(file), **msgspec.to_builtins(manifest)}).decode())
@@ -112,7 +137,6 @@ def restore(
     """
     from ironbell.app.restore import RestoreOptions, restore_backup
     from ironbell.base.clock import SystemClock
-    from ironbell.cli.progress import stages
 
     options = RestoreOptions(
         source=file,
@@ -122,7 +146,7 @@ def restore(
         revision_step=bump_revision,
         trusts_records=trust_records,
     )
-    with stages() as stage:
+    with _stages() as stage:
         done = restore_backup(options, clock=SystemClock(), stage=stage)
     if output == "json":
         facts = {"dataDir": str(data_dir), "objects": done.manifest.objects, "revision": done.revision}
@@ -139,3 +163,60 @@ def restore(
         )
     if done.kept is not None:
         click.echo(f"What was there before is in {done.kept}; remove it when it is not needed any more.")
+
+
+@click.group()
+def storage() -> None:
+    """The database of a site."""
+
+
+@storage.command()
+@_DATA_DIR
+@_KEY_FILE
+@_OUTPUT
+def check(*, data_dir: Path, encryption_key_file: Path | None, output: str) -> None:
+    """Look through the whole database, every object included. The site may run.
+
+    Ends with 1 if anything is damaged.
+    """
+    from ironbell.apiserver.store.copying import check_database
+    from ironbell.apiserver.store.keys import KeyFile
+    from ironbell.app.data_folder import DATABASE, KEY_FILE
+
+    keys = KeyFile(encryption_key_file or data_dir / KEY_FILE).read()
+    with _stages() as stage:
+        found = check_database(data_dir / DATABASE, keys, stage("checking"))
+    if output == "json":
+        click.echo(msgspec.json.encode({**msgspec.to_builtins(found.facts), "rows": found.rows,
+                                        "locked": found.locked, "problems": found.problems}).decode())  # fmt: skip
+    else:
+        totals = f"{counted(found.facts.objects, 'object')}, {counted(found.rows, 'revision')}"
+        click.echo(f"{totals} up to {found.facts.revision}")
+        if found.locked:
+            click.echo(f"{found.locked} of them are encrypted with keys that are not here, and were not read")
+        for problem in found.problems:
+            click.echo(f"damaged: {problem}")
+    if found.problems:
+        sys.exit(1)
+
+
+@storage.command()
+@_DATA_DIR
+@_KEY_FILE
+@click.option(
+    "--forget-old", is_flag=True, help="Take the old keys out of the file; old backups then need a copy of it."
+)
+@_OUTPUT
+def rotate_key(*, data_dir: Path, encryption_key_file: Path | None, forget_old: bool, output: str) -> None:
+    """Encrypt all Secrets with a new key. The site must not run."""
+    from ironbell.app.rotation import rotate_key as rotate
+
+    done = rotate(data_dir, encryption_key_file, forget_old=forget_old)
+    if output == "json":
+        click.echo(msgspec.json.encode({"keys": done.keys}).decode())
+        return
+    click.echo(
+        f"Secrets are encrypted with the key {done.keys[0]} now; keep a copy of the key file apart from backups."
+    )
+    if done.keys[1:]:
+        click.echo(f"Older keys stay in the file for older backups: {', '.join(done.keys[1:])}")

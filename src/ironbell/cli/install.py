@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironbell.app.install.options import DEFAULT_COMPONENTS
-from ironbell.cli.api_options import api_options
+from ironbell.cli.options import api_options
 from ironbell.cli.output import ended, print_json
 from ironbell.cli.session import connected
-from ironbell.cli.session import run as run_coroutine
 
 if TYPE_CHECKING:
     from ironbell.app.install.apply import Outcome
@@ -78,7 +78,7 @@ def install(
             options = ApplyOptions(dry_run=dry_run, force=force_conflicts)
             return await _shown(apply(api, objects, options), quiet=output == "json")
 
-    _finish(run_coroutine(work()), output=output, dry_run=dry_run)
+    _finish(asyncio.run(work()), output=output, dry_run=dry_run)
 
 
 @click.command()
@@ -110,7 +110,7 @@ def uninstall(
             removed = remove(api, namespace, purge_definitions=purge_crds, dry_run=dry_run)
             return await _shown(removed, quiet=output == "json")
 
-    _finish(run_coroutine(work()), output=output, dry_run=dry_run)
+    _finish(asyncio.run(work()), output=output, dry_run=dry_run)
 
 
 def _options(given: dict[str, Any]) -> InstallOptions:

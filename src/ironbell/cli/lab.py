@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from ironbell.base.errors import IronbellError
-from ironbell.cli.output import JSON, ended, output_option, print_json
+from ironbell.cli.options import JSON, output_option
+from ironbell.cli.output import ended, print_json
 
 EXAMPLE = """\
 # Virtual machines for `ironbell up --lab FILE`. Everything but the names has a default.
@@ -55,7 +56,7 @@ def init(file: Path, output: str) -> None:
 @click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Form.")
 def list_machines(data_dir: Path, output: str) -> None:
     """Show the machines."""
-    from ironbell.cli.tables import aligned
+    from ironbell.cli.objects.tables import aligned
     from ironbell.lab.state import read_state
 
     state = read_state(data_dir)

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ironbell.base.terminal import guard_terminals
-from ironbell.cli.api_options import api_options
+from ironbell.cli.options import api_options
 from ironbell.cli.output import wants_json
 from ironbell.cli.problems import report
 
@@ -25,23 +25,23 @@ COMMANDS = {
     "install": ("ironbell.cli.install", "install", "Install Ironbell on a cluster."),
     "uninstall": ("ironbell.cli.install", "uninstall", "Remove Ironbell from a cluster."),
     "demo": ("ironbell.cli.demo", "demo", "Make a cluster of powered-off virtual servers, and show each stage."),
-    "get": ("ironbell.cli.get", "get", "Show objects as a table."),
-    "logs": ("ironbell.cli.logs", "logs", "Show what a workflow's actions print."),
-    "why": ("ironbell.cli.why", "why", "Tell why an object waits or failed."),
-    "cluster": ("ironbell.cli.cluster", "cluster", "Kubernetes clusters on machines."),
-    "pivot": ("ironbell.cli.pivot", "pivot", "Move clusters to another management cluster."),
+    "get": ("ironbell.cli.objects.get", "get", "Show objects as a table."),
+    "logs": ("ironbell.cli.objects.logs", "logs", "Show what a workflow's actions print."),
+    "why": ("ironbell.cli.objects.why", "why", "Tell why an object waits or failed."),
+    "cluster": ("ironbell.cli.objects.cluster", "cluster", "Kubernetes clusters on machines."),
+    "pivot": ("ironbell.cli.objects.pivot", "pivot", "Move clusters to another management cluster."),
     "template": ("ironbell.cli.template", "template", "Render workflow templates."),
-    "crds": ("ironbell.cli.crds", "crds", "Print CustomResourceDefinitions."),
+    "crds": ("ironbell.cli.version", "crds", "Print CustomResourceDefinitions."),
     "lab": ("ironbell.cli.lab", "lab", "Virtual bare metal."),
-    "osie": ("ironbell.cli.osie", "osie", "The in-memory OS."),
-    "image": ("ironbell.cli.image", "image", "Disk images of operating systems."),
-    "ipxe": ("ironbell.cli.ipxe", "ipxe", "iPXE binaries with our script inside."),
+    "osie": ("ironbell.cli.builds", "osie", "The in-memory OS."),
+    "image": ("ironbell.cli.builds", "image", "Disk images of operating systems."),
+    "ipxe": ("ironbell.cli.builds", "ipxe", "iPXE binaries with our script inside."),
     "backup": ("ironbell.cli.backup", "backup", "Write all objects of a site to a file."),
     "restore": ("ironbell.cli.backup", "restore", "Bring a site back from a backup."),
-    "hardware": ("ironbell.cli.restored", "hardware", "Confirm what a restore says of servers."),
-    "pool": ("ironbell.cli.restored", "pool", "Confirm what a restore says of pools of addresses."),
-    "storage": ("ironbell.cli.storage", "storage", "The database of a site."),
-    "completion": ("ironbell.cli.completion", "completion", "Print a script that completes commands in a shell."),
+    "hardware": ("ironbell.cli.objects.restored", "hardware", "Confirm what a restore says of servers."),
+    "pool": ("ironbell.cli.objects.restored", "pool", "Confirm what a restore says of pools of addresses."),
+    "storage": ("ironbell.cli.backup", "storage", "The database of a site."),
+    "completion": ("ironbell.cli.version", "completion", "Print a script that completes commands in a shell."),
     "version": ("ironbell.cli.version", "version", "Print the version."),
 }
 

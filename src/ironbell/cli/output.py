@@ -7,8 +7,8 @@ output, beside the line on standard error; see `problems`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -19,32 +19,6 @@ if TYPE_CHECKING:
     from ironbell.operations.progress import Progress
 
 JSON = "json"
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def output_option(*, text: str = "text") -> Callable[[F], F]:
-    """`-o`, with `json` beside the form for people."""
-    return click.option(
-        "--output",
-        "-o",
-        type=click.Choice([text, JSON]),
-        default=text,
-        show_default=True,
-        help="Form of the answer.",
-    )
-
-
-def format_option(command: F) -> F:
-    """The same as `-o`, for commands whose `--output` names what they write."""
-    return click.option(
-        "-o",
-        "--format",
-        "form",
-        type=click.Choice(["text", JSON]),
-        default="text",
-        show_default=True,
-        help="Form of the answer.",
-    )(command)
 
 
 def print_json(value: Any) -> None:

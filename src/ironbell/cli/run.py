@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from ironbell.app.systems import SYSTEMS
-from ironbell.cli.api_options import api_options
+from ironbell.cli.options import api_options
 from ironbell.cli.session import SECONDS
 from ironbell.contract.system import Option, Settings
 

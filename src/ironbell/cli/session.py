@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +34,6 @@ class _Seconds(click.ParamType[float]):
 
 SECONDS = _Seconds()
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -43,12 +42,6 @@ class NoApiError(IronbellError):
 
     reason = "NoKubeconfig"
     retry = Retry.NEVER
-
-
-def namespace_options(command: F) -> F:
-    """`-n` and `-A`."""
-    command = click.option("--namespace", "-n", default="default", show_default=True, help="Namespace.")(command)
-    return click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces.")(command)
 
 
 def kubeconfig_paths(given: Path | None) -> list[Path]:
@@ -90,9 +83,4 @@ def with_api(work: Callable[[HttpApi], Awaitable[T]], *, kubeconfig: Path | None
         async with connected(kubeconfig, context) as api:
             return await work(api)
 
-    return run(connected_work())
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine."""
-    return asyncio.run(work)
+    return asyncio.run(connected_work())

@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from ironbell.cli.inputs import read_text
+from ironbell.cli.options import read_text, values
 
 
 @click.group()
@@ -18,22 +18,12 @@ def template() -> None:
     """Render workflow templates."""
 
 
-def _variables(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    result = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        if not separator or not name:
-            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", ctx=context, param=parameter)
-        result[name] = value
-    return result
-
-
 @template.command()
 @click.argument("template_file", metavar="TEMPLATE", type=click.Path(allow_dash=True))
 @click.option(
     "--hardware", "hardware_file", metavar="FILE", type=click.Path(allow_dash=True), help="Manifest of the Hardware."
 )
-@click.option("--map", "variables", metavar="NAME=VALUE", multiple=True, callback=_variables, help="Hardware map.")
+@click.option("--map", "variables", metavar="NAME=VALUE", multiple=True, callback=values, help="Hardware map.")
 def render(template_file: str, hardware_file: str | None, variables: dict[str, str]) -> None:
     """Print what TEMPLATE, a manifest, renders to for a Hardware.
 

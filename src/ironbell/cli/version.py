@@ -1,4 +1,4 @@
-"""`ironbell version`."""
+"""`ironbell version`, `crds` and `completion`: what the program prints about itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from importlib.metadata import version as package_version
 
 import click
 import msgspec
+from click.shell_completion import get_completion_class
+
+PROGRAM = "ironbell"
+VARIABLE = "_IRONBELL_COMPLETE"
+"""The environment variable by which the script asks the program for completions; click forms it from the name."""
 
 
 def ironbell_version() -> str:
@@ -32,3 +37,31 @@ def version(output: str) -> None:
         click.echo(msgspec.json.encode(facts).decode())
     else:
         click.echo(version_line())
+
+
+@click.command()
+@click.argument("groups", nargs=-1, metavar="[GROUP]...")
+def crds(groups: tuple[str, ...]) -> None:
+    """Print CustomResourceDefinitions as YAML: of the named API groups, or of all."""
+    from ironbell.api.crd.document import crd_yaml
+    from ironbell.app.registry import kinds_of
+
+    click.echo(crd_yaml(kinds_of(groups)), nl=False)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script that completes commands and options in SHELL.
+
+    \b
+    bash: source <(ironbell completion bash)
+    zsh:  source <(ironbell completion zsh)
+    fish: ironbell completion fish | source
+
+    Put the line into the shell's start-up file to have it in every session.
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101 - the choices are those that click has
+    click.echo(kind(context.find_root().command, {}, PROGRAM, VARIABLE).source())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
 from ironbell.kube.http import HttpApi
 from ironbell.operations.namespaces import elsewhere
+from ironbell.operations.objects import find_object
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.rootcause import why
 from ironbell.operations.why.text import first_line
@@ -41,11 +42,9 @@ class LogOptions:
     @property
     def query(self) -> dict[str, str]:
         """The query of a request."""
-        found: dict[str, Any] = {"follow": self.follow and "true", "action": self.action}
-        found |= {"format": self.as_json and "json", "timestamps": self.timestamps and "true"}
-        return {name: value for name, value in found.items() if value} | (
-            {} if self.tail is None else {"tail": str(self.tail)}
-        )
+        found = {"follow": "true" * self.follow, "action": self.action, "format": "json" * self.as_json}
+        found |= {"tail": "" if self.tail is None else str(self.tail), "timestamps": "true" * self.timestamps}
+        return {name: value for name, value in found.items() if value}
 
 
 class LogNotServedError(IronbellError):
@@ -83,9 +82,7 @@ async def read_log(api: HttpApi, namespace: str, name: str, options: LogOptions)
 async def _no_log_error(api: HttpApi, namespace: str, name: str, error: NotFound) -> IronbellError:
     """That there is no such Workflow, and where there is one; or the API's answer about its logs."""
     hint = await elsewhere(api, WORKFLOW.collection, namespace, name)
-    try:
-        await api.get(WORKFLOW.collection, namespace, name)
-    except NotFound:
+    if await find_object(api, WORKFLOW, namespace, name) is None:
         hint = hint or f"{LIST_COMMAND} lists all."
         return NotFound(f'there is no workflow "{name}" in namespace "{namespace}". {hint}')
     return IronbellError(f"no logs of workflow {namespace}/{name}: {error}. {hint}".strip())
@@ -93,9 +90,9 @@ async def _no_log_error(api: HttpApi, namespace: str, name: str, error: NotFound
 
 async def empty_log_reason(api: HttpApi, namespace: str, name: str) -> str:
     """Why a log is empty: what the Workflow waits for, or that its actions printed nothing."""
-    workflow = msgspec.json.decode(await api.get(WORKFLOW.collection, namespace, name))
-    root = {"kind": WORKFLOW.kind, "apiVersion": WORKFLOW.api_version, **workflow}
-    now = SystemClock().now()
+    root, now = await find_object(api, WORKFLOW, namespace, name), SystemClock().now()
+    if root is None:
+        raise await _no_log_error(api, namespace, name, NotFound("404"))
     answer = why(await read_world(api, root), ref_of(root), now)
     if answer.is_good:
         return f"The actions of workflow {namespace}/{name} have printed nothing, or their logs are no longer kept."

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ironbell.api.client import Expired, NotFound, Unavailable
+from ironbell.api.client import Api, Expired, NotFound, Unavailable
 from ironbell.api.kind import Kind
 from ironbell.kube.frames import FrameSplitter
 from ironbell.kube.http import SILENCE_S, HttpApi
+from ironbell.operations.discovered import Object
 from ironbell.operations.namespaces import elsewhere
 
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -32,6 +33,15 @@ class TableEvent:
     table: Answer = field(default_factory=dict)
     message: str = ""
     """Why the API cannot be reached."""
+
+
+async def find_object(api: Api, kind: Kind[Any], namespace: str, name: str) -> Object | None:
+    """One object with its kind; None if there is none."""
+    try:
+        body = await api.get(kind.collection, namespace, name)
+    except NotFound:
+        return None
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **msgspec.json.decode(body)}
 
 
 async def read_objects(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbell.cli.cluster import cluster
+from ironbell.cli.objects.cluster import cluster
 
 VERBS = ("create", "delete", "describe", "kubeconfig", "list", "scale", "upgrade")
 

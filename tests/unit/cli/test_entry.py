@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ironbell.cli.api_options import api_options
 from ironbell.cli.main import cli
+from ironbell.cli.options import api_options
 from ironbell.cli.version import ironbell_version
 
 PYTHON = Path(sys.executable)
@@ -138,6 +138,6 @@ def test_each_command_is_completed_without_an_import_of_all() -> None:
         "import sys; from ironbell.cli.main import cli; import click; "
         "items = cli.shell_complete(click.Context(cli), ''); "
         "assert 'cluster' in [item.value for item in items]; "
-        "sys.exit('ironbell.cli.cluster' in sys.modules)"
+        "sys.exit('ironbell.cli.objects.cluster' in sys.modules)"
     )
     assert subprocess.run([PYTHON, "-c", loaded], check=False).returncode == 0

@@ -9,7 +9,7 @@ import msgspec
 from ironbell.api import core
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE
-from ironbell.cli.get import objects_text
+from ironbell.cli.objects.get import objects_text
 from ironbell.codec import goyaml
 from ironbell.operations.kinds import kinds_named
 

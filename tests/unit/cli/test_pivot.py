@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ironbell.cli.pivot import _json, _lines
+from ironbell.cli.objects.pivot import _json, _lines
 from ironbell.operations.pivot.graph import Wanted
 from ironbell.operations.pivot.items import CLUSTER
 from ironbell.operations.pivot.moving import Outcome

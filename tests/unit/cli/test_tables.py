@@ -11,7 +11,7 @@ import pytest
 
 from ironbell.api.client import Expired, Unavailable
 from ironbell.api.tinkerbell import HARDWARE
-from ironbell.cli.tables import Rows, table_text
+from ironbell.cli.objects.tables import Rows, table_text
 from ironbell.kube.http import HttpApi
 from ironbell.operations.objects import AWAY, DELETED, LISTED, TableEvent, watch_table
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbell.base.printable import one_line, printable
-from ironbell.cli.tables import table_text
+from ironbell.cli.objects.tables import table_text
 from ironbell.operations.why.explain import explain
 
 HOSTILE = "boo \x1b[2J\x00\x9b31m\r end"

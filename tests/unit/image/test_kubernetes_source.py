@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ironbell.cli.image import _node
+from ironbell.cli.builds import _node
 from ironbell.image import kubernetes
 from ironbell.image.build import Options, inputs
 from ironbell.image.debian import BuildError, Sources

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbell.cli.image import NODE_FILE, _file
+from ironbell.cli.builds import NODE_FILE, _file
 
 DEFAULT = NODE_FILE.format(release="v1.36.3")
 NAME = "debian-kubernetes-v1.36.3.raw.zst"

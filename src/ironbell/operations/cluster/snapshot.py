@@ -1,7 +1,8 @@
-"""The objects of a cluster, read at one moment."""
+"""The objects of a cluster, read at one moment, and its kubeconfig."""
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 
 import msgspec
@@ -9,7 +10,9 @@ import msgspec
 from ironbell.api.client import NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
+from ironbell.api.core import SECRET
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.contract.cluster_secrets import VALUE, Purpose, secret_name
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 from ironbell.operations.namespaces import elsewhere
@@ -26,6 +29,13 @@ class NoClusterError(IronbellError):
     def __init__(self, message: str, namespace: str, name: str) -> None:
         super().__init__(message)
         self.namespace, self.name = namespace, name
+
+
+class NoKubeconfigYetError(IronbellError):
+    """The cluster has none."""
+
+    reason = "NoKubeconfigYet"
+    retry = Retry.BACKOFF
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,27 @@ async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
             name,
         ) from None
     return found
+
+
+async def cluster_kubeconfig(api: HttpApi, namespace: str, name: str) -> bytes:
+    """The kubeconfig's text.
+
+    Raises:
+        NoClusterError: there is no such Cluster.
+        NoKubeconfigYetError: its control plane has not made one.
+    """
+    secret = secret_name(name, Purpose.KUBECONFIG)
+    try:
+        found = msgspec.json.decode(await api.get(SECRET.collection, namespace, secret))
+        return base64.b64decode(found["data"][VALUE])
+    except NotFound:
+        await get_cluster(api, namespace, name)
+        raise NoKubeconfigYetError(
+            f"Secret {namespace}/{secret} is not there yet; `ironbell cluster describe {name} -n {namespace}` "
+            f"shows what the control plane waits for"
+        ) from None
+    except (KeyError, ValueError):
+        raise NoKubeconfigYetError(f"Secret {namespace}/{secret} has no kubeconfig at data.{VALUE}") from None
 
 
 async def read(

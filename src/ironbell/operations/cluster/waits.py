@@ -14,8 +14,14 @@ from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.kube.http import HttpApi
-from ironbell.operations.cluster.kubeconfig import NoKubeconfigYetError, cluster_kubeconfig
-from ironbell.operations.cluster.snapshot import NoClusterError, Snapshot, object_name, read
+from ironbell.operations.cluster.snapshot import (
+    NoClusterError,
+    NoKubeconfigYetError,
+    Snapshot,
+    cluster_kubeconfig,
+    object_name,
+    read,
+)
 from ironbell.operations.cluster.status import (
     counts,
     hopeless,

@@ -14,10 +14,9 @@ from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE, LABEL_MOVE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.operations.pivot import items as kinds
-from ironbell.operations.pivot.copies import difference, is_marked
+from ironbell.operations.pivot.copies import difference, is_marked, is_paused
 from ironbell.operations.pivot.graph import Plan
 from ironbell.operations.pivot.items import Item, Key, Object
-from ironbell.operations.pivot.pauses import is_paused
 
 _ENDED = frozenset({"SUCCESS", "FAILED", "TIMEOUT"})
 _SHOWN = 20

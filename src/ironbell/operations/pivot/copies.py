@@ -1,29 +1,34 @@
-"""What a copy is, and whether one says what its source says. Pure.
+"""What a pivot writes: copies, whether one equals its source, and pauses, whether controllers have seen them. Pure.
 
 Upstream's move leaves the status behind, and every provider has to find out again what it had done. Here it goes along:
 a machine that is provisioned stays so.
 
 Source: kubernetes-sigs/cluster-api: cmd/clusterctl/client/cluster/mover.go (createTargetObject, buildOwnerChain,
-patchTopologyManagedFields).
+patchTopologyManagedFields, setClusterPause, waitReadyForMove); util/paused/paused.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from ironbell.api.cluster.names import ANNOTATION_BLOCK_MOVE
 from ironbell.contract.hardware_claim import HOLD_FINALIZER, PHASE, POWER
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.pivot.items import (
     ANNOTATION_KEPT,
     ANNOTATION_MANAGERS,
     ANNOTATION_SOURCE,
+    CLUSTER,
     LABEL_COPY,
     MANAGER,
     MARKS,
+    REASON,
     Item,
     Object,
+    pause_annotation,
 )
 
 Uids = Mapping[str, str]
@@ -189,3 +194,46 @@ def released(copy: Item) -> Object:
     if ANNOTATION_MANAGERS in copy.annotations:
         meta["managedFields"] = msgspec.json.decode(copy.annotations[ANNOTATION_MANAGERS])
     return {"metadata": meta}
+
+
+def is_paused(item: Item) -> bool:
+    """Whether the object itself says that it is to be left alone."""
+    return bool(item.kind.name == CLUSTER and item.spec.get("paused")) or pause_annotation(item.kind.group) in (
+        item.annotations
+    )
+
+
+def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
+    """The merge patch that pauses an object, and records on it who did, so that nobody needs a list of what was paused
+    before; None if it is paused already. `adopts`: a pause that is there becomes that of this pivot."""
+    annotations = {ANNOTATION_PIVOT_PAUSED: pivot}
+    meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
+    if is_paused(item):
+        is_to_be_ours = adopts and ANNOTATION_PIVOT_PAUSED not in item.annotations
+        return {"metadata": meta} if is_to_be_ours else None
+    if item.kind.name == CLUSTER:
+        return {"metadata": meta, "spec": {"paused": True}}
+    annotations[pause_annotation(item.kind.group)] = REASON
+    return {"metadata": meta}
+
+
+def resume(item: Item, pivot: str) -> Object:
+    """The merge patch that undoes `pause`; empty for what this pivot has not paused."""
+    if item.annotations.get(ANNOTATION_PIVOT_PAUSED) != pivot:
+        return {}
+    annotations: dict[str, Any] = {ANNOTATION_PIVOT_PAUSED: None}
+    meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
+    if item.kind.name == CLUSTER:
+        return {"metadata": meta, "spec": {"paused": None}}
+    annotations[pause_annotation(item.kind.group)] = None
+    return {"metadata": meta}
+
+
+def unready(items: Iterable[Item], *, acknowledged: bool) -> str:
+    """Why objects cannot be copied yet; empty if all can. `acknowledged`: controllers have to say that they pause."""
+    for item in items:
+        if ANNOTATION_BLOCK_MOVE in item.annotations:
+            return f"{item.title} has the annotation {ANNOTATION_BLOCK_MOVE}: its provider has to take it away"
+        if acknowledged and item.condition("Paused") == "False":
+            return f"{item.title} has not been paused by its controller yet"
+    return ""

@@ -18,27 +18,10 @@ from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.wording import counted, spoken_duration
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
-from ironbell.operations.pivot import checks, pauses
-from ironbell.operations.pivot.copies import (
-    adopted,
-    copy_of,
-    difference,
-    is_marked,
-    released,
-    status_difference,
-    status_of,
-)
+from ironbell.operations.pivot import checks, copies
+from ironbell.operations.pivot import items as kinds
 from ironbell.operations.pivot.graph import Plan, Wanted, order
-from ironbell.operations.pivot.items import (
-    ANNOTATION_KEPT,
-    ANNOTATION_SOURCE,
-    CLUSTER,
-    CORE,
-    LABEL_COPY,
-    Item,
-    Key,
-    moved_kinds,
-)
+from ironbell.operations.pivot.items import Item, Key
 from ironbell.operations.pivot.journal import Course, Journal, Phase, course
 from ironbell.operations.pivot.site import ChangedError, Site, SiteError
 from ironbell.operations.pivot.survey import Survey
@@ -136,15 +119,14 @@ class Pivot:
             return Outcome(course=Course.NOTHING.value)
         known = journals[1] or journals[0]
         assert known is not None  # noqa: S101 - else there is nothing to take back
-        for site in (self.target, self.source):
-            await self._set_phase(site, Phase.ABORTING)
-        copies = await self._copies(known)
-        self.report(Progress(f"removing {counted(len(copies), 'copy', 'copies')} from the target"))
-        await self._drop(self.target, copies, lambda copy: copy.uid)
+        await self._set_phase(Phase.ABORTING)
+        marked = await self._copies(known)
+        self.report(Progress(f"removing {counted(len(marked), 'copy', 'copies')} from the target"))
+        await self._drop(self.target, marked, lambda copy: copy.uid)
         await self._resume_sources(known)
         await self.target.drop_journal()
         await self.source.drop_journal()
-        return Outcome(known.id, Course.ABORT.value, len(copies))
+        return Outcome(known.id, Course.ABORT.value, len(marked))
 
     async def preview(self, wanted: Wanted) -> Plan:
         """What would move; as `run` in its errors, and nothing is written."""
@@ -152,9 +134,14 @@ class Pivot:
         course(*journals, identities=identities, wanted=wanted)
         found = await self._survey.plan(wanted)
         known = journals[1] or journals[0]
-        there, adopts = await self._survey.there(found), self.settings.adopts
-        checks.refuse(await self._survey.problems(found, there, known.id if known else "", adopts=adopts))
+        await self._checked(found, known.id if known else "", adopts=self.settings.adopts)
         return found
+
+    async def _checked(self, found: Plan, pivot: str, *, adopts: bool) -> dict[Key, Item]:
+        """What the target has under the names of what moves; raises RefusedError if something speaks against it."""
+        there = await self._survey.there(found)
+        checks.refuse(await self._survey.problems(found, there, pivot, adopts=adopts))
+        return there
 
     async def _look(self) -> tuple[tuple[Journal | None, Journal | None], tuple[str, str]]:
         identities = (await self.source.identity(), await self.target.identity())
@@ -168,10 +155,10 @@ class Pivot:
         found = await self._survey.plan(wanted)
         if not found.groups:
             return None
-        there, adopts = await self._survey.there(found), self.settings.adopts
-        checks.refuse(await self._survey.problems(found, there, "", adopts=adopts))
-        kinds = sorted(
-            {item.kind for item in found.items} | set(moved_kinds(await self._survey.definitions(self.source))), key=str
+        await self._checked(found, "", adopts=self.settings.adopts)
+        moved = sorted(
+            {item.kind for item in found.items} | set(kinds.moved_kinds(await self._survey.definitions(self.source))),
+            key=str,
         )
         journal = Journal(
             id=self.new_id(),
@@ -181,9 +168,9 @@ class Pivot:
             target_server=self.target.server,
             namespaces=sorted(wanted.namespaces),
             clusters=sorted(wanted.clusters),
-            kinds=[*dict.fromkeys((*kinds, *CORE))],
+            kinds=[*dict.fromkeys((*moved, *kinds.CORE))],
             started=rfc3339(self.clock.now()),
-            adopts=adopts,
+            adopts=self.settings.adopts,
         )
         await self.source.write_journal(journal)
         return journal
@@ -198,8 +185,7 @@ class Pivot:
         namespaces = {item.namespace for item in found.items}
         await self.target.ensure_namespaces(namespaces)
         for number in range(ROUNDS):
-            there = await self._survey.there(found)
-            checks.refuse(await self._survey.problems(found, there, journal.id, adopts=journal.adopts))
+            there = await self._checked(found, journal.id, adopts=journal.adopts)
             why = await self._pause(found, journal) or await self._round(found, there, journal)
             if not why:
                 break
@@ -213,16 +199,15 @@ class Pivot:
                 "again, or with --abort"
             )
         self.report(Progress("all copies are complete; from here on they count"))
-        for site in (self.target, self.source):
-            await self._set_phase(site, Phase.COMMITTED)
+        await self._set_phase(Phase.COMMITTED)
         items = list(found.items)
         mine = {item.uid for item in items if item.annotations.get(ANNOTATION_PIVOT_PAUSED) == journal.id}
         return replace(
             outcome,
             objects=len(items),
-            clusters=tuple(item.key for item in items if item.kind.name == CLUSTER),
+            clusters=tuple(item.key for item in items if item.kind.name == kinds.CLUSTER),
             kept=tuple(item.key for item in items if item.uid in found.kept),
-            paused=tuple(item.key for item in items if pauses.is_paused(item) and item.uid not in mine),
+            paused=tuple(item.key for item in items if copies.is_paused(item) and item.uid not in mine),
         )
 
     async def _quiet(self, journal: Journal) -> Plan:
@@ -233,7 +218,7 @@ class Pivot:
                 while True:
                     found = await self._survey.plan(journal.wanted)
                     why = await self._pause(found, journal)
-                    why = why or pauses.unready(found.items, acknowledged=self.settings.acknowledged)
+                    why = why or copies.unready(found.items, acknowledged=self.settings.acknowledged)
                     if not why:
                         return found
                     if why != last:
@@ -251,7 +236,7 @@ class Pivot:
         patches = {
             item.uid: patch
             for item in found.items
-            if item.uid in found.paused and (patch := pauses.pause(item, journal.id, adopts=journal.adopts))
+            if item.uid in found.paused and (patch := copies.pause(item, journal.id, adopts=journal.adopts))
         }
         loose = [item for item in found.items if item.uid in patches]
 
@@ -288,30 +273,29 @@ class Pivot:
         return changed[-1] if changed else ""
 
     async def _one(self, item: Item, copy: Item | None, uids: dict[str, str], journal: Journal, *, kept: bool) -> str:
-        is_theirs = copy is not None and not is_marked(copy, journal.id)
+        is_theirs = copy is not None and not copies.is_marked(copy, journal.id)
         if is_theirs and (kept or not journal.adopts):
             return ""  # cluster-wide or shared, and there already: it serves as it is
-        body, why = copy_of(item, uids=uids, pivot=journal.id, kept=kept), ""
+        body, why = copies.copy_of(item, uids=uids, pivot=journal.id, kept=kept), ""
         if copy is not None and ANNOTATION_DELETE_FOR_MOVE in item.annotations:
-            body = adopted(body, copy)
+            body = copies.adopted(body, copy)
         if copy is None:
             copy, why = await self.target.create(item.kind, body), "new"
-        elif why := difference(copy, body):
+        elif why := copies.difference(copy, body):
             copy = await self.target.replace(copy, body)
         uids[item.uid] = copy.uid
-        status = status_of(item, int(copy.meta.get("generation") or 0))
-        if status is not None and (lacks := status_difference(copy, status)):
+        status = copies.status_of(item, int(copy.meta.get("generation") or 0))
+        if status is not None and (lacks := copies.status_difference(copy, status)):
             await self.target.write_status(copy, status)
             why = why or lacks
         return why
 
     async def _finish(self, journal: Journal, outcome: Outcome) -> Outcome:
-        for site in (self.target, self.source):
-            await self._set_phase(site, Phase.COMMITTED)
-        copies = await self._copies(journal)
-        going = [copy for copy in copies if ANNOTATION_KEPT not in copy.annotations]
+        await self._set_phase(Phase.COMMITTED)
+        marked = await self._copies(journal)
+        going = [copy for copy in marked if kinds.ANNOTATION_KEPT not in copy.annotations]
         self.report(Progress(f"removing {counted(len(going), 'object')} from the source"))
-        await self._drop(self.source, going, lambda copy: copy.annotations[ANNOTATION_SOURCE])
+        await self._drop(self.source, going, lambda copy: copy.annotations[kinds.ANNOTATION_SOURCE])
         await self._resume_sources(journal)
         outcome = await self._release(journal, outcome)
         await self.source.drop_journal()
@@ -321,28 +305,33 @@ class Pivot:
     async def _release(self, journal: Journal, outcome: Outcome) -> Outcome:
         """Set the copies free: all others first, then what holds a pause, and Clusters last."""
         for _ in range(ROUNDS):
-            copies = await self._copies(journal)
-            if not copies:
+            marked = await self._copies(journal)
+            if not marked:
                 return outcome
-            self.report(Progress(f"setting {counted(len(copies), 'object')} free on the target"))
-            holders = [copy for copy in copies if ANNOTATION_PIVOT_PAUSED in copy.annotations]
-            clusters = [copy for copy in holders if copy.kind.name == CLUSTER]
-            others = [copy for copy in copies if copy not in holders]
+            self.report(Progress(f"setting {counted(len(marked), 'object')} free on the target"))
+            holders = [copy for copy in marked if ANNOTATION_PIVOT_PAUSED in copy.annotations]
+            clusters = [copy for copy in holders if copy.kind.name == kinds.CLUSTER]
+            others = [copy for copy in marked if copy not in holders]
             for some in (others, [copy for copy in holders if copy not in clusters], clusters):
                 await self._each(some, lambda copy: self._free(copy, journal.id))
         raise SiteError("objects on the target change all the time; run the same command again")
 
     async def _free(self, copy: Item, pivot: str) -> None:
-        resume = pauses.resume(copy, pivot)
-        patch = released(copy)
-        patch["metadata"]["annotations"] |= resume.get("metadata", {}).get("annotations", {})
-        if "spec" in resume:
-            patch["spec"] = resume["spec"]
+        resumed = copies.resume(copy, pivot)
+        patch = copies.released(copy)
+        patch["metadata"]["annotations"] |= resumed.get("metadata", {}).get("annotations", {})
+        if "spec" in resumed:
+            patch["spec"] = resumed["spec"]
         with contextlib.suppress(ChangedError):  # the next round has its new version
             await self.target.merge(copy, patch)
 
     async def _resume_sources(self, journal: Journal) -> None:
         """Undo what was paused and is still there."""
+
+        async def resume(item: Item) -> None:
+            with contextlib.suppress(ChangedError):
+                await self.source.merge(item, copies.resume(item, journal.id))
+
         for kind in (kind for kind in journal.kinds if kind.forced):
             for _ in range(ROUNDS):
                 found = [
@@ -351,11 +340,7 @@ class Pivot:
                 ]  # fmt: skip
                 if not found:
                     break
-                await self._each(found, lambda item: self._resume(item, journal.id))
-
-    async def _resume(self, item: Item, pivot: str) -> None:
-        with contextlib.suppress(ChangedError):
-            await self.source.merge(item, pauses.resume(item, pivot))
+                await self._each(found, resume)
 
     async def _drop(self, site: Site, items: Sequence[Item], uid_of: Callable[[Item], str]) -> None:
         """Remove objects from a side, what is owned first."""
@@ -371,16 +356,17 @@ class Pivot:
         for group in reversed(order(items)):
             await self._each(group, one)
 
-    async def _set_phase(self, site: Site, phase: Phase) -> None:
-        found = await site.journal()
-        if found is not None and found[0].phase is not phase:
-            await site.write_journal(msgspec.structs.replace(found[0], phase=phase), found[1])
+    async def _set_phase(self, phase: Phase) -> None:
+        for site in (self.target, self.source):
+            found = await site.journal()
+            if found is not None and found[0].phase is not phase:
+                await site.write_journal(msgspec.structs.replace(found[0], phase=phase), found[1])
 
     async def _copies(self, journal: Journal) -> list[Item]:
         return [
             item
             for kind in journal.kinds
-            for item in await self.target.items(kind, labels=f"{LABEL_COPY}={journal.id}")
+            for item in await self.target.items(kind, labels=f"{kinds.LABEL_COPY}={journal.id}")
         ]
 
     async def _each(self, items: Iterable[Item], work: Callable[[Item], Awaitable[None]]) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from ironbell.api import core
-from ironbell.api.client import Forbidden, NotFound
+from ironbell.api.client import Forbidden
 from ironbell.api.kind import Kind
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
@@ -18,6 +16,7 @@ from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.kinds import qualified
 from ironbell.operations.namespaces import elsewhere
+from ironbell.operations.objects import find_object
 from ironbell.operations.why.explain import Explanation, explain
 from ironbell.operations.why.model import Object, Why
 from ironbell.operations.why.reader import read_world
@@ -59,7 +58,14 @@ async def answers(
         NoSuchKindError: the API has none of the kinds.
     """
     now, forbidden = SystemClock().now(), list[str]()
-    roots = [(kind, root) for kind in kinds async for root in _there(api, kind, namespace, name, forbidden)]
+    roots: list[tuple[Kind[Any], Object]] = []
+    for kind in kinds:
+        try:
+            root = await find_object(api, kind, namespace, name)
+        except Forbidden:
+            forbidden.append(qualified(kind))
+            continue
+        roots += [] if root is None else [(kind, root)]
     if not roots:
         raise await _nothing_there(api, kinds, namespace, name, bare=bare, forbidden=forbidden)
     also = tuple(qualified(kind) for kind, _ in roots[1:]) if bare else ()
@@ -89,20 +95,6 @@ async def _nothing_there(
     hint = " ".join(dict.fromkeys(filter(None, hints))) or "-n names another namespace."
     message = f'there is no "{name}" among {known} in namespace "{namespace}". {hint}'
     return NothingThereError(message, namespace, name)
-
-
-async def _there(
-    api: HttpApi, kind: Kind[Any], namespace: str, name: str, forbidden: list[str]
-) -> AsyncIterator[Object]:
-    """The object, if it exists; a kind that may not be read is added to `forbidden`."""
-    try:
-        found = msgspec.json.decode(await api.get(kind.collection, namespace, name))
-    except NotFound:
-        return
-    except Forbidden:
-        forbidden.append(qualified(kind))
-        return
-    yield {"kind": kind.kind, "apiVersion": kind.api_version, **found}
 
 
 async def _require_installed(api: HttpApi, kinds: Sequence[Kind[Any]]) -> None:

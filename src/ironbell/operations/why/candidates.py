@@ -1,4 +1,4 @@
-"""For `ironbell why`: what a machine of the Tinkerbell provider depends on, and what rules each server out for it."""
+"""What a machine of the Tinkerbell provider depends on, and what rules each server out for it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from ironbell.api.bmc import JOB
 from ironbell.api.bmc import MACHINE as BMC_MACHINE
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.client import Forbidden, ListOptions, NotFound, Selector
+from ironbell.api.client import Forbidden, ListOptions, Selector
 from ironbell.api.core import NAMESPACE
-from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.labels import SelectorError
 from ironbell.controllers.capt.names import WANTED_IN
 from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.capt.selection import NO_BMCS, Bmcs, Verdict, verdicts, wish
 from ironbell.kube.http import HttpApi
+from ironbell.operations.discovered import Object
+from ironbell.operations.objects import find_object
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules
 
-Object = dict[str, Any]
 SHOWN: Final = 20
 
 
@@ -37,7 +35,7 @@ async def of_machine(api: HttpApi, obj: Object) -> AsyncIterator[Object]:
         (JOB, power_off_name(machine)),
         (HARDWARE, machine.spec.hardware_name),
     ):
-        async for found in _there(api, kind, namespace, name):
+        if name and (found := await find_object(api, kind, namespace, name)) is not None:
             yield found
     if not machine.spec.hardware_name and machine.metadata.deletion_timestamp is None:
         page = await api.list(HARDWARE.collection, "", ListOptions(Selector()))
@@ -86,10 +84,3 @@ def _shown(one: Verdict) -> Object:
     last = f"; claimed only if no better server fits: {'; '.join(one.concerns)}" if one.concerns else ""
     state = f"fits, score {one.score}{last}" if one.fits else f"ruled out: {'; '.join(one.problems)}"
     return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}
-
-
-async def _there(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
-    if not name:
-        return
-    with contextlib.suppress(NotFound):
-        yield {"kind": kind.kind, **msgspec.json.decode(await api.get(kind.collection, namespace, name))}

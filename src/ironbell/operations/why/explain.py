@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -19,9 +18,10 @@ from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
+from ironbell.operations.why.model import Object
+from ironbell.operations.why.world import group_of, since
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR
 
-Object = dict[str, Any]
 TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
 GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"} | OF_CLUSTERS
 EVENTS_SHOWN = 5
@@ -57,7 +57,7 @@ def explain(obj: Object, events: Sequence[Object], now: datetime, *, with_group:
     """
     uid, name = obj["metadata"].get("uid"), obj["metadata"]["name"]
     own = [e for e in events if _is_about(e, obj["kind"], name, uid)]
-    group = _group(obj) if with_group else ""
+    group = group_of(obj) if with_group else ""
     about = f"{obj['kind']}{'.' * bool(group)}{group} {obj['metadata'].get('namespace', '')}/{name}"
     lines = [*_special(obj), *_conditions(obj), *_annotations(obj)]
     if obj["metadata"].get("deletionTimestamp"):
@@ -69,7 +69,7 @@ def explain(obj: Object, events: Sequence[Object], now: datetime, *, with_group:
 def _values(obj: Object, events: Sequence[Object]) -> Object:
     return {
         "kind": obj["kind"],
-        "group": _group(obj),
+        "group": group_of(obj),
         "namespace": obj["metadata"].get("namespace", ""),
         "name": obj["metadata"]["name"],
         "state": _state(obj),
@@ -79,7 +79,7 @@ def _values(obj: Object, events: Sequence[Object]) -> Object:
                 "status": found["status"],
                 "reason": found.get("reason", ""),
                 "message": found.get("message", ""),
-                "time": found.get("lastTransitionTime") or found.get("time") or found.get("lastUpdateTime") or "",
+                "time": since(found),
             }
             for found in obj.get("status", {}).get("conditions", [])
             if _is_bad(found)
@@ -118,12 +118,8 @@ def _state(obj: Object) -> str:
     return next((state for state in ("Failed", "Completed", "Running") if state in done), "")
 
 
-def _group(obj: Object) -> str:
-    return str(obj.get("apiVersion", "")).rpartition("/")[0]
-
-
 def _is_of_clusters(obj: Object) -> bool:
-    return _group(obj).endswith("cluster.x-k8s.io")
+    return group_of(obj).endswith("cluster.x-k8s.io")
 
 
 def _special(obj: Object) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from ironbell.api.bmc import JOB, MACHINE, TASK
 from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.client import ListOptions, NotFound, Selector
+from ironbell.api.client import ListOptions, Selector
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.kind import Kind
@@ -18,8 +18,10 @@ from ironbell.kube.http import HttpApi
 from ironbell.operations.cluster.snapshot import NoClusterError, Snapshot, object_name, part_references, read
 from ironbell.operations.cluster.status import standing
 from ironbell.operations.discovered import Discovered, Object
+from ironbell.operations.objects import find_object
 from ironbell.operations.why.candidates import of_machine
 from ironbell.operations.why.depends import is_settled
+from ironbell.operations.why.world import condition
 
 LATEST_TASKS = 1
 MACHINES_SHOWN = 2
@@ -39,38 +41,27 @@ async def related(api: HttpApi, kind: Kind[Any], obj: Object) -> AsyncIterator[O
                     yield server
     elif kind is WORKFLOW:
         if not obj.get("status", {}).get("tasks") and spec.get("templateRef"):
-            async for template in _one(api, TEMPLATE, namespace, spec["templateRef"]):
-                yield template
+            yield await _one(api, TEMPLATE, namespace, spec["templateRef"])
         for job in sorted(obj.get("status", {}).get("bootOptions", {}).get("jobs", {})):
-            async for one in _one(api, JOB, namespace, job):
-                yield one
-                async for task in related(api, JOB, one):
-                    yield task
+            yield (one := await _one(api, JOB, namespace, job))
+            async for task in related(api, JOB, one):
+                yield task
         if spec.get("hardwareRef"):
-            async for hardware in _one(api, HARDWARE, namespace, spec["hardwareRef"]):
-                yield hardware
-                async for bmc in related(api, HARDWARE, hardware):
-                    yield bmc
+            yield (hardware := await _one(api, HARDWARE, namespace, spec["hardwareRef"]))
+            async for bmc in related(api, HARDWARE, hardware):
+                yield bmc
     elif kind is HARDWARE and spec.get("bmcRef"):
-        async for machine in _one(api, MACHINE, namespace, spec["bmcRef"]["name"]):
-            yield machine
+        yield await _one(api, MACHINE, namespace, spec["bmcRef"]["name"])
     elif kind is JOB:
         tasks = await list_objects(api, TASK, namespace, labels=f"owner-name={obj['metadata']['name']}")
         unfinished = [t for t in tasks if not any(c["status"] == "True" for c in t["status"].get("conditions", []))]
-        failed = [t for t in tasks if t not in unfinished and _has(t, "Failed")]
+        failed = [t for t in tasks if t not in unfinished and condition(t, "Failed").get("status") == "True"]
         for task in (failed or unfinished)[:LATEST_TASKS]:
             yield task
 
 
-def _has(obj: Object, condition: str) -> bool:
-    return any(c["type"] == condition and c["status"] == "True" for c in obj.get("status", {}).get("conditions", []))
-
-
-async def _one(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> AsyncIterator[Object]:
-    try:
-        yield msgspec.json.decode(await api.get(kind.collection, namespace, name))
-    except NotFound:
-        yield missing(kind.kind, namespace, name)
+async def _one(api: HttpApi, kind: Kind[Any], namespace: str, name: str) -> Object:
+    return await find_object(api, kind, namespace, name) or missing(kind.kind, namespace, name)
 
 
 async def list_objects(api: HttpApi, kind: Kind[Any], namespace: str, *, labels: str = "") -> list[Object]:

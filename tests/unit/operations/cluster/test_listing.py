@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from ironbell.cli.tables import clusters_table
+from ironbell.cli.objects.tables import clusters_table
 from ironbell.operations.cluster.listing import Summary
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

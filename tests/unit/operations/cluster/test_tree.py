@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ironbell.api.kind import Collection
-from ironbell.cli.tables import cluster_tree
+from ironbell.cli.objects.tables import cluster_tree
 from ironbell.kube.http import HttpApi
 from ironbell.operations.cluster.snapshot import Snapshot, read
 from ironbell.operations.cluster.status import hopeless, of_other_version, one_line, progress, reason_to_wait, unsettled

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.operations.pivot import pauses
+from ironbell.operations.pivot import copies as pauses
 from ironbell.operations.pivot.copies import adopted, copy_of, difference, released, status_difference, status_of
 from ironbell.operations.pivot.items import SECRETS, Item, MovedKind
 

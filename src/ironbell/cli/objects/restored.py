@@ -11,9 +11,9 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.app.restored import Marked
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.base.wording import counted
-from ironbell.cli.api_options import api_options
-from ironbell.cli.output import JSON, ended, output_option, print_json, reference
-from ironbell.cli.session import namespace_options, with_api
+from ironbell.cli.options import JSON, api_options, namespace_options, output_option
+from ironbell.cli.output import ended, print_json, reference
+from ironbell.cli.session import with_api
 from ironbell.kube.decision import Key
 from ironbell.kube.http import HttpApi
 from ironbell.operations import restored

@@ -10,10 +10,9 @@ import click
 
 from ironbell.base.printable import one_line
 from ironbell.base.wording import counted
-from ironbell.cli.api_options import api_options
-from ironbell.cli.inputs import read_text
-from ironbell.cli.output import JSON, ended, output_option, print_json, print_progress, reference
-from ironbell.cli.session import SECONDS, namespace_options, with_api
+from ironbell.cli.options import JSON, api_options, namespace_options, output_option, read_text, values
+from ironbell.cli.output import ended, print_json, print_progress, reference
+from ironbell.cli.session import SECONDS, with_api
 
 if TYPE_CHECKING:
     from ironbell.kube.http import HttpApi
@@ -27,17 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _wait(*, default: bool, until: str = "it is done") -> Callable[[F], F]:
     return click.option("--wait/--no-wait", default=default, show_default=True, help=f"Wait until {until}.")
-
-
-def _values(context: click.Context, parameter: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
-    """Several `NAME=VALUE`; the last of a name counts."""
-    result: dict[str, str] = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not sign or not name:
-            raise click.BadParameter(f"{pair!r} is not NAME=VALUE", ctx=context, param=parameter)
-        result[name] = value
-    return result
 
 
 @click.group()
@@ -54,7 +42,7 @@ def cluster(**_where: Any) -> None:
 @click.option("--kubernetes-version", help="KUBERNETES_VERSION of the template.")
 @click.option("--control-planes", type=click.IntRange(min=1), help="CONTROL_PLANE_MACHINE_COUNT of the template.")
 @click.option("--workers", type=click.IntRange(min=0), help="WORKER_MACHINE_COUNT of the template.")
-@click.option("--set", "values", metavar="VAR=VALUE", multiple=True, callback=_values, help="Any variable.")
+@click.option("--set", "values", metavar="VAR=VALUE", multiple=True, callback=values, help="Any variable.")
 @click.option("--list-variables", is_flag=True, help="Print the template's variables, and create nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
 @_wait(default=False)
@@ -140,7 +128,7 @@ def list_clusters(
     """List clusters: how many Machines are ready and wanted, the version, and whether each is available."""
     from ironbell.api.cluster import CLUSTER
     from ironbell.base.clock import SystemClock
-    from ironbell.cli.tables import clusters_table
+    from ironbell.cli.objects.tables import clusters_table
     from ironbell.operations.cluster.listing import Summary, summaries
     from ironbell.operations.cluster.waits import wait_available
     from ironbell.operations.namespaces import elsewhere
@@ -176,7 +164,7 @@ def describe(
     """Show the cluster NAME as a tree: what is there, and which object blocks it."""
     from ironbell.base.clock import SystemClock
     from ironbell.base.printable import printable
-    from ironbell.cli.tables import cluster_tree
+    from ironbell.cli.objects.tables import cluster_tree
     from ironbell.operations.cluster.snapshot import Snapshot, read
     from ironbell.operations.cluster.tree import tree
     from ironbell.operations.cluster.waits import cause
@@ -208,7 +196,7 @@ def describe(
 @api_options
 def kubeconfig(name: str, output: str, *, namespace: str, wait: bool, timeout: float, **where: Any) -> None:
     """Print the kubeconfig of the cluster NAME. It is a secret: it gives all rights in that cluster."""
-    from ironbell.operations.cluster.kubeconfig import cluster_kubeconfig
+    from ironbell.operations.cluster.snapshot import cluster_kubeconfig
     from ironbell.operations.cluster.waits import wait_kubeconfig
 
     async def work(api: HttpApi) -> bytes:

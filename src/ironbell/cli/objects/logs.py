@@ -11,7 +11,7 @@ import click
 
 from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.base.printable import LineFilter, coloured_lines, escaped_json, one_line, printable
-from ironbell.cli.api_options import api_options
+from ironbell.cli.options import api_options
 from ironbell.cli.session import with_api
 from ironbell.kube.http import HttpApi
 from ironbell.operations.kinds import UnknownKindError, parse_target

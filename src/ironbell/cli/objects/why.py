@@ -8,8 +8,8 @@ import click
 
 from ironbell.base.clock import SystemClock
 from ironbell.base.printable import printable
-from ironbell.cli.api_options import api_options
-from ironbell.cli.output import JSON, print_json
+from ironbell.cli.options import JSON, api_options
+from ironbell.cli.output import print_json
 from ironbell.cli.session import with_api
 from ironbell.operations.kinds import parse_target
 from ironbell.operations.why.answers import answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from dataclasses import asdict
@@ -12,9 +13,9 @@ import click
 
 from ironbell.base.printable import printable
 from ironbell.base.wording import counted
-from ironbell.cli.api_options import api_options
+from ironbell.cli.options import api_options
 from ironbell.cli.output import json_text, print_progress
-from ironbell.cli.session import SECONDS, kubeconfig_paths, run
+from ironbell.cli.session import SECONDS, kubeconfig_paths
 
 if TYPE_CHECKING:
     from ironbell.operations.pivot.alone import Action
@@ -80,7 +81,7 @@ def pivot(
     wanted = Wanted(frozenset() if all_namespaces else frozenset([namespace]), frozenset(clusters))
     settings = Settings(timeout_s=timeout, acknowledged=wait_for_pause, adopts=adopt)
     places = (to, to_context, to, to_context) if without_source else (source or kubeconfig, context, to, to_context)
-    result = run(_performed(places, settings, action, wanted))
+    result = asyncio.run(_performed(places, settings, action, wanted))
     click.echo(_json(result) if output == "json" else "\n".join(_lines(result, wanted)))
 
 

@@ -9,10 +9,10 @@ import click
 
 from ironbell.api.kind import Kind
 from ironbell.base.printable import printable
-from ironbell.cli.api_options import api_options
+from ironbell.cli.objects.tables import Rows, table_text
+from ironbell.cli.options import api_options, namespace_options
 from ironbell.cli.output import json_text
-from ironbell.cli.session import namespace_options, with_api
-from ironbell.cli.tables import Rows, table_text
+from ironbell.cli.session import with_api
 from ironbell.kube.http import HttpApi
 from ironbell.operations.kinds import kinds_named, others_meant, qualified
 from ironbell.operations.namespaces import elsewhere

@@ -1,0 +1,1 @@
+"""Commands on the objects of an API."""
