@@ -26,8 +26,8 @@ from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.lab.sim.kinds import definitions as simulated
 from ironbell.operations.pivot.graph import Wanted
-from ironbell.operations.pivot.items import CORE, JOURNAL, Item, Object, moved_kinds
-from ironbell.operations.pivot.journal import Phase
+from ironbell.operations.pivot.items import CORE, Item, Object, moved_kinds
+from ironbell.operations.pivot.journal import JOURNAL, Phase
 from ironbell.operations.pivot.moving import Outcome, Pivot, Settings
 from ironbell.operations.pivot.site import DEFINITIONS, Site
 from ironbell.operations.progress import Progress

@@ -70,6 +70,14 @@ def values(context: click.Context, parameter: click.Parameter, pairs: tuple[str,
     return result
 
 
+def named_folder(text: str) -> tuple[str, str]:
+    """A folder of artefacts with its name, as `NAME=FOLDER`."""
+    name, equals, folder = text.partition("=")
+    if not equals or not name or not folder:
+        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
+    return name, folder
+
+
 def read_text(path: str, *, purpose: str) -> str:
     """The text of a file, or of standard input for `-`. `purpose` names what is expected, such as "a cluster template".
 

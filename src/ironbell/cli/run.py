@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from ironbell.app.systems import SYSTEMS
-from ironbell.cli.options import api_options
+from ironbell.cli.options import api_options, named_folder
 from ironbell.cli.session import SECONDS
 from ironbell.contract.system import Option, Settings
 
@@ -192,7 +192,7 @@ def _become_servers(servers: tuple[str, ...], given: dict[str, Any], controllers
     from ironbell.app.run_split import after, become_servers, become_supervisor, split
     from ironbell.app.servers_config import ServersConfig
 
-    published = dict(_pair(text) for text in given["artefacts"])
+    published = dict(named_folder(text) for text in given["artefacts"])
     if given["osie_dir"]:
         published["osie"] = given["osie_dir"]
     kubeconfig: Path | None = given["kubeconfig"]
@@ -270,7 +270,7 @@ def _wire(servers: tuple[str, ...], given: dict[str, Any]) -> Any:
     from ironbell.contract.netboot import CONSOLES
     from ironbell.contract.node_images import FOLDER
 
-    names = tuple(artefact_name(_pair(text)[0]) for text in given["artefacts"])
+    names = tuple(artefact_name(named_folder(text)[0]) for text in given["artefacts"])
     if given["node_images"]:
         if FOLDER in names:
             raise click.BadParameter(f"the name {FOLDER!r} is taken by --node-images", param_hint="--artefacts")
@@ -310,10 +310,3 @@ def _proxies(texts: tuple[str, ...]) -> tuple[str, ...]:
             f"{error}; give an address or a network such as 10.0.0.0/8", param_hint="--trusted-proxies"
         ) from error
     return texts
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, folder = text.partition("=")
-    if not equals or not name or not folder:
-        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
-    return name, folder

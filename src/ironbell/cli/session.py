@@ -40,8 +40,7 @@ T = TypeVar("T")
 class NoApiError(IronbellError):
     """There is no kubeconfig to find the API by."""
 
-    reason = "NoKubeconfig"
-    retry = Retry.NEVER
+    reason, retry = "NoKubeconfig", Retry.NEVER
 
 
 def kubeconfig_paths(given: Path | None) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ironbell.base.networkerrors import os_problem
+from ironbell.cli.options import named_folder
 
 if TYPE_CHECKING:
     from ironbell.app.log_file import LogFile
@@ -151,7 +152,7 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
     from ironbell.app.up_options import read_options
     from ironbell.cli.screen import open_terminal
 
-    given["artefacts"] = dict(_pair(text) for text in artefacts) or None
+    given["artefacts"] = dict(named_folder(text) for text in artefacts) or None
     given["consoles"] = given["consoles"] or None
     given["simulate"] = True if given["simulate"] == 0 else given["simulate"]
     given["without"] = given["without"] or None
@@ -165,13 +166,6 @@ def up(config: Path | None, artefacts: tuple[str, ...], **given: Any) -> None:
             _with_log(options)
         else:
             _with_screen(options, terminal)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, folder = text.partition("=")
-    if not equals or not name or not folder:
-        raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--artefacts")
-    return name, folder
 
 
 def _with_log(options: UpOptions) -> None:

@@ -20,8 +20,7 @@ Object = dict[str, Any]
 class NoSuchKindError(IronbellError):
     """The API has no such kind."""
 
-    reason = "NoSuchKind"
-    retry = Retry.NEVER
+    reason, retry = "NoSuchKind", Retry.NEVER
 
 
 class Discovered:

@@ -16,8 +16,7 @@ from ironbell.base.errors import IronbellError, Retry
 class UnknownKindError(IronbellError):
     """A word that names no kind of ours."""
 
-    reason = "UnknownKind"
-    retry = Retry.NEVER
+    reason, retry = "UnknownKind", Retry.NEVER
 
 
 def kinds_named(word: str) -> list[Kind[Any]]:
@@ -70,18 +69,6 @@ def others_meant(word: str) -> str:
     return f"These are {qualified(shown)}. There are also {', '.join(map(qualified, others))}."
 
 
-def objects_named(word: str) -> tuple[list[Kind[Any]], str]:
-    """`KIND/NAME` to all kinds that it may mean, and the name.
-
-    Raises:
-        UnknownKindError: it has another shape, or the kind does not exist.
-    """
-    kind, slash, name = word.partition("/")
-    if not slash or not name:
-        raise UnknownKindError(f"{word!r} must be KIND/NAME, such as workflow/install-node-1")
-    return kinds_named(kind), name
-
-
 def parse_target(words: Sequence[str]) -> tuple[list[Kind[Any]], str, bool]:
     """`KIND/NAME`, `KIND NAME` or `NAME` to the kinds that may be meant, the name, and whether no kind was given.
 
@@ -89,7 +76,10 @@ def parse_target(words: Sequence[str]) -> tuple[list[Kind[Any]], str, bool]:
         UnknownKindError: it has another shape, or the kind does not exist.
     """
     if len(words) == 1 and "/" in words[0]:
-        return *objects_named(words[0]), False
+        kind, _, name = words[0].partition("/")
+        if not name:
+            raise UnknownKindError(f"{words[0]!r} must be KIND/NAME, such as workflow/install-node-1")
+        return kinds_named(kind), name, False
     if len(words) == 2 and "/" not in "".join(words):
         return kinds_named(words[0]), words[1], False
     if len(words) == 1:

@@ -47,8 +47,7 @@ Report = Callable[[Progress], None]
 class StillWaitingError(IronbellError):
     """The timeout expired before the condition was met."""
 
-    reason = "TimedOut"
-    retry = Retry.BACKOFF
+    reason, retry = "TimedOut", Retry.BACKOFF
     details: Mapping[str, Any] = {}
     """Values beside the message: the object that blocks."""
 

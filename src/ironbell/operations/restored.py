@@ -14,7 +14,6 @@ from typing import Any
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.client import Api, NotFound
-from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
@@ -48,8 +47,7 @@ class Installation(StrEnum):
 class NotConfirmedError(IronbellError):
     """Records cannot be confirmed without another decision; `objections` has a sentence for each."""
 
-    reason = "NotConfirmed"
-    retry = Retry.NEVER
+    reason, retry = "NotConfirmed", Retry.NEVER
 
     def __init__(self, objections: Sequence[str]) -> None:
         super().__init__("\n".join(objections))
@@ -134,11 +132,6 @@ async def _release(client: Client, record: Record, outcome: Installation | None)
         metadata["resourceVersion"] = record.hardware.metadata.resource_version
     body = {"metadata": metadata}
     await client.merge_patch(HARDWARE, *record.hardware.key, body=body)
-
-
-def pool_kind(*, is_global: bool) -> AnyKind:
-    """The kind of pools of a namespace, or of cluster-wide ones."""
-    return GLOBAL_IN_CLUSTER_IP_POOL if is_global else IN_CLUSTER_IP_POOL
 
 
 async def confirm_pools(

@@ -22,8 +22,7 @@ _VERSION: Final = TEMPLATE.api_version
 class ManifestError(IronbellError):
     """A manifest does not hold the one object that is looked for; `source` names it."""
 
-    reason = "InvalidManifest"
-    retry = Retry.NEVER
+    reason, retry = "InvalidManifest", Retry.NEVER
 
     def __init__(self, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}")

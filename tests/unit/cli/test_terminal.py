@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ironbell.base.printable import one_line, printable
 from ironbell.cli.objects.tables import table_text
-from ironbell.operations.why.explain import explain
+from ironbell.operations.why.text import explain
 
 HOSTILE = "boo \x1b[2J\x00\x9b31m\r end"
 SHOWN = "boo \\x1b[2J\\x00\\x9b31m\\x0d end"

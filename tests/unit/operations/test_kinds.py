@@ -6,16 +6,16 @@ import pytest
 
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.tinkerbell import WORKFLOW
-from ironbell.operations.kinds import UnknownKindError, objects_named, others_meant, parse_target
+from ironbell.operations.kinds import UnknownKindError, kinds_named, others_meant, parse_target
 
 
 def test_a_word_may_mean_kinds_of_several_groups() -> None:
-    kinds, name = objects_named("machine/a")
+    kinds, name, _ = parse_target(["machine/a"])
     assert ([kind.group for kind in kinds], name) == (["bmc.tinkerbell.org", "cluster.x-k8s.io"], "a")
-    assert [kind.group for kind in objects_named("Machine.cluster.x-k8s.io/a")[0]] == ["cluster.x-k8s.io"]
-    assert [kind.kind for kind in objects_named("kcp/a")[0]] == ["KubeadmControlPlane"]
+    assert [kind.group for kind in kinds_named("Machine.cluster.x-k8s.io")] == ["cluster.x-k8s.io"]
+    assert [kind.kind for kind in kinds_named("kcp")] == ["KubeadmControlPlane"]
     with pytest.raises(UnknownKindError, match="must be KIND/NAME"):
-        objects_named("machine")
+        parse_target(["machine/"])
 
 
 def test_of_several_kinds_it_is_said_which_one_is_shown() -> None:
@@ -30,20 +30,20 @@ def test_of_several_kinds_it_is_said_which_one_is_shown() -> None:
 )
 def test_an_unknown_kind_is_answered_with_the_nearest_one(word: str, near: str) -> None:
     with pytest.raises(UnknownKindError) as refused:
-        objects_named(f"{word}/a")
+        kinds_named(word)
     assert str(refused.value) == f'there is no kind "{word.lower()}" here. Did you mean "{near}"?'
 
 
 def test_a_wrong_group_is_answered_with_those_that_have_the_kind() -> None:
     with pytest.raises(UnknownKindError) as refused:
-        objects_named("machines.bmc/a")
+        kinds_named("machines.bmc")
     meant = "machines.bmc.tinkerbell.org or machines.cluster.x-k8s.io"
     assert str(refused.value) == f'there is no kind "machines.bmc" here. Did you mean {meant}?'
 
 
 def test_without_a_near_kind_all_are_named_once() -> None:
     with pytest.raises(UnknownKindError) as refused:
-        objects_named("pods/a")
+        kinds_named("pods")
     kinds = str(refused.value).removeprefix('there is no kind "pods" here. Kinds are: ').removesuffix(".").split(", ")
     assert "machines.cluster.x-k8s.io" in kinds
     assert "machines.bmc.tinkerbell.org" in kinds

@@ -25,7 +25,6 @@ from ironbell.operations.restored import (
     confirm_hardware,
     confirm_pools,
     hold,
-    pool_kind,
 )
 
 BACKUP = datetime(2026, 11, 22, 9, tzinfo=UTC)
@@ -44,9 +43,8 @@ async def site() -> MemoryApi:
     for namespace, name in (FREE, BUSY, ELSEWHERE):
         await client.create(HARDWARE, {"metadata": {"namespace": namespace, "name": name}})
     await client.create(WORKFLOW, under_way("install", hardwareRef="busy"))
-    for namespaced in (True, False):
-        metadata = {"name": "pool", **({"namespace": "default"} if namespaced else {})}
-        await client.create(pool_kind(is_global=not namespaced), {"metadata": metadata})
+    await client.create(IN_CLUSTER_IP_POOL, {"metadata": {"namespace": "default", "name": "pool"}})
+    await client.create(GLOBAL_IN_CLUSTER_IP_POOL, {"metadata": {"name": "pool"}})
     return api
 
 
@@ -98,8 +96,11 @@ async def test_an_installation_is_continued() -> None:
 async def test_pools_of_both_kinds_are_confirmed() -> None:
     api = await site()
     await hold(api, BACKUP)
-    for is_global, key in ((False, ("default", "pool")), (True, ("", "pool"))):
-        kind = pool_kind(is_global=is_global)
+    kinds: list[tuple[Any, Any]] = [
+        (IN_CLUSTER_IP_POOL, ("default", "pool")),
+        (GLOBAL_IN_CLUSTER_IP_POOL, ("", "pool")),
+    ]
+    for kind, key in kinds:
         assert await confirm_pools(api, kind, ["pool"], namespace=key[0]) == {key: Confirmation.CONFIRMED}
         assert await confirm_pools(api, kind) == {key: Confirmation.NOT_HELD}
 

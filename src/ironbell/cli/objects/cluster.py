@@ -28,6 +28,15 @@ def _wait(*, default: bool, until: str = "it is done") -> Callable[[F], F]:
     return click.option("--wait/--no-wait", default=default, show_default=True, help=f"Wait until {until}.")
 
 
+def _options(*, default: bool, until: str = "it is done") -> Callable[[F], F]:
+    """Options of the commands on one Cluster that wait."""
+
+    def added(command: F) -> F:
+        return _wait(default=default, until=until)(_TIMEOUT(_NAMESPACE(output_option()(api_options(command)))))
+
+    return added
+
+
 @click.group()
 @api_options
 def cluster(**_where: Any) -> None:
@@ -45,11 +54,7 @@ def cluster(**_where: Any) -> None:
 @click.option("--set", "values", metavar="VAR=VALUE", multiple=True, callback=values, help="Any variable.")
 @click.option("--list-variables", is_flag=True, help="Print the template's variables, and create nothing.")
 @click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
-@_wait(default=False)
-@_TIMEOUT
-@_NAMESPACE
-@output_option()
-@api_options
+@_options(default=False)
 def create(name: str, source: str, values: dict[str, str], list_variables: bool, dry_run: bool, **options: Any) -> None:
     """Create the cluster NAME from a template in clusterctl's form.
 
@@ -189,11 +194,7 @@ def describe(
 
 @cluster.command()
 @click.argument("name")
-@_wait(default=False, until="the cluster has one")
-@_TIMEOUT
-@_NAMESPACE
-@output_option()
-@api_options
+@_options(default=False, until="the cluster has one")
 def kubeconfig(name: str, output: str, *, namespace: str, wait: bool, timeout: float, **where: Any) -> None:
     """Print the kubeconfig of the cluster NAME. It is a secret: it gives all rights in that cluster."""
     from ironbell.operations.cluster.snapshot import cluster_kubeconfig
@@ -216,11 +217,7 @@ def kubeconfig(name: str, output: str, *, namespace: str, wait: bool, timeout: f
 @click.option("--control-planes", type=int, help="New number of control plane Machines.")
 @click.option("--workers", type=int, help="New number of workers.")
 @click.option("--machine-deployment", metavar="MD", help="Which workers, where there are several MachineDeployments.")
-@_wait(default=False)
-@_TIMEOUT
-@_NAMESPACE
-@output_option()
-@api_options
+@_options(default=False)
 def scale(
     name: str,
     output: str,
@@ -254,11 +251,7 @@ def scale(
 @cluster.command()
 @click.argument("name")
 @click.option("--kubernetes-version", required=True, help="Version to upgrade to, such as v1.34.2.")
-@_wait(default=True)
-@_TIMEOUT
-@_NAMESPACE
-@output_option()
-@api_options
+@_options(default=True)
 def upgrade(
     name: str, kubernetes_version: str, output: str, *, namespace: str, wait: bool, timeout: float, **where: Any
 ) -> None:
@@ -287,11 +280,7 @@ def upgrade(
 @cluster.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask for the name.")
-@_wait(default=True)
-@_TIMEOUT
-@_NAMESPACE
-@output_option()
-@api_options
+@_options(default=True)
 def delete(name: str, yes: bool, output: str, *, namespace: str, wait: bool, timeout: float, **where: Any) -> None:
     """Delete the cluster NAME with all its machines, and wait until it is gone."""
     from ironbell.operations.cluster import lifecycle

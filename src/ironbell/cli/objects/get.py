@@ -60,8 +60,8 @@ def get(
 
     async def work(api: HttpApi) -> tuple[list[list[Answer]], str]:
         answers = await read_objects(api, kinds, names, namespace=space, selector=selector, as_tables=output in TABLES)
-        is_empty = output in TABLES and not names and not any(map(_has_objects, answers))
-        is_hinted = is_empty and len(kinds) == 1
+        has_objects = any(answer.get("rows") or answer.get("items") for found in answers for answer in found)
+        is_hinted = output in TABLES and not names and not has_objects and len(kinds) == 1
         return answers, await elsewhere(api, kinds[0].collection, space) if is_hinted else ""
 
     found, hint = with_api(work, **where)
@@ -75,10 +75,6 @@ def get(
             click.echo(line, err=True)
     else:
         click.echo(objects_text(list(zip(kinds, found, strict=True)), output=output), nl=False)
-
-
-def _has_objects(answers: list[Answer]) -> bool:
-    return any(answer.get("rows") or answer.get("items") for answer in answers)
 
 
 async def _print_changes(api: HttpApi, kind: Kind[Any], name: str, rows: Rows, namespace: str, selector: str) -> None:

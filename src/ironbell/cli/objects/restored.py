@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ironbell.api.kind import Collection
+from ironbell.api.inclusteripam import GLOBAL_IN_CLUSTER_IP_POOL, IN_CLUSTER_IP_POOL
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.app.restored import Marked
 from ironbell.base.clock import parse_rfc3339, rfc3339
@@ -14,11 +14,11 @@ from ironbell.base.wording import counted
 from ironbell.cli.options import JSON, api_options, namespace_options, output_option
 from ironbell.cli.output import ended, print_json, reference
 from ironbell.cli.session import with_api
-from ironbell.kube.decision import Key
+from ironbell.kube.decision import AnyKind, Key
 from ironbell.kube.http import HttpApi
 from ironbell.operations import restored
 from ironbell.operations.namespaces import nothing_there
-from ironbell.operations.restored import Confirmation, Installation, confirm_hardware, confirm_pools, pool_kind
+from ironbell.operations.restored import Confirmation, Installation, confirm_hardware, confirm_pools
 
 _RESULTS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_HELD: "nothing to confirm"}
 
@@ -33,10 +33,6 @@ def hardware(**_where: Any) -> None:
 @api_options
 def pool(**_where: Any) -> None:
     """Pools of addresses after a restore."""
-
-
-async def _print_nothing(api: HttpApi, where: Collection, namespace: str, what: str) -> None:
-    click.echo(await nothing_there(api, where, namespace, what), err=True)
 
 
 def _print_results(kind: str, results: dict[Key, Confirmation], *, output: str) -> None:
@@ -80,7 +76,7 @@ def confirm(
     async def work(api: HttpApi) -> dict[Key, Confirmation]:
         results = await confirm_hardware(api, names, namespace=space, outcome=chosen)
         if not results:
-            await _print_nothing(api, HARDWARE.collection, space, "unclaimed Hardware")
+            click.echo(await nothing_there(api, HARDWARE.collection, space, "unclaimed Hardware"), err=True)
         return results
 
     _print_results(HARDWARE.kind, with_api(work, **where), output=output)
@@ -107,7 +103,7 @@ def hold(restored_from: str, output: str, *, namespace: str, all_namespaces: boo
     async def work(api: HttpApi) -> Marked:
         marked = await restored.hold(api, backup, namespace=space)
         if not marked.hardware:
-            await _print_nothing(api, HARDWARE.collection, space, HARDWARE.kind)
+            click.echo(await nothing_there(api, HARDWARE.collection, space, HARDWARE.kind), err=True)
         return marked
 
     marked = with_api(work, **where)
@@ -143,13 +139,13 @@ def confirm_pool(
     """
     if bool(names) == everything:
         raise click.UsageError("name pools, or give --all")
-    kind = pool_kind(is_global=is_global)
+    kind: AnyKind = GLOBAL_IN_CLUSTER_IP_POOL if is_global else IN_CLUSTER_IP_POOL
     space = "" if is_global or (all_namespaces and not names) else namespace
 
     async def work(api: HttpApi) -> dict[Key, Confirmation]:
         results = await confirm_pools(api, kind, names, namespace=space)
         if not results:
-            await _print_nothing(api, kind.collection, space, kind.kind)
+            click.echo(await nothing_there(api, kind.collection, space, kind.kind), err=True)
         return results
 
     _print_results(kind.kind, with_api(work, **where), output=output)

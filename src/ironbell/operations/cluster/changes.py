@@ -17,8 +17,7 @@ from ironbell.operations.why.world import ref_of
 class ChangeRefusedError(IronbellError):
     """A change that cannot be made."""
 
-    reason = "ChangeRefused"
-    retry = Retry.NEVER
+    reason, retry = "ChangeRefused", Retry.NEVER
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)

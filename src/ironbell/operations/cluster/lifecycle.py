@@ -12,16 +12,10 @@ from ironbell.api.client import ApiError, Conflict, NotFound, PatchType, Precond
 from ironbell.api.cluster import CLUSTER
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.http import HttpApi
-from ironbell.operations.cluster.changes import (
-    Change,
-    check_upgrade,
-    control_plane_upgrade,
-    scaling,
-    worker_upgrade,
-)
+from ironbell.operations.cluster.changes import Change, check_upgrade, control_plane_upgrade, scaling, worker_upgrade
 from ironbell.operations.cluster.snapshot import Snapshot, object_name, read, referenced
 from ironbell.operations.cluster.status import title
-from ironbell.operations.cluster.waits import is_control_plane_done, wait_control_plane, wait_settled
+from ironbell.operations.cluster.waits import is_control_plane_done, wait_settled
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.progress import Progress, Report
 from ironbell.operations.why.model import Ref
@@ -33,8 +27,7 @@ MANAGER = "ironbell-cluster"
 class NotAppliedError(IronbellError):
     """The API rejected an object; the message names it and the field."""
 
-    reason = "NotApplied"
-    retry = Retry.NEVER
+    reason, retry = "NotApplied", Retry.NEVER
 
     def __init__(self, message: str, about: Ref) -> None:
         super().__init__(message)
@@ -124,7 +117,9 @@ async def upgrade(
         return Upgrade((*changes, *await _carry_out(api, due, report)))
     if not snapshot.has_topology:
         what = "the upgrade of the control plane"
-        snapshot = await wait_control_plane(api, namespace, name, what=what, timeout_s=timeout_s, report=report)
+        snapshot = await wait_settled(
+            api, namespace, name, what=what, timeout_s=timeout_s, report=report, is_done=is_control_plane_done
+        )
         changes += await _carry_out(api, worker_upgrade(snapshot, target), report)
     await wait_settled(api, namespace, name, what="the upgrade", timeout_s=timeout_s, report=report)
     return Upgrade(tuple(changes))
@@ -164,7 +159,7 @@ async def delete(api: HttpApi, snapshot: Snapshot) -> None:
         raise NotAppliedError(
             f"Cluster {meta['namespace']}/{meta['name']} has been replaced by another one of this name. Nothing was "
             "deleted: look at it, and run the command again if it is to be deleted.",
-            _ref({"apiVersion": CLUSTER.api_version, "kind": CLUSTER.kind, **snapshot.cluster}),
+            _ref(snapshot.cluster),
         ) from None
 
 

@@ -16,6 +16,7 @@ from ironbell.contract.cluster_secrets import VALUE, Purpose, secret_name
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Discovered, NoSuchKindError, Object
 from ironbell.operations.namespaces import elsewhere
+from ironbell.operations.objects import find_object
 
 PartKey = tuple[str, str, str]
 
@@ -23,8 +24,7 @@ PartKey = tuple[str, str, str]
 class NoClusterError(IronbellError):
     """There is no such Cluster."""
 
-    reason = "NoCluster"
-    retry = Retry.NEVER
+    reason, retry = "NoCluster", Retry.NEVER
 
     def __init__(self, message: str, namespace: str, name: str) -> None:
         super().__init__(message)
@@ -34,8 +34,7 @@ class NoClusterError(IronbellError):
 class NoKubeconfigYetError(IronbellError):
     """The cluster has none."""
 
-    reason = "NoKubeconfigYet"
-    retry = Retry.BACKOFF
+    reason, retry = "NoKubeconfigYet", Retry.BACKOFF
 
 
 @dataclass(frozen=True)
@@ -64,15 +63,10 @@ async def get_cluster(api: HttpApi, namespace: str, name: str) -> Object:
     Raises:
         NoClusterError: it is not there.
     """
-    try:
-        found: Object = msgspec.json.decode(await api.get(CLUSTER.collection, namespace, name))
-    except NotFound:
-        hint = await elsewhere(api, CLUSTER.collection, namespace, name)
-        raise NoClusterError(
-            f"there is no Cluster {namespace}/{name}. {hint or '`ironbell cluster list -A` shows all.'}",
-            namespace,
-            name,
-        ) from None
+    found = await find_object(api, CLUSTER, namespace, name)
+    if found is None:
+        hint = await elsewhere(api, CLUSTER.collection, namespace, name) or "`ironbell cluster list -A` shows all."
+        raise NoClusterError(f"there is no Cluster {namespace}/{name}. {hint}", namespace, name)
     return found
 
 

@@ -17,8 +17,7 @@ LAST_KIND = "Cluster"
 class TemplateError(IronbellError):
     """A template whose result is no list of objects."""
 
-    reason = "InvalidTemplate"
-    retry = Retry.NEVER
+    reason, retry = "InvalidTemplate", Retry.NEVER
 
 
 def built_in(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.wording import counted
 from ironbell.kube.http import HttpApi
+from ironbell.operations.cluster import status
 from ironbell.operations.cluster.snapshot import (
     NoClusterError,
     NoKubeconfigYetError,
@@ -21,16 +22,6 @@ from ironbell.operations.cluster.snapshot import (
     cluster_kubeconfig,
     object_name,
     read,
-)
-from ironbell.operations.cluster.status import (
-    counts,
-    hopeless,
-    of_other_version,
-    progress,
-    reason_to_wait,
-    standing,
-    title,
-    unsettled,
 )
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.progress import HEARTBEAT_S, Report, StillWaitingError, until
@@ -48,66 +39,55 @@ FIND_S = 3.0
 class FailedForGoodError(IronbellError):
     """What is waited for will not come about; the message says why."""
 
-    reason = "Failed"
-    retry = Retry.NEVER
+    reason, retry = "Failed", Retry.NEVER
     details: Mapping[str, Any] = {}
     """What `-o json` adds to the error: the object that blocks."""
 
 
-async def wait_settled(api: HttpApi, namespace: str, name: str, *, what: str, timeout_s: float, report: Report) -> None:
-    """Wait until all of a cluster is as its specs say.
-
-    Raises:
-        FailedForGoodError: a Machine failed that nothing will replace.
-        StillWaitingError: the time was up first.
-    """
-
-    blocking = Blocking(api)
-
-    async def check() -> tuple[bool, str]:
-        snapshot = await read(api, namespace, name, discovered=blocking.discovered)
-        _check_hope(snapshot, what)
-        done = not unsettled(snapshot)
-        return done, progress(snapshot, "" if done else await blocking.line(snapshot))
-
-    with blocking.added_to_errors():
-        await until(check, what=what, timeout_s=timeout_s, report=report)
+def is_settled_cluster(snapshot: Snapshot) -> bool:
+    """Whether all of a cluster is as its specs say."""
+    return not status.unsettled(snapshot)
 
 
-async def wait_control_plane(
-    api: HttpApi, namespace: str, name: str, *, what: str, timeout_s: float, report: Report
+async def wait_settled(
+    api: HttpApi,
+    namespace: str,
+    name: str,
+    *,
+    what: str,
+    timeout_s: float,
+    report: Report,
+    is_done: Callable[[Snapshot], bool] = is_settled_cluster,
 ) -> Snapshot:
-    """Wait until the control plane is as its spec says; gives the cluster as it was then.
+    """Wait until all of a cluster is as its specs say, or what `is_done` checks; the cluster as it is then.
 
     Raises:
         FailedForGoodError: a Machine failed that nothing will replace.
         StillWaitingError: the time was up first.
     """
-    blocking = Blocking(api)
-    last = await read(api, namespace, name, discovered=blocking.discovered)
+    blocking, snapshots = Blocking(api), list[Snapshot]()
 
     async def check() -> tuple[bool, str]:
-        nonlocal last
-        last = await read(api, namespace, name, discovered=blocking.discovered)
-        _check_hope(last, what)
-        done = is_control_plane_done(last)
-        return done, progress(last, "" if done else await blocking.line(last))
+        snapshots[:] = [snapshot := await read(api, namespace, name, discovered=blocking.discovered)]
+        _check_hope(snapshot, what)
+        done = is_done(snapshot)
+        return done, status.progress(snapshot, "" if done else await blocking.line(snapshot))
 
     with blocking.added_to_errors():
         await until(check, what=what, timeout_s=timeout_s, report=report)
-    return last
+    return snapshots[0]
 
 
 def is_control_plane_done(snapshot: Snapshot) -> bool:
     """Whether the control plane is as its spec says, with all its Machines in its version."""
     plane = snapshot.control_plane
-    return plane is not None and is_settled(plane) and not of_other_version(snapshot, plane)
+    return plane is not None and is_settled(plane) and not status.of_other_version(snapshot, plane)
 
 
 async def cause(api: HttpApi, snapshot: Snapshot, discovered: Discovered | None = None) -> Why:
     """Why the Cluster waits or failed."""
-    root = {"kind": CLUSTER.kind, "apiVersion": CLUSTER.api_version, **snapshot.cluster}
-    return why(await read_world(api, root, discovered), ref_of(root), SystemClock().now())
+    world = await read_world(api, snapshot.cluster, discovered)
+    return why(world, ref_of(snapshot.cluster), SystemClock().now())
 
 
 class Blocking:
@@ -131,7 +111,7 @@ class Blocking:
         Without its age: the line is printed again whenever it changes.
         """
         now, versions = asyncio.get_running_loop().time(), _versions(snapshot)
-        age_s, numbers = now - self._found_at, (counts(snapshot), len(snapshot.machines))
+        age_s, numbers = now - self._found_at, (status.counts(snapshot), len(snapshot.machines))
         has_changed = numbers != self._counts or (versions != self._versions and age_s >= FIND_S)
         if has_changed or age_s >= HEARTBEAT_S:
             answer = await cause(self._api, snapshot, self.discovered)
@@ -159,7 +139,7 @@ def _versions(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _check_hope(snapshot: Snapshot, what: str) -> None:
-    failed = hopeless(snapshot)
+    failed = status.hopeless(snapshot)
     if failed:
         more = f" ({counted(len(failed) - 1, 'more Machine')} failed)" if len(failed) > 1 else ""
         raise FailedForGoodError(f"{what} cannot be completed. {failed[0]}{more}")
@@ -183,7 +163,7 @@ async def wait_gone(api: HttpApi, cluster: Object, *, timeout_s: float, report: 
             return True, ""
         machines = found.machines
         what = await blocking.line(found)
-        what = what or next((line for line in map(reason_to_wait, (*machines[:1], found.cluster)) if line), "")
+        what = what or next((line for line in map(status.reason_to_wait, (*machines[:1], found.cluster)) if line), "")
         left = f"{counted(len(machines), 'Machine')} left"
         return False, "; ".join(part for part in (left, what) if part)
 
@@ -200,8 +180,8 @@ async def wait_available(api: HttpApi, namespace: str, *, timeout_s: float, repo
 
     async def check() -> tuple[bool, str]:
         clusters = await Discovered(api).labelled(CLUSTER.collection, namespace, "")
-        waiting = [one for one in clusters if not standing(one).is_good]
-        titles = [title({"kind": CLUSTER.kind, **one}) for one in waiting]
+        waiting = [one for one in clusters if not status.standing(one).is_good]
+        titles = [status.title({"kind": CLUSTER.kind, **one}) for one in waiting]
         return not waiting, f"not available yet: {', '.join(titles)}" if titles else ""
 
     await until(check, what="waiting for clusters", timeout_s=timeout_s, report=report)

@@ -21,11 +21,12 @@ from ironbell.base.clock import SteadyClock
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.operations.pivot.graph import Plan, Wanted
-from ironbell.operations.pivot.items import JOURNAL, JOURNAL_NAMESPACE
+from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome, Pivot
 from ironbell.operations.pivot.site import SiteError
 from ironbell.operations.progress import Progress, Report
 
+Work = Callable[[], Awaitable[Outcome]]
 _PROC: Final = Path("/proc")
 _START_TIME: Final = 19
 """Of the fields in /proc/PID/stat behind the program's name: when the process began."""
@@ -86,19 +87,13 @@ async def perform(pivot: Pivot, action: Action, wanted: Wanted) -> Plan | Outcom
         JournalError: another pivot is under way, or it is too late for the action.
         SiteError: an API does not answer or rejects a write, or another run took over; run again.
     """
-    match action:
-        case Action.PREVIEW:
-            return await pivot.preview(wanted)
-        case Action.ABORT:
-            work = pivot.abort
-        case Action.FINISH:
-            work = pivot.finish_alone
-        case Action.MOVE:
-            work = partial(pivot.run, wanted)
-    return await _alone(pivot.target.api, pivot.new_id(), pivot.report, work)
+    if action is Action.PREVIEW:
+        return await pivot.preview(wanted)
+    works: dict[Action, Work] = {Action.FINISH: pivot.finish_alone, Action.ABORT: pivot.abort}
+    return await _alone(pivot.target.api, pivot.new_id(), pivot.report, works.get(action, partial(pivot.run, wanted)))
 
 
-async def _alone(api: Api, random: str, report: Report, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+async def _alone(api: Api, random: str, report: Report, work: Work) -> Outcome:
     await _remove_dead(api, report)
     lease = LeaseSettings(
         JOURNAL_NAMESPACE, JOURNAL, identity(os.getpid(), random), duration_s=10.0, renew_s=6.0, retry_s=1.0

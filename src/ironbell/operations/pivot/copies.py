@@ -17,19 +17,8 @@ import msgspec
 from ironbell.api.cluster.names import ANNOTATION_BLOCK_MOVE
 from ironbell.contract.hardware_claim import HOLD_FINALIZER, PHASE, POWER
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
-from ironbell.operations.pivot.items import (
-    ANNOTATION_KEPT,
-    ANNOTATION_MANAGERS,
-    ANNOTATION_SOURCE,
-    CLUSTER,
-    LABEL_COPY,
-    MANAGER,
-    MARKS,
-    REASON,
-    Item,
-    Object,
-    pause_annotation,
-)
+from ironbell.operations.pivot import items as kinds
+from ironbell.operations.pivot.items import Item, Object
 
 Uids = Mapping[str, str]
 """Uids on the target by those on the source."""
@@ -48,8 +37,8 @@ _DERIVED_FINALIZERS: Final = frozenset({HOLD_FINALIZER})
 def copy_of(item: Item, *, uids: Uids, pivot: str, kept: bool) -> Object:
     """What is created on the target. The status stays in it only where it cannot be written apart."""
     meta = {name: value for name, value in item.meta.items() if name not in (*_SERVERS, "ownerReferences")}
-    marks = {ANNOTATION_SOURCE: item.uid, **({ANNOTATION_KEPT: "true"} if kept else {}), **_managers(item)}
-    meta["labels"] = {**item.labels, LABEL_COPY: pivot}
+    marks = {kinds.ANNOTATION_SOURCE: item.uid, **({kinds.ANNOTATION_KEPT: "true"} if kept else {}), **_managers(item)}
+    meta["labels"] = {**item.labels, kinds.LABEL_COPY: pivot}
     meta["annotations"] = {**item.annotations, **marks}
     owners = [{**owner, "uid": uids[owner["uid"]]} for owner in item.owners if owner.get("uid") in uids]
     if owners:
@@ -63,21 +52,21 @@ def copy_of(item: Item, *, uids: Uids, pivot: str, kept: bool) -> Object:
 def _managers(item: Item) -> dict[str, str]:
     """The record of owners. With it what is applied later can still take fields away; who creates an object owns all of
     it, whatever the record in it says. One too large for an annotation is left behind."""
-    entries = [one for one in item.meta.get("managedFields") or () if one.get("manager") != MANAGER]
+    entries = [one for one in item.meta.get("managedFields") or () if one.get("manager") != kinds.MANAGER]
     text = msgspec.json.encode(entries).decode() if entries else ""
-    return {ANNOTATION_MANAGERS: text} if 0 < len(text) < _MANAGERS_LIMIT else {}
+    return {kinds.ANNOTATION_MANAGERS: text} if 0 < len(text) < _MANAGERS_LIMIT else {}
 
 
 def adopted(body: Object, copy: Item) -> Object:
     """`body` with the annotations of a copy that clusterctl has made: before it deletes a source it replaces all
     annotations of that by one."""
-    marks = {name: value for name, value in body["metadata"]["annotations"].items() if name in MARKS}
+    marks = {name: value for name, value in body["metadata"]["annotations"].items() if name in kinds.MARKS}
     return {**body, "metadata": {**body["metadata"], "annotations": {**copy.annotations, **marks}}}
 
 
 def is_marked(item: Item, pivot: str) -> bool:
     """Whether this pivot made the object."""
-    return item.labels.get(LABEL_COPY) == pivot
+    return item.labels.get(kinds.LABEL_COPY) == pivot
 
 
 def difference(copy: Item, wanted: Object) -> str:
@@ -188,19 +177,18 @@ def _conditions(conditions: list[Object]) -> Iterator[Object]:
 
 def released(copy: Item) -> Object:
     """A JSON merge patch that takes our marks off a copy, and gives it its source's record of who owns which field."""
-    labels: dict[str, None] = {LABEL_COPY: None}
-    annotations: dict[str, None] = {name: None for name in MARKS if name in copy.annotations}
+    labels: dict[str, None] = {kinds.LABEL_COPY: None}
+    annotations: dict[str, None] = {name: None for name in kinds.MARKS if name in copy.annotations}
     meta: Object = {"labels": labels, "annotations": annotations, "resourceVersion": copy.meta["resourceVersion"]}
-    if ANNOTATION_MANAGERS in copy.annotations:
-        meta["managedFields"] = msgspec.json.decode(copy.annotations[ANNOTATION_MANAGERS])
+    if kinds.ANNOTATION_MANAGERS in copy.annotations:
+        meta["managedFields"] = msgspec.json.decode(copy.annotations[kinds.ANNOTATION_MANAGERS])
     return {"metadata": meta}
 
 
 def is_paused(item: Item) -> bool:
     """Whether the object itself says that it is to be left alone."""
-    return bool(item.kind.name == CLUSTER and item.spec.get("paused")) or pause_annotation(item.kind.group) in (
-        item.annotations
-    )
+    is_paused_cluster = item.kind.name == kinds.CLUSTER and bool(item.spec.get("paused"))
+    return is_paused_cluster or kinds.pause_annotation(item.kind.group) in item.annotations
 
 
 def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
@@ -211,9 +199,9 @@ def pause(item: Item, pivot: str, *, adopts: bool = False) -> Object | None:
     if is_paused(item):
         is_to_be_ours = adopts and ANNOTATION_PIVOT_PAUSED not in item.annotations
         return {"metadata": meta} if is_to_be_ours else None
-    if item.kind.name == CLUSTER:
+    if item.kind.name == kinds.CLUSTER:
         return {"metadata": meta, "spec": {"paused": True}}
-    annotations[pause_annotation(item.kind.group)] = REASON
+    annotations[kinds.pause_annotation(item.kind.group)] = kinds.REASON
     return {"metadata": meta}
 
 
@@ -223,9 +211,9 @@ def resume(item: Item, pivot: str) -> Object:
         return {}
     annotations: dict[str, Any] = {ANNOTATION_PIVOT_PAUSED: None}
     meta = {"annotations": annotations, "resourceVersion": item.meta["resourceVersion"]}
-    if item.kind.name == CLUSTER:
+    if item.kind.name == kinds.CLUSTER:
         return {"metadata": meta, "spec": {"paused": None}}
-    annotations[pause_annotation(item.kind.group)] = None
+    annotations[kinds.pause_annotation(item.kind.group)] = None
     return {"metadata": meta}
 
 

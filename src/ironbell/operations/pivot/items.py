@@ -34,11 +34,6 @@ SECRET: Final = "Secret"  # noqa: S105 - a kind
 CONFIG_MAP: Final = "ConfigMap"
 _HIERARCHIES: Final = frozenset({CLUSTER, CLUSTER_CLASS, RESOURCE_SET})
 
-JOURNAL: Final = "ironbell-pivot"
-"""ConfigMap on both sides, and Lease on the target."""
-JOURNAL_NAMESPACE: Final = "kube-system"
-JOURNAL_KEY: Final = "pivot.json"
-
 LABEL_COPY: Final = "ironbell.dev/pivot"
 """On a copy until the pivot ends: which pivot made it."""
 ANNOTATION_SOURCE: Final = "ironbell.dev/pivot-source"

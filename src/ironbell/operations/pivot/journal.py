@@ -15,6 +15,11 @@ from ironbell.base.errors import IronbellError, Retry
 from ironbell.operations.pivot.graph import Wanted
 from ironbell.operations.pivot.items import MovedKind
 
+JOURNAL: Final = "ironbell-pivot"
+"""ConfigMap on both sides, and Lease on the target."""
+JOURNAL_NAMESPACE: Final = "kube-system"
+JOURNAL_KEY: Final = "pivot.json"
+
 
 class Phase(StrEnum):
     """How far a pivot is."""

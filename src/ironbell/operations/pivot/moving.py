@@ -23,8 +23,7 @@ from ironbell.operations.pivot import items as kinds
 from ironbell.operations.pivot.graph import Plan, Wanted, order
 from ironbell.operations.pivot.items import Item, Key
 from ironbell.operations.pivot.journal import Course, Journal, Phase, course
-from ironbell.operations.pivot.site import ChangedError, Site, SiteError
-from ironbell.operations.pivot.survey import Survey
+from ironbell.operations.pivot.site import ChangedError, Site, SiteError, Survey
 from ironbell.operations.progress import Progress, Report
 
 ROUNDS: Final = 12

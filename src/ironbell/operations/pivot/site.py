@@ -6,7 +6,7 @@ What may pass by itself is tried again for a while; every write may be repeated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ironbell.api import core
+from ironbell.api.bmc import JOB
 from ironbell.api.client import (
     AlreadyExists,
     Api,
@@ -31,18 +32,15 @@ from ironbell.api.client import (
     WriteOptions,
 )
 from ironbell.api.cluster.names import ANNOTATION_DELETE_FOR_MOVE
+from ironbell.api.clusterctl import PROVIDER
 from ironbell.api.kind import Collection
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.operations.pivot.items import (
-    JOURNAL,
-    JOURNAL_KEY,
-    JOURNAL_NAMESPACE,
-    MANAGER,
-    Item,
-    MovedKind,
-    Object,
-)
-from ironbell.operations.pivot.journal import Journal
+from ironbell.operations.pivot import checks, graph
+from ironbell.operations.pivot import items as kinds
+from ironbell.operations.pivot.graph import Plan, Wanted
+from ironbell.operations.pivot.items import MANAGER, Item, Key, MovedKind, Object
+from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_KEY, JOURNAL_NAMESPACE, Journal
 
 DEFINITIONS: Final = core.CUSTOM_RESOURCE_DEFINITION.collection
 _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
@@ -243,14 +241,8 @@ class Site:
         """
         where = core.CONFIG_MAP.collection
         meta = {"name": JOURNAL, "namespace": JOURNAL_NAMESPACE, **({"resourceVersion": version} if version else {})}
-        body = msgspec.json.encode(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": meta,
-                "data": {JOURNAL_KEY: msgspec.json.encode(journal).decode()},
-            }
-        )
+        data = {JOURNAL_KEY: msgspec.json.encode(journal).decode()}
+        body = msgspec.json.encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
         async def write() -> bytes:
             if version:
@@ -292,3 +284,70 @@ class Site:
                     "again, or with --abort"
                 ) from error
         raise AssertionError("unreachable")
+
+
+class Survey:
+    """Looks at both APIs; definitions are read once."""
+
+    def __init__(self, source: Site, target: Site) -> None:
+        self.source, self.target = source, target
+        self._definitions: dict[str, list[Object]] = {}
+
+    async def definitions(self, site: Site) -> list[Object]:
+        """The CustomResourceDefinitions of one side."""
+        if site.side not in self._definitions:
+            self._definitions[site.side] = await site.objects(DEFINITIONS)
+        return self._definitions[site.side]
+
+    async def plan(self, wanted: Wanted) -> Plan:
+        """What moves as things are now."""
+        moved = kinds.moved_kinds(await self.definitions(self.source))
+        custom = [item for kind in moved for item in await self.source.items(kind)]
+        namespaces: set[str] = set(wanted.namespaces) or {""}
+        if "" not in namespaces:
+            namespaces |= {item.namespace for item in graph.plan(custom, wanted).items if item.namespace}
+            namespaces |= {
+                reference["namespace"] for item in custom if item.kind.name == kinds.BMC_MACHINE
+                if (reference := (item.spec.get("connection") or {}).get("authSecretRef") or {}).get("namespace")
+            }  # fmt: skip
+        core = [
+            item for kind in kinds.CORE for namespace in sorted(namespaces)
+            for item in await self.source.items(kind, namespace)
+        ]  # fmt: skip
+        return graph.plan([*custom, *core], wanted)
+
+    async def there(self, found: Plan) -> dict[Key, Item]:
+        """What the target has under the names of what moves, and more."""
+        wanted: dict[MovedKind, set[str]] = {}
+        for item in found.items:
+            wanted.setdefault(item.kind, set()).add(item.namespace if item.kind in kinds.CORE else "")
+        there: dict[Key, Item] = {}
+        for kind, namespaces in wanted.items():
+            for namespace in sorted(namespaces):
+                there |= {item.key: item for item in await self.target.items(kind, namespace)}
+        return there
+
+    async def problems(self, found: Plan, there: Mapping[Key, Item], pivot: str, *, adopts: bool = False) -> list[str]:
+        """All that speaks against it now."""
+        served = kinds.served_versions(await self.definitions(self.target))
+        names = {
+            f"{one['spec']['names']['kind']}.{one['spec']['group']}" for one in await self.definitions(self.source)
+        }
+
+        async def busy(kind: str, objects: Callable[[], Awaitable[list[Object]]]) -> list[Object]:
+            return await objects() if kind in names else []
+
+        return [
+            *checks.torn(found),
+            *checks.unserved(found, served),
+            *checks.unfinished(found, adopts=adopts),
+            *checks.strangers(found, there, pivot, adopts=adopts),
+            *checks.outdated(
+                await self.source.objects(PROVIDER.collection), await self.target.objects(PROVIDER.collection)
+            ),
+            *checks.running(
+                found,
+                await busy("Workflow.tinkerbell.org", lambda: self.source.objects(WORKFLOW.collection)),
+                await busy("Job.bmc.tinkerbell.org", lambda: self.source.objects(JOB.collection)),
+            ),
+        ]

@@ -17,19 +17,18 @@ from ironbell.operations.discovered import Discovered, NoSuchKindError
 from ironbell.operations.kinds import qualified
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object
-from ironbell.operations.why.explain import Explanation, explain
 from ironbell.operations.why.model import Object, Why
 from ironbell.operations.why.reader import read_world
 from ironbell.operations.why.related import list_objects, related
 from ironbell.operations.why.rootcause import why
+from ironbell.operations.why.text import Explanation, explain
 from ironbell.operations.why.world import ref_of
 
 
 class NothingThereError(IronbellError):
     """There is no object of these kinds and this name."""
 
-    reason = "NothingThere"
-    retry = Retry.NEVER
+    reason, retry = "NothingThere", Retry.NEVER
 
     def __init__(self, message: str, namespace: str, name: str) -> None:
         super().__init__(message)

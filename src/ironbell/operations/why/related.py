@@ -15,7 +15,14 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.kind import Kind
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.kube.http import HttpApi
-from ironbell.operations.cluster.snapshot import NoClusterError, Snapshot, object_name, part_references, read
+from ironbell.operations.cluster.snapshot import (
+    NoClusterError,
+    Snapshot,
+    object_name,
+    part_references,
+    read,
+    referenced,
+)
 from ironbell.operations.cluster.status import standing
 from ironbell.operations.discovered import Discovered, Object
 from ironbell.operations.objects import find_object
@@ -139,6 +146,5 @@ def _owner_ids(obj: Object) -> set[Any]:
 
 
 async def _referenced(discovered: Discovered, namespace: str, reference: Object) -> Object:
-    kind, name = reference.get("kind", ""), reference["name"]
-    found = await discovered.find(reference.get("apiGroup", ""), kind, namespace, name)
-    return missing(kind, namespace, name) if found is None else {"kind": kind, **found}
+    found, kind = await referenced(discovered, namespace, reference), reference.get("kind", "")
+    return missing(kind, namespace, reference["name"]) if found is None else {"kind": kind, **found}

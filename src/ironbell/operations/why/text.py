@@ -1,12 +1,31 @@
-"""An answer for people: one line with cause and remedy, then the chain that leads there. Pure."""
+"""An answer for people: one line with cause and remedy, the chain that leads there, and what is stored of an object.
+
+Nothing here asks a process: whoever can read the objects gets the same answer, also after a restart, and from a copy.
+Pure.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from ironbell.base.clock import parse_rfc3339
-from ironbell.base.wording import spoken_duration
-from ironbell.operations.why.model import Link, Why
+from ironbell.base.printable import printable
+from ironbell.base.wording import human_duration, spoken_duration
+from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
+from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
+from ironbell.operations.why.findings import one_line
+from ironbell.operations.why.model import Link, Object, Why
+from ironbell.operations.why.world import group_of, since
+from ironbell.provisioner.deletion import DELETION_WAITS_FOR
+
+TERMINAL = {"SUCCESS", "FAILED", "TIMEOUT"}
+GOOD_WHEN_FALSE = {"Failed", "BootJobFailed", "BootJobSetupFailed"} | OF_CLUSTERS
+EVENTS_SHOWN = 5
 
 
 def first_line(answer: Why, now: datetime) -> str:
@@ -44,3 +63,200 @@ def _link(link: Link, depth: int, now: datetime) -> str:
     age = _age(link.time, now)
     state = ", ".join(part for part in (link.reason, age) if part)
     return f"  {'  ' * depth}{link.title}" + (f": {state}" if state else "")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One object's part of the answer."""
+
+    about: str
+    state: str
+    lines: tuple[str, ...] = ()
+    events: tuple[str, ...] = field(default=())
+    values: Object = field(default_factory=dict)
+    """The same as values, for JSON."""
+
+    def plain(self) -> Object:
+        """Kind, group, namespace, name and state, what is not good of its conditions, and its events."""
+        return self.values
+
+    def text(self) -> str:
+        head = f"{self.about}: {self.state}" if self.state else self.about
+        body = [*(f"  {line}" for line in self.lines)]
+        if self.events:
+            body += ["  Events:", *(f"    {event}" for event in self.events)]
+        return printable("\n".join([head, *body]))
+
+
+def explain(obj: Object, events: Sequence[Object], now: datetime, *, with_group: bool = False) -> Explanation:
+    """One object, with the events about it (of any object; others are left out).
+
+    `with_group` names the group of its kind, where a kind of another group has the same name.
+    """
+    uid, name = obj["metadata"].get("uid"), obj["metadata"]["name"]
+    own = [e for e in events if _is_about(e, obj["kind"], name, uid)]
+    group = group_of(obj) if with_group else ""
+    about = f"{obj['kind']}{'.' * bool(group)}{group} {obj['metadata'].get('namespace', '')}/{name}"
+    lines = [*_special(obj), *_conditions(obj), *_annotations(obj)]
+    if obj["metadata"].get("deletionTimestamp"):
+        lines.append(f"is being deleted; waits for finalizers: {', '.join(obj['metadata'].get('finalizers', []))}")
+    latest = _latest(own)
+    return Explanation(about, _state(obj), tuple(lines), tuple(_event(e, now) for e in latest), _values(obj, latest))
+
+
+def _values(obj: Object, events: Sequence[Object]) -> Object:
+    return {
+        "kind": obj["kind"],
+        "group": group_of(obj),
+        "namespace": obj["metadata"].get("namespace", ""),
+        "name": obj["metadata"]["name"],
+        "state": _state(obj),
+        "conditions": [
+            {
+                "type": found["type"],
+                "status": found["status"],
+                "reason": found.get("reason", ""),
+                "message": found.get("message", ""),
+                "time": since(found),
+            }
+            for found in obj.get("status", {}).get("conditions", [])
+            if _is_bad(found)
+        ],
+        "events": [
+            {
+                "type": event.get("type", ""),
+                "reason": event.get("reason", ""),
+                "message": event.get("message", ""),
+                "count": event.get("count", 1),
+                "time": event.get("lastTimestamp") or "",
+            }
+            for event in events
+        ],
+    }
+
+
+def _is_about(event: Object, kind: str, name: str, uid: str | None) -> bool:
+    regarding = event.get("involvedObject", {})
+    if regarding.get("kind") != kind or regarding.get("name") != name:
+        return False
+    return not regarding.get("uid") or regarding["uid"] == uid
+
+
+def _state(obj: Object) -> str:
+    status = obj.get("status", {})
+    if status.get("state"):
+        return str(status["state"])
+    if status.get("phase"):
+        return str(status["phase"])
+    if obj["kind"] == "Machine" and not _is_of_clusters(obj):
+        return f"power {status.get('powerState', 'unknown')}"
+    done = {c["type"] for c in status.get("conditions", []) if c["status"] == "True"}
+    if _is_of_clusters(obj):
+        return "" if done & {"Available", "Ready"} else "waits"
+    return next((state for state in ("Failed", "Completed", "Running") if state in done), "")
+
+
+def _is_of_clusters(obj: Object) -> bool:
+    return group_of(obj).endswith("cluster.x-k8s.io")
+
+
+def _special(obj: Object) -> list[str]:
+    if obj["kind"] == "Workflow":
+        return _workflow(obj)
+    if obj["kind"] == "Hardware":
+        return [
+            f"interface {nic.get('dhcp', {}).get('mac', '?')}: netboot "
+            + ("allowed" if nic.get("netboot", {}).get("allowPXE") else "not allowed")
+            for nic in obj.get("spec", {}).get("interfaces", [])
+        ]
+    return []
+
+
+def _workflow(obj: Object) -> list[str]:
+    status = obj.get("status", {})
+    actions = [action for task in status.get("tasks", []) for action in task.get("actions", [])]
+    lines = []
+    for number, action in enumerate(actions, 1):
+        state = action.get("state", "")
+        if state in {"RUNNING", "FAILED", "TIMEOUT"}:
+            said = f": {action['message']}" if action.get("message") else ""
+            lines.append(f"action {number} of {len(actions)}, {action.get('name')}, is {state}{said}")
+    current = status.get("currentState", {})
+    if not lines and current.get("actionName") and status.get("state") not in TERMINAL:
+        lines.append(f"next action: {current['actionName']} ({current.get('state')}), agent {status.get('agentID')}")
+    return lines
+
+
+def _conditions(obj: Object) -> list[str]:
+    lines = []
+    for condition in obj.get("status", {}).get("conditions", []):
+        kind, status = condition["type"], condition["status"]
+        if _is_bad(condition):
+            why = ": ".join(
+                part for part in (condition.get("reason", ""), one_line(condition.get("message", ""))) if part
+            )
+            lines.append(f"{kind} is {status}" + (f": {why}" if why else ""))
+    return lines
+
+
+def _is_bad(condition: Object) -> bool:
+    wrong = "True" if condition["type"] in GOOD_WHEN_FALSE else "False"
+    return condition["status"] in (wrong, "Unknown")
+
+
+_TOLD = (
+    ("ironbell.dev/error", "error"),
+    ("tinkerbell.org/disabled", "disabled"),
+    (HELD, "held"),
+    (DELETION_WAITS_FOR, "deletion waits for"),
+)
+
+
+def _annotations(obj: Object) -> list[str]:
+    found = obj["metadata"].get("annotations", {})
+    lines = []
+    if "ironbell.dev/progress" in found:
+        lines.append(_progress(found["ironbell.dev/progress"]))
+    for name, label in _TOLD:
+        if name in found:
+            lines.append(f"{label}: {found[name]}")
+    if ANNOTATION_PIVOT_PAUSED in found:
+        lines.append("paused for a pivot that is under way: `ironbell pivot` goes on with it, --abort takes it back")
+    if "ironbell.dev/installed-system-up" in found:
+        lines.append(f"installed system reported that it is up at {found['ironbell.dev/installed-system-up']}")
+    return [line for line in lines if line]
+
+
+def _progress(text: str) -> str:
+    try:
+        document = msgspec.json.decode(text)
+        percent, speed = document.get("percent"), document.get("bytesPerSecond")
+    except (msgspec.DecodeError, AttributeError):
+        return ""
+    parts = [f"{percent} %"] if percent is not None else []
+    parts += [f"{speed / 1e6:.0f} MB/s"] if speed else []
+    return f"progress: {', '.join(parts)}" if parts else ""
+
+
+def _latest(events: Sequence[Object]) -> list[Object]:
+    return sorted(events, key=_moment)[-EVENTS_SHOWN:]
+
+
+def _moment(event: Object) -> tuple[str, int]:
+    """Times are whole seconds; the version tells the order within one."""
+    version = str(event["metadata"].get("resourceVersion", ""))
+    return event.get("lastTimestamp") or "", int(version) if version.isdecimal() else 0
+
+
+def _event(event: Object, now: datetime) -> str:
+    count = event.get("count", 1)
+    times = f" ({count} times)" if count and count > 1 else ""
+    mark = "! " if event.get("type") == "Warning" else ""
+    return f"{_event_age(event, now):>6} ago  {mark}{event.get('reason')}: {event.get('message')}{times}"
+
+
+def _event_age(event: Object, now: datetime) -> str:
+    try:
+        return human_duration(max(0.0, (now - parse_rfc3339(event["lastTimestamp"])).total_seconds()))
+    except (KeyError, TypeError, ValueError):
+        return "?"

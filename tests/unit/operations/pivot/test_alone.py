@@ -15,7 +15,7 @@ from ironbell.apiserver.identity import ADMIN
 from ironbell.operations.pivot.alone import Action, identity, is_dead, perform
 from ironbell.operations.pivot.checks import RefusedError
 from ironbell.operations.pivot.graph import Plan
-from ironbell.operations.pivot.items import JOURNAL, JOURNAL_NAMESPACE
+from ironbell.operations.pivot.journal import JOURNAL, JOURNAL_NAMESPACE
 from ironbell.operations.pivot.moving import Outcome
 from support.pivoting import WANTED, Writes, two_sides
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from ironbell.operations.why.explain import explain
+from ironbell.operations.why.text import explain
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
