@@ -17,8 +17,9 @@ from ironbell.api.capt.tinkerbellmachine import TinkerbellMachineSpec
 from ironbell.api.crd.document import crd_document
 from ironbell.codec.hostnetwork import networkd
 from ironbell.contract.hardware_claim import claim_of
-from ironbell.controllers.capt.selection import verdict, wish
+from ironbell.controllers.capt.host import wish
 from ironbell.image.kubernetes.release import PROGRAMS
+from ironbell.provisioner.lifecycle.selection import verdict
 from support.captworld import server
 from support.seedstory import LIBRARY, NUC, PROFILE, Story
 from support.seedwire import Wire

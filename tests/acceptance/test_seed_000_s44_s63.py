@@ -16,12 +16,12 @@ from ironbell.api.tinkerbell.hardware import HARDWARE, AutoCapabilities, Hardwar
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.hardware_claim import WIPED, claim_of
 from ironbell.contract.ineffective import of_hardware
-from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.ipam.addresses import IpAddressReconciler
 from ironbell.controllers.ipam.claims import IpAddressClaimReconciler
 from ironbell.controllers.ipam.hardware import HardwareAddressReconciler
 from ironbell.controllers.ipam.names import ADDRESS_POOL
+from ironbell.provisioner.default_template import Inputs, default_template
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, scene
 from support.captworld import server
 from support.ipamworld import a_world, add_pool

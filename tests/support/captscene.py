@@ -17,11 +17,11 @@ from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
 from ironbell.contract.wipe_due import wipe_due
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.controllers.capt.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
-from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
+from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
 from support.captworld import EVERY_VERSION, server
 from support.wipereports import wipe_action

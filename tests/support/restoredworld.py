@@ -22,14 +22,14 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.netboot import NetbootSettings, netboot_plan
-from ironbell.controllers.capt.nodes import NodeNow
-from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.controllers.tink import render
 from ironbell.controllers.tink.render import RENDER, Rendered
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.names import provider_id
 from ironbell.services.workflow import selection
 from ironbell.services.workflow.guard import objection
 from ironbell.services.workflow.selection import Serve
+from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeView
 from support.rendering import at_once
 from support.wipereports import wipe_action

@@ -16,10 +16,10 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.contract.hardware_claim import WIPED, claim_of
 from ironbell.contract.wipe_due import WIPE_DUE
-from ironbell.controllers.capt.names import WIPE
 from ironbell.kube.informer import Informer
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.provisioner.lifecycle.names import WIPE
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 

@@ -11,10 +11,10 @@ from ironbell.api.client import PatchType
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
-from ironbell.controllers.capt.names import WIPE
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.replay import ReplaySite
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.provisioner.lifecycle.names import WIPE
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 

@@ -11,11 +11,11 @@ from ironbell.api.core import NODE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
-from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.kube.client import Client
 from ironbell.kube.conditions import find_condition
 from ironbell.lab.fleet.speed import REAL
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.provisioner.default_template import Inputs, default_template
 from support.fleetclusters import VERSION, cluster
 from support.fleetreplay import SITE, endpoint_host, fleet_site
 

@@ -14,8 +14,8 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.codec import goyaml
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
-from ironbell.controllers.capt.names import WIPE_TEMPLATE
 from ironbell.lab.sim.virtualtime import VirtualLoop
+from ironbell.provisioner.lifecycle.names import WIPE_TEMPLATE
 from support.fleetclusters import NAMESPACE, cluster
 from support.fleetreplay import endpoint_host, fleet_site
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from ironbell.controllers.capt.report_failure import PROGRAM
+from ironbell.provisioner.default_template import PROGRAM
 from ironbell.services.metadata.reports import StageReport, parse_report
 
 CONFIG = """\

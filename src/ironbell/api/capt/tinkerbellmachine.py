@@ -12,9 +12,10 @@ from msgspec import field
 from ironbell.api.bmc.action import Action
 from ironbell.api.capt.names import CRD_LABELS, GROUP, VERSION
 from ironbell.api.capt.tinkerbellcluster import Initialization
-from ironbell.api.crd.markers import Int32, Quantity, Schema, required
+from ironbell.api.crd.markers import Int32, Schema, required
 from ironbell.api.kind import Column, Kind
 from ironbell.api.meta import Condition, LabelSelector, Model, Resource
+from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.api.tinkerbell.workflow import BootMode
 
 
@@ -40,25 +41,6 @@ class HardwareAffinity(Model, frozen=True):
     preferred: Annotated[
         list[WeightedHardwareAffinityTerm], Schema("Hardware with the largest sum of weights is taken.")
     ] = []
-
-
-class DiskRequirements(Model, frozen=True):
-    """Disks that Hardware must have."""
-
-    count: Annotated[Int32, Schema("How many disks at least that fit the other fields.", minimum=1)] = 1
-    size: Annotated[Quantity, Schema("Size of each at least, such as 480G.")] = 0
-
-
-class HardwareRequirements(Model, frozen=True):
-    """What Hardware must have, by its inventory; Hardware whose inventory is not known is not taken."""
-
-    architecture: Annotated[str, Schema("Architecture as Kubernetes names it, such as amd64.")] = ""
-    vendor: Annotated[str, Schema("Maker, in any case.")] = ""
-    model: Annotated[str, Schema("Model, in any case; * at an end stands for anything.")] = ""
-    cpu_cores: Annotated[Int32, Schema("Cores of all processors together, at least.", minimum=0)] = 0
-    memory: Annotated[Quantity, Schema("Memory at least, such as 64Gi.")] = 0
-    disks: Annotated[DiskRequirements | None, Schema("Disks.")] = None
-    nic_speed: Annotated[Quantity, Schema("Bits per second of the fastest interface at least, such as 10G.")] = 0
 
 
 class CustombootConfig(Model, frozen=True):

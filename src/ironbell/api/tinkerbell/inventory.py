@@ -1,4 +1,4 @@
-"""The inventory of a Hardware: what its BMC and its agent reported of the machine's parts.
+"""The inventory of a Hardware: what its BMC and its agent reported of the machine's parts, and what owners require.
 
 Upstream has what the BMC reported; ours are `inBand`, neighbours, drivers and the UUID.
 
@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from ironbell.api.crd.markers import Int32, Int64, Schema, Time
+from ironbell.api.crd.markers import Int32, Int64, Quantity, Schema, Time
 from ironbell.api.meta import Model
 
 Vendor = Annotated[str, Schema("Maker of the part.")]
@@ -265,3 +265,22 @@ class Attributes(Model, frozen=True):
 
     in_band: Annotated[Inventory | None, Schema("What the agent reported from inside the machine.")] = None
     out_of_band: Annotated[Inventory | None, Schema("What the BMC reported.")] = None
+
+
+class DiskRequirements(Model, frozen=True):
+    """Disks that Hardware must have."""
+
+    count: Annotated[Int32, Schema("How many disks at least that fit the other fields.", minimum=1)] = 1
+    size: Annotated[Quantity, Schema("Size of each at least, such as 480G.")] = 0
+
+
+class HardwareRequirements(Model, frozen=True):
+    """What Hardware must have, by its inventory; Hardware whose inventory is not known is not taken."""
+
+    architecture: Annotated[str, Schema("Architecture as Kubernetes names it, such as amd64.")] = ""
+    vendor: Annotated[str, Schema("Maker, in any case.")] = ""
+    model: Annotated[str, Schema("Model, in any case; * at an end stands for anything.")] = ""
+    cpu_cores: Annotated[Int32, Schema("Cores of all processors together, at least.", minimum=0)] = 0
+    memory: Annotated[Quantity, Schema("Memory at least, such as 64Gi.")] = 0
+    disks: Annotated[DiskRequirements | None, Schema("Disks.")] = None
+    nic_speed: Annotated[Quantity, Schema("Bits per second of the fastest interface at least, such as 10G.")] = 0

@@ -21,8 +21,6 @@ from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.contract.machine_failure import BOOTSTRAP_FAILED
 from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.installed_node import NOTICED, Sight, look
-from ironbell.controllers.capt.names import DEFAULT_REPORT_TIMEOUT_S, INSTALL_BEGUN, INSTALLED, REPORT_TIMEOUT, State
-from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed
 from ironbell.controllers.capt.progress import Progress
 from ironbell.kube.conditions import find_condition
@@ -35,6 +33,14 @@ from ironbell.provisioner.installed_system import (
     installation_ended,
     moment,
     reported_failure,
+)
+from ironbell.provisioner.lifecycle.names import (
+    DEFAULT_REPORT_TIMEOUT_S,
+    INSTALL_BEGUN,
+    INSTALLED,
+    REPORT_TIMEOUT,
+    State,
+    number,
 )
 
 NO_REPORT: Final = "NoReport"

@@ -12,7 +12,13 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.labels import SelectorError
 from ironbell.contract.hardware_claim import take
 from ironbell.controllers.capt import reserving
-from ironbell.controllers.capt.names import (
+from ironbell.controllers.capt.host import wish
+from ironbell.controllers.capt.observed import Observed, template_of
+from ironbell.controllers.capt.progress import Progress
+from ironbell.kube.decision import Action, Decision, do, emit
+from ironbell.provisioner.claims_from import remedy, unrestricted
+from ironbell.provisioner.deferral import identity, is_reserved_for, reservation_of
+from ironbell.provisioner.lifecycle.names import (
     CLAIM_ALLOWED,
     HARDWARE_READY,
     NO_HARDWARE,
@@ -20,12 +26,7 @@ from ironbell.controllers.capt.names import (
     WANTED_SINCE,
     State,
 )
-from ironbell.controllers.capt.observed import Observed, template_of
-from ironbell.controllers.capt.progress import Progress
-from ironbell.controllers.capt.selection import Verdict, Wish, elsewhere, pick, shortage, verdict, verdicts, wish
-from ironbell.kube.decision import Action, Decision, do, emit
-from ironbell.provisioner.claims_from import remedy, unrestricted
-from ironbell.provisioner.deferral import identity, is_reserved_for, reservation_of
+from ironbell.provisioner.lifecycle.selection import Verdict, Wish, elsewhere, pick, shortage, verdict, verdicts
 
 LOOK_AGAIN_S: Final = 300.0
 """How often a machine without a server looks for one although nobody woke it."""

@@ -13,10 +13,10 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.restored import Restored, confirmation
-from ironbell.controllers.capt.nodes import NodeNow
-from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.decision import MergePatch, Need, patch
+from ironbell.provisioner.lifecycle.names import provider_id
 from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeView
 
 ASK_AGAIN_S: Final = 60.0

@@ -25,7 +25,6 @@ from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
 from ironbell.controllers.capt.due import WipeDueReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
-from ironbell.controllers.capt.nodes import Nodes
 from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
@@ -36,6 +35,7 @@ from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers
 from ironbell.workload.kubeconfigs import http_link
 from ironbell.workload.link import Connect
+from ironbell.workload.nodes import Nodes
 from ironbell.workload.shared import workloads_of
 
 CLUSTER_NAME: Final = "capt-cluster"

@@ -23,21 +23,21 @@ from ironbell.contract.hardware_claim import HELD, release
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import wipe_due
 from ironbell.controllers.capt.made import gone, has_ended, is_job, is_ours, metadata, those_of, why_job_failed
-from ironbell.controllers.capt.names import (
-    HOLD_WHEN_RELEASED,
-    INSTALL_ATTEMPT,
-    INSTALL_BEGUN,
-    POWER_OFF_ATTEMPT,
-    UNTOUCHED,
-    State,
-)
-from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import Observed, power_off_name
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.wiping import certificate_of, wipe
 from ironbell.kube.decision import Action, Decision, create, delete, do, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.lifecycle.names import (
+    HOLD_WHEN_RELEASED,
+    INSTALL_ATTEMPT,
+    INSTALL_BEGUN,
+    POWER_OFF_ATTEMPT,
+    UNTOUCHED,
+    State,
+    number,
+)
 from ironbell.provisioner.user_data import withdrawal
 
 POWER_OFF_ATTEMPTS: Final = 3

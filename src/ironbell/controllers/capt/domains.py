@@ -24,14 +24,15 @@ from ironbell.contract.external import State, look_up
 from ironbell.contract.fields import text_at
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.health import BY_BMC
+from ironbell.controllers.capt.host import wish
 from ironbell.controllers.capt.observed import silent_bmcs
 from ironbell.controllers.capt.reserving import is_available_to_somebody
-from ironbell.controllers.capt.selection import Wish, unusable, verdict, wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.claims_from import cached_rules
 from ironbell.provisioner.deferral import identity
+from ironbell.provisioner.lifecycle.selection import Wish, unusable, verdict
 
 MAX_DOMAINS = 100
 """As many as Cluster API takes."""

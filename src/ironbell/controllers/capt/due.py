@@ -40,14 +40,6 @@ from ironbell.controllers.capt.made import (
     why_failed,
     why_job_failed,
 )
-from ironbell.controllers.capt.names import (
-    DEFAULT_WIPE_ATTEMPTS,
-    WIPE,
-    WIPE_ATTEMPTS,
-    WIPE_TIMEOUT,
-    WipePolicy,
-)
-from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.reserving import RESERVED, end
 from ironbell.controllers.capt.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
@@ -56,6 +48,14 @@ from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
 from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
+from ironbell.provisioner.lifecycle.names import (
+    DEFAULT_WIPE_ATTEMPTS,
+    WIPE,
+    WIPE_ATTEMPTS,
+    WIPE_TIMEOUT,
+    WipePolicy,
+    number,
+)
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 POWER_OFF_ATTEMPTS: Final = 3

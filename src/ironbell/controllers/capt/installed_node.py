@@ -23,9 +23,9 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339
 from ironbell.controllers.capt.node_identity import is_on, names_of, reports
-from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.decision import Fact, Need, Question
 from ironbell.kube.reconciler import Cache
+from ironbell.provisioner.lifecycle.names import provider_id
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, NodeByName, NodeByProviderId, NodeView
 

@@ -37,7 +37,6 @@ from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt import booting
-from ironbell.controllers.capt.default_template import Inputs, default_template
 from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.made import (
     FAILED,
@@ -51,7 +50,16 @@ from ironbell.controllers.capt.made import (
     workflow_metadata,
 )
 from ironbell.controllers.capt.moving import mark_server, move
-from ironbell.controllers.capt.names import (
+from ironbell.controllers.capt.observed import Observed, override_key
+from ironbell.controllers.capt.progress import Progress
+from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
+from ironbell.kube.decision import Decision, Effect, Key, create, delete, do, emit, patch
+from ironbell.provisioner.default_template import Inputs, default_template
+from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.health import is_silent, silence
+from ironbell.provisioner.installed_system import moment
+from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
+from ironbell.provisioner.lifecycle.names import (
     DEFAULT_ATTEMPTS,
     INSTALL_ATTEMPT,
     INSTALL_ATTEMPTS,
@@ -60,17 +68,9 @@ from ironbell.controllers.capt.names import (
     MOVE_AFTER,
     PROGRESS,
     State,
+    number,
+    provider_id,
 )
-from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.observed import Observed, override_key
-from ironbell.controllers.capt.progress import Progress
-from ironbell.controllers.capt.provider_id import provider_id
-from ironbell.controllers.capt.wiping import invalid_wipe_policy, wipe_policy
-from ironbell.kube.decision import Decision, Effect, Key, create, delete, do, emit, patch
-from ironbell.provisioner.evidence import has_started
-from ironbell.provisioner.health import is_silent, silence
-from ironbell.provisioner.installed_system import moment
-from ironbell.provisioner.keeping import install_disk, kept_disks, unknown_kept_disks
 from ironbell.provisioner.node_images import FoundImage, MissingImage, default_image
 from ironbell.provisioner.user_data import needs_user_data
 

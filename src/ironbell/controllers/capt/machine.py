@@ -45,7 +45,6 @@ from ironbell.controllers.capt.decommissioning import decommission
 from ironbell.controllers.capt.health import BY_BMC, answers_again, machines_of, tell_health, turned
 from ironbell.controllers.capt.installing import Settings, how_far, install
 from ironbell.controllers.capt.made import ENDED
-from ironbell.controllers.capt.names import HARDWARE_READY, RACK, RELEASED, WANTED_IN, WANTED_SINCE, State
 from ironbell.controllers.capt.node_identity import identify
 from ironbell.controllers.capt.observed import (
     BY_OWNER,
@@ -58,16 +57,25 @@ from ironbell.controllers.capt.observed import (
     is_any_free,
 )
 from ironbell.controllers.capt.progress import Progress
-from ironbell.controllers.capt.provider_id import hardware_key, provider_id
 from ironbell.controllers.capt.queue import IN_LINE, WAITING, behind, first_in_line
 from ironbell.controllers.capt.reserving import MACHINES_OF, RESERVED, RESERVED_FOR
-from ironbell.controllers.capt.selection import SHOWN, became_claimable, is_claimable, unusable
 from ironbell.controllers.capt.waves import IN_RACK, leaves, next_in, rack_of
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, do, emit, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
+from ironbell.provisioner.lifecycle.names import (
+    HARDWARE_READY,
+    RACK,
+    RELEASED,
+    WANTED_IN,
+    WANTED_SINCE,
+    State,
+    hardware_key,
+    provider_id,
+)
+from ironbell.provisioner.lifecycle.selection import SHOWN, became_claimable, is_claimable, unusable
 from ironbell.provisioner.user_data import withdrawal
 
 PROGRESS_S = 3.0

@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from ironbell.api.capt import TINKERBELL_MACHINE_TEMPLATE
-from ironbell.api.capt.tinkerbellmachine import HardwareRequirements
 from ironbell.api.capt.tinkerbellmachinetemplate import NodeInfo, TinkerbellMachineTemplate
+from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.quantities import amount, canonical, is_quantity
 from ironbell.kube.decision import AnyKind, Decision, Key, do
 from ironbell.kube.finalizers import is_deleting

@@ -24,14 +24,15 @@ from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, lega
 from ironbell.contract.machine_failure import is_health_checked
 from ironbell.contract.owners import controller_of
 from ironbell.controllers.capt.conditions import with_all
-from ironbell.controllers.capt.names import INSTALLED, SERVERS_PER_OWNER, State
+from ironbell.controllers.capt.host import wish
 from ironbell.controllers.capt.observed import Observed, owner_text
 from ironbell.controllers.capt.progress import Progress
 from ironbell.controllers.capt.remediation import HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED
-from ironbell.controllers.capt.selection import pick, verdict, wish
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Decision, patch, patch_status
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures
+from ironbell.provisioner.lifecycle.names import INSTALLED, SERVERS_PER_OWNER, State
+from ironbell.provisioner.lifecycle.selection import pick, verdict
 
 _REASON: Final = "InstallationFailed"
 _MESSAGE_LIMIT: Final = 400

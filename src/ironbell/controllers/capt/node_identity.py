@@ -19,13 +19,12 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339
-from ironbell.controllers.capt.names import INSTALLED
-from ironbell.controllers.capt.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.controllers.capt.progress import Progress
-from ironbell.controllers.capt.provider_id import provider_id
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Decision, Effect, Fact, Need, emit
+from ironbell.provisioner.lifecycle.names import INSTALLED, provider_id
 from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.workload.questions import NodeView
 
 GRACE_S: Final = 60.0

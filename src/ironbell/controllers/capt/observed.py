@@ -29,17 +29,6 @@ from ironbell.controllers.capt import confirming, installed_node, node_identity
 from ironbell.controllers.capt.health import bmc_of
 from ironbell.controllers.capt.installed_node import NodeFact, NodeQuestion
 from ironbell.controllers.capt.made import FAILED, is_ours
-from ironbell.controllers.capt.names import (
-    HARDWARE_READY,
-    INSTALL_ATTEMPT,
-    MOVE_AFTER,
-    NO_HARDWARE,
-    WANTED_IN,
-    WIPE_TEMPLATE,
-)
-from ironbell.controllers.capt.nodes import NodeNow
-from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.provider_id import hardware_key
 from ironbell.controllers.capt.queue import place_of
 from ironbell.controllers.capt.reserving import MACHINES_OF, reserved_servers
 from ironbell.controllers.capt.waves import NOTHING, Wave, wave_of
@@ -48,7 +37,18 @@ from ironbell.kube.decision import Fact, Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, cached_rules
 from ironbell.provisioner.health import Severity, install_failures, is_silent, own_severity
+from ironbell.provisioner.lifecycle.names import (
+    HARDWARE_READY,
+    INSTALL_ATTEMPT,
+    MOVE_AFTER,
+    NO_HARDWARE,
+    WANTED_IN,
+    WIPE_TEMPLATE,
+    hardware_key,
+    number,
+)
 from ironbell.provisioner.node_images import LOOK_S, NodeImageIndex
+from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeView
 
 BY_OWNER: Index[Hardware] = Index(

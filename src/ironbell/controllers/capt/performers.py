@@ -17,9 +17,9 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.hardware_claim import USER_DATA_OF
 from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
-from ironbell.controllers.capt.provider_id import PLACEHOLDER
 from ironbell.kube.decision import Action, MergePatch
 from ironbell.kube.reconciler import Performers
+from ironbell.provisioner.lifecycle.names import PLACEHOLDER
 
 KEY = "value"
 

@@ -11,12 +11,12 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.contract.paused import PAUSED
-from ironbell.controllers.capt.names import WANTED_IN, WANTED_SINCE
 from ironbell.kube import finalizers
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.claims_from import cached_rules
+from ironbell.provisioner.lifecycle.names import WANTED_IN, WANTED_SINCE
 
 
 def asks_for(obj: TinkerbellMachine) -> str:

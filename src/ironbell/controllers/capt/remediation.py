@@ -38,14 +38,6 @@ from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.controllers.capt.conditions import READY, told, with_all
 from ironbell.controllers.capt.made import has_ended, is_job, is_ours, metadata, why_job_failed
-from ironbell.controllers.capt.names import (
-    HOLD_WHEN_RELEASED,
-    POWER_CYCLE,
-    POWER_CYCLE_ATTEMPTS,
-    POWER_CYCLE_TURN,
-    REPLACE_ON,
-)
-from ironbell.controllers.capt.numbers import number
 from ironbell.controllers.capt.observed import power_cycle_name
 from ironbell.controllers.capt.remediation_observed import INDEXES, WATCHES, Observed, gather
 from ironbell.kube import patches
@@ -54,6 +46,14 @@ from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create,
 from ironbell.kube.decision import wait as wait_
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.lifecycle.names import (
+    HOLD_WHEN_RELEASED,
+    POWER_CYCLE,
+    POWER_CYCLE_ATTEMPTS,
+    POWER_CYCLE_TURN,
+    REPLACE_ON,
+    number,
+)
 
 OWNER_REMEDIATED: Final = "OwnerRemediated"
 HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"

@@ -16,10 +16,10 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.controllers.capt.names import POWER_CYCLE_TURN
 from ironbell.controllers.capt.observed import BY_OWNER, its_hardware, power_cycle_name
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.provisioner.lifecycle.names import POWER_CYCLE_TURN
 
 
 def _control_plane_of(machine: Machine) -> list[str]:

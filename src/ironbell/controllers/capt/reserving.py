@@ -17,12 +17,12 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD, claim_of
 from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
-from ironbell.controllers.capt.selection import Bmcs, Verdict, Wish, verdict, verdicts
 from ironbell.kube.decision import Action, Key, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.deferral import ended, identity, is_reserved_for, reservation_of, yields_in_s
 from ironbell.provisioner.health import Severity
+from ironbell.provisioner.lifecycle.selection import Bmcs, Verdict, Wish, verdict, verdicts
 
 RESERVED_FOR: Final[Index[Hardware]] = Index(
     HARDWARE,

@@ -19,11 +19,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.paused import PAUSED
 from ironbell.controllers.capt.conditions import READY
-from ironbell.controllers.capt.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, WANTED_SINCE, State
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
+from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, WANTED_SINCE, State
 from ironbell.provisioner.node_images import IMAGE_REASONS
 
 COUNTS_S: Final = 3600.0

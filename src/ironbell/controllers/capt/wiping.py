@@ -40,7 +40,13 @@ from ironbell.controllers.capt.made import (
     why_failed,
     workflow_metadata,
 )
-from ironbell.controllers.capt.names import (
+from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
+from ironbell.controllers.capt.progress import Progress
+from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
+from ironbell.kube.finalizers import is_deleting
+from ironbell.provisioner.deferral import due_after
+from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
+from ironbell.provisioner.lifecycle.names import (
     DEFAULT_WIPE_ATTEMPTS,
     DEFAULT_WIPE_TIMEOUT_S,
     INSTALL_ATTEMPT,
@@ -53,14 +59,8 @@ from ironbell.controllers.capt.names import (
     WIPE_TIMEOUT,
     State,
     WipePolicy,
+    number,
 )
-from ironbell.controllers.capt.numbers import number
-from ironbell.controllers.capt.observed import Observed, own_wipe, wipe_name
-from ironbell.controllers.capt.progress import Progress
-from ironbell.kube.decision import Action, Decision, create, delete, emit, patch
-from ironbell.kube.finalizers import is_deleting
-from ironbell.provisioner.deferral import due_after
-from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400

@@ -13,8 +13,8 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
 from ironbell.base.errors import IronbellError
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
-from ironbell.controllers.capt.names import REPORT_TIMEOUT
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.names import REPORT_TIMEOUT
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView
 from support.captscene import MACHINES, Engine, add_machine, get, hardware, said, scene
 

@@ -14,7 +14,7 @@ from ironbell.contract.directory import agent_id
 from ironbell.controllers.capt.endpoint import endpoint
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.machine import PROGRESS_S, TinkerbellMachineReconciler
-from ironbell.controllers.capt.names import PROGRESS
+from ironbell.provisioner.lifecycle.names import PROGRESS
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)
 REGISTRY = "ghcr.io/tinkerbell/cluster-api-provider-tinkerbell"

@@ -27,7 +27,11 @@ from ironbell.contract.hardware_claim import (
     take,
 )
 from ironbell.controllers.capt.installing import how_far
-from ironbell.controllers.capt.names import (
+from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
+from ironbell.kube.decision import MergePatch
+from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.health import install_failures
+from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,
     WIPE,
@@ -35,10 +39,6 @@ from ironbell.controllers.capt.names import (
     WIPE_ATTEMPTS,
     WIPE_TEMPLATE,
 )
-from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
-from ironbell.kube.decision import MergePatch
-from ironbell.kube.testing import World, crash_check
-from ironbell.provisioner.health import install_failures
 from support.captscene import MACHINES, USER_DATA, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
 

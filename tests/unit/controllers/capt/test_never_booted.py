@@ -10,10 +10,10 @@ import pytest
 from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.hardware_claim import WIPED, claim_of
-from ironbell.controllers.capt import selection
-from ironbell.controllers.capt.names import UNTOUCHED
-from ironbell.controllers.capt.selection import verdict
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.lifecycle import selection
+from ironbell.provisioner.lifecycle.names import UNTOUCHED
+from ironbell.provisioner.lifecycle.selection import verdict
 from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server
 

@@ -13,9 +13,9 @@ from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
 from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.node_identity import GRACE_S
-from ironbell.controllers.capt.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.kube.testing import World
 from ironbell.workload.clusterkey import ClusterKey
+from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.workload.questions import NodeView
 from support.captscene import MACHINES, Engine, add_machine, give, hardware, scene
 

@@ -14,10 +14,10 @@ from ironbell.api.cluster.machine import Machine
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.contract.hardware_claim import HELD, Claimant, take
-from ironbell.controllers.capt.names import HOLD_WHEN_RELEASED, POWER_CYCLE_ATTEMPTS, POWER_CYCLE_TURN, REPLACE_ON
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.lifecycle.names import HOLD_WHEN_RELEASED, POWER_CYCLE_ATTEMPTS, POWER_CYCLE_TURN, REPLACE_ON
 from support.captworld import server
 
 REMEDY = TinkerbellRemediationReconciler()

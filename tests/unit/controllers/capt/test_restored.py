@@ -21,11 +21,11 @@ from ironbell.contract.restored import RESTORED, Restored, confirmation, mark, r
 from ironbell.controllers.capt.confirming import still_runs
 from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.controllers.capt.nodes import NodeNow
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
+from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeView
 from support.captscene import add_machine
 from support.captworld import EVERY_VERSION, server

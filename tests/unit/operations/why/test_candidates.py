@@ -1,7 +1,7 @@
 """What `ironbell why` says of the servers that a machine could have."""
 
-from ironbell.controllers.capt.names import WANTED_IN
 from ironbell.operations.why.candidates import SHOWN, candidates
+from ironbell.provisioner.lifecycle.names import WANTED_IN
 from support.captworld import machine, server
 
 

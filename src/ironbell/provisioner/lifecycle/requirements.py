@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fnmatch import fnmatchcase
 
-from ironbell.api.capt.tinkerbellmachine import HardwareRequirements
+from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.quantities import amount, canonical
 from ironbell.contract.capabilities import Capabilities
 

@@ -1,9 +1,19 @@
-"""Names of the provider's own annotations, conditions and reasons."""
+"""Names of the lifecycle's annotations, conditions and reasons, the numbers in annotations, and provider IDs. Pure.
+
+Where an annotation is documented as the owner's, the owner is whatever claims the server: a TinkerbellMachine, or an
+object of another front door.
+
+Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/hardware.go (provider IDs).
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Final
+
+from ironbell.api.capt.names import PROVIDER_ID_SCHEME
+from ironbell.api.meta import Resource
+from ironbell.api.tinkerbell.hardware import Hardware
 
 WANTED_SINCE: Final = "ironbell.dev/hardware-wanted-since"
 """On a TinkerbellMachine: since when it waits for Hardware; its place in the line."""
@@ -115,3 +125,25 @@ CLAIM_ALLOWED: Final = "ClaimAllowed"
 """Types of a TinkerbellMachine's conditions, beside Ready and Paused."""
 NO_HARDWARE: Final = "NoHardware"
 """Reason of HardwareReady while no server fits."""
+
+_PREFIX: Final = f"{PROVIDER_ID_SCHEME}://"
+PLACEHOLDER: Final = "PROVIDER_ID"
+"""In bootstrap data: where the provider ID goes."""
+
+
+def number(obj: Resource, annotation: str, default: int) -> int:
+    """The value of an annotation, 0 at least."""
+    text = obj.metadata.annotations.get(annotation, "").strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else default
+
+
+def provider_id(hardware: Hardware) -> str:
+    """The id of a machine on this server."""
+    return f"{_PREFIX}{hardware.metadata.namespace}/{hardware.metadata.name}"
+
+
+def hardware_key(text: str) -> tuple[str, str] | None:
+    """Namespace and name of the Hardware; None if the text is no such id."""
+    namespace, slash, name = text.removeprefix(_PREFIX).partition("/")
+    is_one = text.startswith(_PREFIX) and slash and namespace and name and "/" not in name
+    return (namespace, name) if is_one else None

@@ -20,20 +20,19 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from ironbell.api.bmc.machine import Machine as BmcMachine
-from ironbell.api.capt.tinkerbellmachine import HardwareAffinity, HardwareRequirements, TinkerbellMachineSpec
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
-from ironbell.base.labels import LabelSelector, SelectorError
+from ironbell.api.tinkerbell.inventory import HardwareRequirements
+from ironbell.base.labels import LabelSelector
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import ERROR
 from ironbell.contract.hardware_claim import HELD, PHASE, POWER, claim_of
-from ironbell.contract.selectors import compiled
-from ironbell.controllers.capt.requirements import lacks
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
 from ironbell.provisioner.health import Severity, concerns
 from ironbell.provisioner.health import severity as gravest
+from ironbell.provisioner.lifecycle.requirements import lacks
 from ironbell.provisioner.permission import workflow_objection
 
 Bmcs: TypeAlias = Mapping[Key, BmcMachine]
@@ -83,33 +82,6 @@ class Verdict:
     def rank(self) -> tuple[bool, int, bool, int, Key]:
         """Sorts verdicts, the best first."""
         return not self.fits, self.severity, not self.is_reserved, -self.score, self.hardware.key
-
-
-def wish(
-    spec: TinkerbellMachineSpec,
-    *,
-    failure_domain_label: str = "",
-    failure_domain: str = "",
-    cluster: str = "",
-    namespace: str = "",
-    claims: ClaimRules = UNSET,
-) -> Wish:
-    """The wish of a machine.
-
-    Raises:
-        SelectorError: a term's label selector is none.
-    """
-    affinity = spec.hardware_affinity or HardwareAffinity()
-    return Wish(
-        tuple(compiled(term.label_selector) for term in affinity.required),
-        tuple((term.weight, compiled(term.hardware_affinity_term.label_selector)) for term in affinity.preferred),
-        spec.hardware_requirements,
-        failure_domain_label,
-        failure_domain if failure_domain_label else "",
-        cluster,
-        namespace,
-        claims,
-    )
 
 
 def verdicts(wished: Wish, servers: Iterable[Hardware], bmcs: Bmcs = NO_BMCS) -> list[Verdict]:
@@ -299,20 +271,3 @@ def _kind_of(problem: str) -> str:
         return f"{has.partition(' is ')[0]} is less than {wanted}"
     silent, names_it, _ = problem.partition(" does not answer: ")
     return SILENT_BMC if names_it and silent.startswith("its BMC ") else problem
-
-
-__all__ = [
-    "SHOWN",
-    "SelectorError",
-    "Verdict",
-    "Wish",
-    "became_claimable",
-    "elsewhere",
-    "is_claimable",
-    "pick",
-    "shortage",
-    "unusable",
-    "verdict",
-    "verdicts",
-    "wish",
-]
