@@ -15,11 +15,11 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP, USER_DATA_OF
 from ironbell.contract.wipe_due import wipe_due
-from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, WIPE_ATTEMPT
 from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeByName, NodeByProviderId, NodeView

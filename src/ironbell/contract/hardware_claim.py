@@ -25,6 +25,8 @@ from ironbell.contract.boot_token import BOOT_TOKEN
 from ironbell.contract.wipe_due import WIPE_DUE, parse_wipe_due
 from ironbell.kube.decision import MergePatch, patch
 
+_UPSTREAMS: Final = "TinkerbellMachine"
+"""Kind of a claim that does not say whose it is."""
 CLUSTER_KIND: Final = "Cluster"
 """Kind of a claim on a server that is reserved for a Cluster, see `wipe_due`."""
 CLAIMED_BY: Final = "ironbell.dev/claimed-by"
@@ -101,16 +103,19 @@ class Claim:
 
         A claimant that was moved to another API has another uid; it says itself which server it has.
         """
-        named = (self.namespace, self.name) == (claimant.namespace, claimant.name)
-        return named and self.kind in ("", claimant.kind) and self.uid in ("", claimant.uid)
+        return self.is_of_name(claimant) and self.uid in ("", claimant.uid)
 
     def is_of_name(self, claimant: Claimant) -> bool:
         """As `is_of`, whatever the uid."""
         named = (self.namespace, self.name) == (claimant.namespace, claimant.name)
-        return named and self.kind in ("", claimant.kind)
+        return named and self.is_of_kind(claimant.kind)
+
+    def is_of_kind(self, kind: str) -> bool:
+        """Return whether an object of this kind has the server; upstream's controllers take one for their own kind."""
+        return (self.kind or _UPSTREAMS) == kind
 
     def __str__(self) -> str:
-        return f"{self.kind or 'TinkerbellMachine'} {self.namespace}/{self.name}"
+        return f"{self.kind or _UPSTREAMS} {self.namespace}/{self.name}"
 
 
 def claim_of(hardware: Hardware) -> Claim | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.tinkerbellcluster import FailureDomain, Initialization, TinkerbellCluster
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
+from ironbell.api.cluster.common import ApiEndpoint
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core import NAMESPACE
 from ironbell.api.meta import Condition
@@ -40,14 +41,14 @@ from ironbell.controllers.capt.domains import (
     has_moved,
     is_taken_or_freed,
 )
-from ironbell.controllers.capt.endpoint import endpoint
-from ironbell.controllers.capt.health import BY_BMC, changed_its_answer
-from ironbell.controllers.capt.observed import SILENT
 from ironbell.kube import finalizers, patches
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Watch, by_label, read_by
 from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
+from ironbell.provisioner.lifecycle.bmc_health import BY_BMC, contact_changed
+from ironbell.provisioner.lifecycle.observe import SILENT
 
+DEFAULT_PORT: Final = 6443
 BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
 
 
@@ -88,7 +89,7 @@ class TinkerbellClusterReconciler:
         Watch(CLUSTER, _keys, _cluster_matters),
         Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
         Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
-        Watch(BMC_MACHINE, clusters_of_bmc, changed_its_answer, delay_s=1.0),
+        Watch(BMC_MACHINE, clusters_of_bmc, contact_changed, delay_s=1.0),
         Watch(NAMESPACE, clusters_with_domains, rules_changed),
         read_by(TINKERBELL_MACHINE_TEMPLATE),
         DEFINITIONS,
@@ -134,6 +135,16 @@ class TinkerbellClusterReconciler:
         changed = obj.spec.control_plane_endpoint != found
         write = patch(TINKERBELL_CLUSTER, obj, {"spec": {"controlPlaneEndpoint": fields}}) if changed else None
         return do(write, _status(observed, obj, [ready, pause], now, provisioned=True))
+
+
+def endpoint(own: ApiEndpoint, cluster: ApiEndpoint) -> ApiEndpoint | None:
+    """The provider's own if complete, else the Cluster's if complete, else what both together give, with 6443 for a
+    port that nobody names; None if nobody names a host."""
+    for one in (own, cluster):
+        if one.host and one.port:
+            return one
+    host = cluster.host or own.host
+    return ApiEndpoint(host=host, port=cluster.port or own.port or DEFAULT_PORT) if host else None
 
 
 def _owned(obj: TinkerbellCluster, cluster: Cluster) -> Action | None:

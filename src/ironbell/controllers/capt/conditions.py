@@ -1,4 +1,4 @@
-"""Conditions of the provider's objects: types, reasons, and how they are put together. Pure."""
+"""Conditions of the provider's objects, and those by which a Machine's owner is asked to replace it. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from ironbell.api.meta import Condition
+from ironbell.api.cluster import MACHINE
+from ironbell.api.cluster.machine import Machine
+from ironbell.api.meta import Condition, to_builtin
+from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, legacy_false, set_legacy
 from ironbell.kube.conditions import set_condition
+from ironbell.kube.decision import MergePatch, patch_status
 
 READY: Final = "Ready"
+OWNER_REMEDIATED: Final = "OwnerRemediated"
+HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
 
 
 def told(type_: str, status: bool | None, reason: str, message: str = "", *, generation: int = 0) -> Condition:
@@ -24,3 +30,18 @@ def with_all(conditions: Sequence[Condition], wanted: Sequence[Condition], now: 
     for condition in wanted:
         found = set_condition(found, condition, now=now)
     return found
+
+
+def ask_for_remediation(machine: Machine, now: datetime, *failed: Condition) -> MergePatch:
+    """Return the write that asks a Machine's owner to replace it, with the conditions that say why."""
+    request = Condition(
+        type=OWNER_REMEDIATED, status="False", reason="WaitingForRemediation", message="Waiting for remediation"
+    )
+    older = legacy_conditions(machine)
+    for condition in (*failed, request):
+        older = set_legacy(older, legacy_false(condition.type, condition.reason, WARNING), now=now)
+    status = {
+        "conditions": to_builtin(with_all(machine.status.conditions, [*failed, request], now)),
+        "deprecated": {"v1beta1": {"conditions": to_builtin(older)}},
+    }
+    return patch_status(MACHINE, machine, status)

@@ -22,14 +22,14 @@ from ironbell.contract.node_images import NO_IMAGES, ImageSource
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.system import Runtime
 from ironbell.controllers.capt.cluster import TinkerbellClusterReconciler
-from ironbell.controllers.capt.due import WipeDueReconciler
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.capt.machine_template import TinkerbellMachineTemplateReconciler
-from ironbell.controllers.capt.performers import performers
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.controller import Controller
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.image_index import image_askers
+from ironbell.provisioner.lifecycle.due import WipeDueReconciler
+from ironbell.provisioner.performers import performers
 from ironbell.provisioner.settings import InstallSettings
 from ironbell.workload.access import Workloads
 from ironbell.workload.askers import askers

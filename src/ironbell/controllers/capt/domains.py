@@ -23,15 +23,15 @@ from ironbell.base.labels import SelectorError
 from ironbell.contract.external import State, look_up
 from ironbell.contract.fields import text_at
 from ironbell.contract.hardware_claim import HELD
-from ironbell.controllers.capt.health import BY_BMC
 from ironbell.controllers.capt.host import wish
-from ironbell.controllers.capt.observed import silent_bmcs
-from ironbell.controllers.capt.reserving import is_available_to_somebody
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.claims_from import cached_rules
 from ironbell.provisioner.deferral import identity
+from ironbell.provisioner.lifecycle.bmc_health import BY_BMC
+from ironbell.provisioner.lifecycle.observe import silent_bmcs
+from ironbell.provisioner.lifecycle.reserving import is_available_to_somebody
 from ironbell.provisioner.lifecycle.selection import Wish, unusable, verdict
 
 MAX_DOMAINS = 100
@@ -61,7 +61,7 @@ def domains(cache: Cache, obj: TinkerbellCluster, cluster: Cluster | None) -> tu
     if wanted is None:
         return None
     found: dict[str, bool] = {}
-    bmcs, rules = silent_bmcs(cache), cached_rules(cache)
+    bmcs, rules = {bmc.key: bmc for bmc in silent_bmcs(cache)}, cached_rules(cache)
     wanted = dataclasses.replace(wanted, cluster=identity(cluster), namespace=obj.metadata.namespace, claims=rules)
     for server in cache.indexed(BY_LABEL_NAME, label):
         name = server.metadata.labels[label]

@@ -27,25 +27,30 @@ from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
 from ironbell.api.capt.tinkerbellremediation import RemediationPhase as Phase
 from ironbell.api.capt.tinkerbellremediation import ReplaceOn
-from ironbell.api.cluster import MACHINE
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.meta import Condition, to_builtin
+from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
-from ironbell.contract.conditions.legacy import WARNING, legacy_conditions, legacy_false, set_legacy
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import is_paused, paused_condition
-from ironbell.controllers.capt.conditions import READY, told, with_all
-from ironbell.controllers.capt.made import has_ended, is_job, is_ours, metadata, why_job_failed
-from ironbell.controllers.capt.observed import power_cycle_name
+from ironbell.controllers.capt.conditions import (
+    HEALTH_CHECK_SUCCEEDED,
+    OWNER_REMEDIATED,
+    READY,
+    ask_for_remediation,
+    told,
+    with_all,
+)
+from ironbell.controllers.capt.host import OWNERS
 from ironbell.controllers.capt.remediation_observed import INDEXES, WATCHES, Observed, gather
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition, is_true
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, emit, patch, patch_status
+from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, emit, patch
 from ironbell.kube.decision import wait as wait_
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.provisioner.lifecycle.created import bmc_job, has_ended, is_job, power_cycle_name, why_job_failed
 from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
     POWER_CYCLE,
@@ -54,9 +59,8 @@ from ironbell.provisioner.lifecycle.names import (
     REPLACE_ON,
     number,
 )
+from ironbell.provisioner.lifecycle.owner import Owner
 
-OWNER_REMEDIATED: Final = "OwnerRemediated"
-HEALTH_CHECK_SUCCEEDED: Final = "HealthCheckSucceeded"
 _OVER: Final = frozenset({Phase.REPLACING, Phase.RECOVERED})
 
 
@@ -133,7 +137,11 @@ def _well(progress: _Progress, observed: Observed) -> Decision:
     progress.changes["phase"] = Phase.RECOVERED
     progress.says("Recovered", "the Machine is healthy again", well=True)
     job = observed.job
-    done = job is not None and observed.tinkerbell_machine is not None and is_ours(job, observed.tinkerbell_machine)
+    done = (
+        job is not None
+        and observed.tinkerbell_machine is not None
+        and Owner(OWNERS, observed.tinkerbell_machine).owns(job)
+    )
     news = None
     if observed.obj.status.phase != Phase.RECOVERED:
         news = progress.event("Recovered", "the Machine is healthy again")
@@ -155,7 +163,7 @@ def _remedy(progress: _Progress, observed: Observed, machine: Machine) -> Decisi
         message = f"Hardware {hardware.metadata.name} is held ({held}); take the annotation {HELD} off"
         return progress.waits("HardwareHeld", message)
     job = observed.job
-    if job is not None and not is_ours(job, ours):
+    if job is not None and not Owner(OWNERS, ours).owns(job):
         return progress.waits("ForeignJob", f"Job {job.metadata.name} is not this machine's; delete it")
     if observed.obj.status.phase == Phase.POWER_CYCLING:
         return _cycling(progress, observed, ours, hardware)
@@ -266,11 +274,9 @@ def _message(observed: Observed, hardware: Hardware) -> str:
 
 def _job(ours: TinkerbellMachine, hardware: Hardware, attempt: str) -> dict[str, Any]:
     """Off and on, as two operations: a BMC refuses to cycle a machine that is off."""
-    reference = hardware.spec.bmc_ref
-    where = {"name": reference.name if reference else "", "namespace": hardware.metadata.namespace}
-    tasks = [{"powerAction": str(action)} for action in (PowerAction.OFF, PowerAction.ON)]
-    made = {**metadata(ours, hardware, power_cycle_name(ours)), "annotations": {POWER_CYCLE: attempt}}
-    return {"metadata": made, "spec": {"machineRef": where, "tasks": tasks}}
+    metadata = Owner(OWNERS, ours).metadata(hardware, power_cycle_name(ours))
+    spec = bmc_job(hardware, PowerAction.OFF, PowerAction.ON)
+    return {"metadata": {**metadata, "annotations": {POWER_CYCLE: attempt}}, "spec": spec}
 
 
 def _give_up(progress: _Progress, observed: Observed, machine: Machine, why: str) -> Decision:
@@ -304,14 +310,4 @@ def _replaces(progress: _Progress, machine: Machine) -> Decision:
     asked = find_condition(machine.status.conditions, OWNER_REMEDIATED)
     if asked is not None and asked.status == "False":
         return progress.waits("Replacing", f"the Machine's owner is to replace it: {asked.message or asked.reason}")
-    condition = Condition(
-        type=OWNER_REMEDIATED, status="False", reason="WaitingForRemediation", message="Waiting for remediation"
-    )
-    older = legacy_false(OWNER_REMEDIATED, "WaitingForRemediation", WARNING)
-    status = {
-        "conditions": to_builtin(with_all(machine.status.conditions, [condition], progress.now)),
-        "deprecated": {
-            "v1beta1": {"conditions": to_builtin(set_legacy(legacy_conditions(machine), older, now=progress.now))}
-        },
-    }
-    return progress.waits("Replacing", "the Machine's owner is asked", patch_status(MACHINE, machine, status))
+    return progress.waits("Replacing", "the Machine's owner is asked", ask_for_remediation(machine, progress.now))

@@ -16,10 +16,12 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.controllers.capt.observed import BY_OWNER, its_hardware, power_cycle_name
+from ironbell.controllers.capt.host import LIFECYCLE
 from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.provisioner.lifecycle.created import power_cycle_name
 from ironbell.provisioner.lifecycle.names import POWER_CYCLE_TURN
+from ironbell.provisioner.lifecycle.observe import BY_OWNER
 
 
 def _control_plane_of(machine: Machine) -> list[str]:
@@ -76,7 +78,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
     infrastructure = None
     if cluster is not None and cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind:
         infrastructure = cache.get(TINKERBELL_CLUSTER, namespace, cluster.spec.infrastructure_ref.name)
-    hardware = its_hardware(cache, ours) if ours is not None else None
+    hardware = LIFECYCLE.server_of(cache, ours) if ours is not None else None
     where = hardware.metadata.namespace if hardware is not None else ""
     team = (
         cache.indexed(CONTROL_PLANE, f"{namespace}/{machine.spec.cluster_name}") if _control_plane_of(machine) else ()

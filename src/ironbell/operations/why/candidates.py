@@ -15,11 +15,11 @@ from ironbell.api.core import NAMESPACE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.labels import SelectorError
 from ironbell.controllers.capt.host import wish
-from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.kube.http import HttpApi
 from ironbell.operations.discovered import Object
 from ironbell.operations.objects import find_object
 from ironbell.provisioner.claims_from import UNSET, ClaimRules, claim_rules
+from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
 from ironbell.provisioner.lifecycle.names import WANTED_IN
 from ironbell.provisioner.lifecycle.selection import NO_BMCS, Bmcs, Verdict, verdicts
 

@@ -25,12 +25,12 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.contract.causes import weight_of
 from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.machine_causes import POWERED_ON
-from ironbell.controllers.capt.observed import power_off_name, wipe_name
 from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why import addresses
 from ironbell.operations.why.model import Object, Query, Ref
 from ironbell.operations.why.pauses import is_paused
 from ironbell.operations.why.world import World, condition, group_of, is_deleting, labels, ref_of
+from ironbell.provisioner.lifecycle.created import power_off_name, wipe_name
 
 FOLLOWED_SETS: Final = 6
 """How many sets of workers of one Cluster are followed."""

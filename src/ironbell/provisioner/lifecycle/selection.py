@@ -32,8 +32,8 @@ from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
 from ironbell.provisioner.health import Severity, concerns
 from ironbell.provisioner.health import severity as gravest
-from ironbell.provisioner.lifecycle.requirements import lacks
 from ironbell.provisioner.permission import workflow_objection
+from ironbell.provisioner.requirements import lacks
 
 Bmcs: TypeAlias = Mapping[Key, BmcMachine]
 """bmc Machines by namespace and name; those whose BMC answers may be left out."""
@@ -58,6 +58,9 @@ class Wish:
     """Where the machine is."""
     claims: ClaimRules = UNSET
     """Who may claim servers of other namespaces."""
+
+
+ANY_SERVER: Final = Wish()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, wipe_due
-from ironbell.controllers.capt.due import WipeDueReconciler, due_name
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.lifecycle.due import WipeDueReconciler, due_name
 from ironbell.provisioner.lifecycle.names import WIPE
 from support.captscene import BMC, MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 from support.captworld import server

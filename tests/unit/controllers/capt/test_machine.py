@@ -26,11 +26,11 @@ from ironbell.contract.hardware_claim import (
     claim_of,
     take,
 )
-from ironbell.controllers.capt.installing import how_far
 from ironbell.controllers.tink.inventory import HardwareInventoryReconciler
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World, crash_check
 from ironbell.provisioner.health import install_failures
+from ironbell.provisioner.lifecycle.installing import progress_of
 from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
     INSTALL_ATTEMPT,
@@ -611,7 +611,7 @@ def test_how_far_counts_the_action_that_is_told_also_when_it_has_just_ended() ->
     current = {"actionID": "a", "actionName": "a", "state": "SUCCESS"}
     status = {"state": "RUNNING", "tasks": [{"name": "t", "id": "1", "actions": actions}], "currentState": current}
     workflow = WORKFLOW.convert({"metadata": {"name": "w", "namespace": "default"}, "status": status})
-    assert how_far(workflow) == "action 1 of 3: a"
+    assert progress_of(workflow) == "action 1 of 3: a"
 
 
 def test_a_server_on_which_every_attempt_failed_is_claimed_last_until_one_succeeds() -> None:

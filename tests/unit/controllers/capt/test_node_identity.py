@@ -11,9 +11,9 @@ from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.node import NodeAddress, NodeCondition
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.clock import rfc3339
-from ironbell.controllers.capt.installing import GIVE_USER_DATA
-from ironbell.controllers.capt.node_identity import GRACE_S
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
+from ironbell.provisioner.lifecycle.nodes import GRACE_S
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.nodes import TELL_NODE, NodeNow, TellNode
 from ironbell.workload.questions import NodeView

@@ -18,13 +18,13 @@ from ironbell.app.restored import hold_all
 from ironbell.base.clock import rfc3339
 from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, claim_of
 from ironbell.contract.restored import RESTORED, Restored, confirmation, mark, restored
-from ironbell.controllers.capt.confirming import still_runs
-from ironbell.controllers.capt.installing import GIVE_USER_DATA
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.controllers.tink.workflow import WorkflowReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import MergePatch
 from ironbell.kube.testing import World
+from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA
+from ironbell.provisioner.lifecycle.nodes import still_runs
 from ironbell.workload.nodes import NodeNow
 from ironbell.workload.questions import NodeView
 from support.captscene import add_machine
@@ -193,11 +193,10 @@ def node(**changes: Any) -> NodeView:
     ],
 )
 def test_only_the_node_of_the_backup_confirms(changes: dict[str, Any], is_same: bool) -> None:
-    owner = MACHINE.convert({"metadata": {"name": "m", "namespace": "default"}})
     found = Restored("2026-11-02T00:00:00Z", "")
-    assert still_runs(node(**changes), owner, server("s0"), found) is is_same
-    assert not still_runs(None, owner, server("s0"), found)
-    assert not still_runs(node(), owner, server("s0"), Restored(""))
+    assert still_runs(node(**changes), "m", server("s0"), found) is is_same
+    assert not still_runs(None, "m", server("s0"), found)
+    assert not still_runs(node(), "m", server("s0"), Restored(""))
 
 
 def test_a_person_s_own_hold_outlasts_the_confirmation() -> None:

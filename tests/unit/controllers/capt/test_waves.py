@@ -8,9 +8,10 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hardware_claim import HELD
+from ironbell.controllers.capt.host import LIFECYCLE
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.controllers.capt.waves import Wave, leaves, next_in
 from ironbell.kube.testing import World, crash_check
+from ironbell.provisioner.lifecycle.waves import Wave
 from support.captscene import Engine, add_machine, get, said, scene
 from support.captworld import EVERY_VERSION, server
 
@@ -59,8 +60,10 @@ def test_the_next_begins_when_one_is_through() -> None:
     finish(world, "m1")
     world.settle(TWO)
     assert installing(world) == ["m0", "m1", "m2"]
-    assert leaves(before, get(world, "m1"))
-    assert list(next_in(before, world)) == [("default", "m3")], "the one that waits longest is woken, no other"
+    assert LIFECYCLE.waves.left(before, get(world, "m1"))
+    assert list(LIFECYCLE.waves.next(before, world)) == [("default", "m3")], (
+        "the one that waits longest is woken, no other"
+    )
 
 
 def test_racks_do_not_wait_for_each_other() -> None:
@@ -103,7 +106,7 @@ def test_whoever_deletes_a_machine_that_waits_makes_room() -> None:
     world.settle(TWO)
     before = get(world, "m0")
     world.remove(TINKERBELL_MACHINE, before)
-    assert leaves(before, get(world, "m0"))
+    assert LIFECYCLE.waves.left(before, get(world, "m0"))
     world.settle(TWO)
     assert "m2" in installing(world)
 

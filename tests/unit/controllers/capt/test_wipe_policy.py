@@ -11,9 +11,9 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.names import ANNOTATION_AGENT_ATTRIBUTES
 from ironbell.codec import goyaml
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of
-from ironbell.controllers.capt.wiping import wipe_template
 from ironbell.kube.testing import World
 from ironbell.provisioner.lifecycle.names import WIPE, WIPE_TIMEOUT, WipePolicy
+from ironbell.provisioner.lifecycle.wiping import wipe_template
 from support.captscene import MACHINES, Engine, add_machine, delete, get, hardware, said, scene
 from support.wipereports import SIZE, wipe_action
 

@@ -6,19 +6,15 @@ BMC that does not answer is no reason to take a node away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from ironbell.api.bmc import MACHINE
 from ironbell.api.bmc.machine import Machine, MachineConditionType, PowerState
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
-from ironbell.contract.hardware_claim import claim_of
 from ironbell.contract.machine_causes import POWERED_ON
-from ironbell.controllers.capt.progress import Progress
-from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import Key
 from ironbell.kube.reconciler import Cache, Index
 from ironbell.provisioner.health import bmc_key, is_silent, silence
+from ironbell.provisioner.lifecycle.host import Draft
 
 BMC_CONTACTABLE: Final = "BMCContactable"
 _UNKNOWN: Final[tuple[bool | None, str]] = (None, "PowerUnknown")
@@ -33,7 +29,7 @@ def _bmc(hardware: Hardware) -> list[str]:
     return ["/".join(key)] if key is not None else []
 
 
-BY_BMC: Index[Hardware] = Index(HARDWARE, "capt-bmc", _bmc)
+BY_BMC: Index[Hardware] = Index(HARDWARE, "bmc", _bmc)
 
 
 def bmc_of(cache: Cache, hardware: Hardware | None) -> Machine | None:
@@ -42,50 +38,43 @@ def bmc_of(cache: Cache, hardware: Hardware | None) -> Machine | None:
     return cache.get(MACHINE, *key) if key is not None else None
 
 
-def machines_of(bmc: Machine, cache: Cache) -> Iterable[Key]:
-    """Who has the server behind a BMC."""
-    for hardware in cache.indexed(BY_BMC, "/".join(bmc.key)):
-        claim = claim_of(hardware)
-        if claim is not None:
-            yield claim.namespace, claim.name
-
-
 def answers_again(old: Machine | None, new: Machine | None) -> bool:
     """Whether a BMC kept its server from being claimed, and no longer does."""
     return old is not None and is_silent(old) and (new is None or not is_silent(new))
 
 
-def changed_its_answer(old: Machine | None, new: Machine | None) -> bool:
+def contact_changed(old: Machine | None, new: Machine | None) -> bool:
     """Whether a BMC fell silent, or answers again."""
     return (old is not None and is_silent(old)) != (new is not None and is_silent(new))
 
 
-def turned(old: Machine | None, new: Machine | None) -> bool:
-    """Whether there is something to tell: not what a BMC says of itself each time it is asked."""
+def health_changed(old: Machine | None, new: Machine | None) -> bool:
+    """Return whether there is something to report: not what a BMC says of itself each time it is queried."""
     return _seen(old) != _seen(new)
 
 
-def tell_health(progress: Progress, hardware: Hardware, bmc: Machine | None) -> None:
+def report_health(draft: Draft, hardware: Hardware) -> None:
     """Set the conditions. A server without a BMC has none; one that had, says so."""
+    bmc = draft.state.bmc
     if not _bmc(hardware):
         for type_ in (BMC_CONTACTABLE, POWERED_ON):
-            if find_condition(progress.obj.status.conditions, type_) is not None:
-                progress.note(type_, None, "NoBMC", f"Hardware {hardware.metadata.name} names no BMC")
+            if draft.known(type_) is not None:
+                draft.note(type_, None, "NoBMC", f"Hardware {hardware.metadata.name} names no BMC")
         return
     answers, power, _ = _seen(bmc)
     if answers == "True":
-        progress.note(BMC_CONTACTABLE, True, "BMCContactable")
+        draft.note(BMC_CONTACTABLE, True, "BMCContactable")
     elif answers == "False":
-        progress.note(
+        draft.note(
             BMC_CONTACTABLE,
             False,
             "BMCNotContactable",
             f"bmc Machine {_bmc(hardware)[0]}: {silence(bmc) if bmc is not None else ''}",
         )
     else:
-        progress.note(BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist")
+        draft.note(BMC_CONTACTABLE, None, "NotAskedYet", "" if bmc is not None else "its bmc Machine does not exist")
     is_on, reason = _POWERED.get(power, _UNKNOWN)
-    progress.note(POWERED_ON, is_on, reason, _power_message(hardware, is_on, is_current=answers == "True"))
+    draft.note(POWERED_ON, is_on, reason, _power_message(hardware, is_on, is_current=answers == "True"))
 
 
 def _power_message(hardware: Hardware, is_on: bool | None, *, is_current: bool) -> str:

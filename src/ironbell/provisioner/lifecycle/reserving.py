@@ -9,44 +9,37 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.contract.hardware_claim import HELD, claim_of
-from ironbell.contract.wipe_due import WIPE_DUE, WipeDue
-from ironbell.kube.decision import Action, Key, emit, patch
+from ironbell.contract.wipe_due import WIPE_DUE, WipeDue, cluster_identity
+from ironbell.kube.decision import Action, emit, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.deferral import ended, identity, is_reserved_for, reservation_of, yields_in_s
+from ironbell.provisioner.deferral import ended, is_reserved_for, reservation_of, yields_in_s
 from ironbell.provisioner.health import Severity
 from ironbell.provisioner.lifecycle.selection import Bmcs, Verdict, Wish, verdict, verdicts
+from ironbell.workload.clusterkey import ClusterKey
 
 RESERVED_FOR: Final[Index[Hardware]] = Index(
     HARDWARE,
-    "capt-reserved-for",
+    "reserved-for",
     lambda hardware: [due.owner] if (due := reservation_of(hardware)) is not None and not due.ended else [],
 )
 """Servers that a Cluster may claim and nobody else, by the Cluster's identity."""
 RESERVED: Final[Index[Hardware]] = Index(
-    HARDWARE, "capt-reserved", lambda hardware: ["reserved"] if reservation_of(hardware) is not None else []
+    HARDWARE, "reserved", lambda hardware: ["reserved"] if reservation_of(hardware) is not None else []
 )
 """Servers that no machine has and on which a complete wipe is due."""
 
-MACHINES_OF: Final[Index[TinkerbellMachine]] = Index(
-    TINKERBELL_MACHINE,
-    "capt-cluster-name",
-    lambda obj: [obj.metadata.labels[LABEL_CLUSTER_NAME]] if LABEL_CLUSTER_NAME in obj.metadata.labels else [],
-)
 
-
-def reserved_servers(cache: Cache, cluster: Cluster | None, *, of_all: bool) -> tuple[Hardware, ...]:
-    """The servers that are reserved for a Cluster, or for any."""
+def reserved_servers(cache: Cache, cluster: ClusterKey | None, *, of_all: bool) -> tuple[Hardware, ...]:
+    """Return the servers that are reserved for a Cluster, or for any."""
     if of_all:
         return tuple(cache.indexed(RESERVED, "reserved"))
-    return tuple(cache.indexed(RESERVED_FOR, identity(cluster))) if cluster is not None else ()
+    if cluster is None:
+        return ()
+    return tuple(cache.indexed(RESERVED_FOR, cluster_identity(*cluster.key, cluster.uid)))
 
 
 def own(wished: Wish, reserved: Iterable[Hardware], bmcs: Bmcs) -> list[Verdict]:
@@ -97,14 +90,3 @@ def is_available_to_somebody(hardware: Hardware) -> bool:
     """Whether it is free, or reserved for a Cluster that may claim it."""
     due = reservation_of(hardware)
     return claim_of(hardware) is None if due is None else not due.ended
-
-
-def wakes(hardware: Hardware, cache: Cache) -> Iterable[Key]:
-    """Machines of the Cluster for which a server is reserved: those without a server take it up."""
-    due = reservation_of(hardware)
-    found = cache.indexed(MACHINES_OF, due.cluster) if due is not None else ()
-    return [
-        obj.key
-        for obj in found
-        if due is not None and obj.metadata.namespace == due.namespace and not obj.spec.hardware_name
-    ]

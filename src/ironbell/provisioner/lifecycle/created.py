@@ -1,29 +1,41 @@
-"""What a machine makes beside its Hardware: names, owners, boot options, and why a Workflow failed. Pure."""
+"""What is created beside a Hardware for its owner: names, boot options, identity, and why it failed. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ironbell.api.bmc.action import PowerAction
 from ironbell.api.bmc.job import JOB, Job, JobConditionType
-from ironbell.api.capt import TINKERBELL_MACHINE
-from ironbell.api.capt.names import LABEL_MACHINE_NAME, LABEL_MACHINE_NAMESPACE
-from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.meta import Resource, to_builtin
+from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
-from ironbell.contract.directory import KEEP_DISKS
+from ironbell.contract.directory import agent_id
 from ironbell.contract.identity import IDENTITY, STRICT, gets_token
-from ironbell.contract.owners import owner_reference
-from ironbell.kube.decision import Action, AnyKind, delete
+from ironbell.kube.decision import Action, AnyKind, Fields, delete
 from ironbell.kube.finalizers import is_deleting
 
 FAILED: Final = frozenset({WorkflowState.FAILED, WorkflowState.TIMEOUT})
 ENDED: Final = FAILED | {WorkflowState.SUCCESS}
 _KINDS: Final[Mapping[type[Resource], AnyKind]] = {Workflow: WORKFLOW, Template: TEMPLATE, Job: JOB}
 _ISO: Final = frozenset({BootMode.ISO, BootMode.ISOBOOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """How the BMC boots a server into the in-memory OS."""
+
+    mode: str = ""
+    """Boot mode of a Workflow; empty is `netboot`."""
+    iso_url: str = ""
+    customboot: Fields = field(default_factory=dict)
+    """BMC operations of the boot mode `customboot`."""
+
+
+NETBOOT: Final = Boot()
 
 
 class UnusableError(Exception):
@@ -34,54 +46,54 @@ class UnusableError(Exception):
         self.reason = reason
 
 
-def metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str, Any]:
-    """Of what is made beside the Hardware; an owner in another namespace would not count, so labels say whose it is."""
-    labels = {LABEL_MACHINE_NAME: obj.metadata.name, LABEL_MACHINE_NAMESPACE: obj.metadata.namespace}
-    found: dict[str, Any] = {"name": name, "namespace": hardware.metadata.namespace, "labels": labels}
-    if hardware.metadata.namespace == obj.metadata.namespace:
-        found["ownerReferences"] = [to_builtin(owner_reference(TINKERBELL_MACHINE, obj, controller=True))]
-    return found
-
-
-def workflow_metadata(obj: TinkerbellMachine, hardware: Hardware, name: str) -> dict[str, Any]:
-    """Of a Workflow: the disks that the machine keeps go along, for whoever hands out its actions."""
-    kept = obj.metadata.annotations.get(KEEP_DISKS)
-    found = metadata(obj, hardware, name)
-    return {**found, "annotations": {KEEP_DISKS: kept}} if kept else found
-
-
-def marked_as_ours(found: dict[str, Any], hardware: Hardware, boot: Mapping[str, Any]) -> dict[str, Any]:
+def marked_as_ours(found: Fields, hardware: Hardware, boot: Mapping[str, Any]) -> Fields:
     """The metadata of a Template of our own text: only our agent can carry it out, so its boot is known by its token
     wherever it can have one."""
     can = gets_token(hardware, toggles=bool(boot.get("toggleAllowNetboot")), mode=str(boot.get("bootMode") or ""))
     return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: STRICT}} if can else found
 
 
-def marked_as(found: dict[str, Any], template: Template) -> dict[str, Any]:
+def marked_as(found: Fields, template: Template) -> Fields:
     """The metadata of a copy of somebody's Template."""
     said = template.metadata.annotations.get(IDENTITY)
     return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: said}} if said else found
 
 
-def is_ours(made: Resource, obj: TinkerbellMachine) -> bool:
-    """Whether it was made for this machine; by an owner reference alone where upstream's controllers made it."""
-    labels = made.metadata.labels
-    if LABEL_MACHINE_NAME not in labels:
-        return any(owner.uid == obj.metadata.uid for owner in made.metadata.owner_references)
-    return (labels[LABEL_MACHINE_NAME], labels.get(LABEL_MACHINE_NAMESPACE)) == (
-        obj.metadata.name,
-        obj.metadata.namespace,
-    )
-
-
-def those_of(obj: TinkerbellMachine, *made: Any) -> list[Any]:
-    """Those of them that are there and this machine's."""
-    return [one for one in made if one is not None and is_ours(one, obj)]
-
-
-def gone(made: list[Any]) -> list[Action]:
+def deletions(created: Sequence[Any]) -> list[Action]:
     """Delete what is not being deleted already."""
-    return [delete(_KINDS[type(one)], one) for one in made if not is_deleting(one)]
+    return [delete(_KINDS[type(obj)], obj) for obj in created if not is_deleting(obj)]
+
+
+def wipe_name(owner: Resource) -> str:
+    """Name of the Template and Workflow that wipe an owner's server."""
+    return f"{owner.metadata.name}-wipe"
+
+
+def power_off_name(owner: Resource) -> str:
+    """Name of the Job that switches an owner's server off."""
+    return f"{owner.metadata.name}-poweroff"
+
+
+def power_cycle_name(owner: Resource) -> str:
+    """Name of the Job that switches an owner's server off and on for a remediation: there is one at a time."""
+    return f"{owner.metadata.name}-power-cycle"
+
+
+def bmc_job(hardware: Hardware, *actions: PowerAction) -> Fields:
+    """The spec of a Job that does this to a server's power."""
+    reference = hardware.spec.bmc_ref
+    where = {"name": reference.name if reference else "", "namespace": hardware.metadata.namespace}
+    return {"machineRef": where, "tasks": [{"powerAction": str(action)} for action in actions]}
+
+
+def workflow_spec(hardware: Hardware, name: str, boot: Fields) -> Fields:
+    """The spec of the Workflow that carries out the Template of the same name on a server."""
+    return {
+        "templateRef": name,
+        "hardwareRef": hardware.metadata.name,
+        "hardwareMap": {"device_1": agent_id(hardware)},
+        "bootOptions": boot,
+    }
 
 
 def is_job(job: Job, condition: JobConditionType) -> bool:
@@ -98,25 +110,24 @@ def why_job_failed(job: Job) -> str:
     return next((one.message for one in job.status.conditions if one.type == JobConditionType.FAILED), "")
 
 
-def boot_options(obj: TinkerbellMachine, hardware: Hardware) -> dict[str, Any]:
-    """The boot options of a Workflow. A server with a BMC boots over the network where the machine names no way, as the
+def boot_options(boot: Boot, hardware: Hardware) -> Fields:
+    """The boot options of a Workflow. A server with a BMC boots over the network where the owner names no way, as the
     provider's quick start promises; upstream's code waits there until somebody switches it on.
 
     Raises:
         UnusableError: the boot mode lacks something.
     """
-    options = obj.spec.boot_options
-    mode = options.boot_mode or BootMode.NETBOOT
-    found: dict[str, Any] = {"toggleAllowNetboot": True}
+    mode = boot.mode or BootMode.NETBOOT
+    found: Fields = {"toggleAllowNetboot": True}
     if hardware.spec.bmc_ref is None:
         return found
     found["bootMode"] = str(mode)
     if mode in _ISO:
-        if not options.iso_url:
+        if not boot.iso_url:
             raise UnusableError("MissingISO", f"spec.bootOptions.isoURL is empty; bootMode {mode} needs it")
-        found["isoURL"] = _iso_url(options.iso_url, hardware)
+        found["isoURL"] = _iso_url(boot.iso_url, hardware)
     if mode == BootMode.CUSTOMBOOT:
-        found["custombootConfig"] = to_builtin(options.customboot_config) if options.customboot_config else {}
+        found["custombootConfig"] = dict(boot.customboot)
     return found
 
 

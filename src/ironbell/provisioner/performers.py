@@ -16,9 +16,9 @@ from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.hardware_claim import USER_DATA_OF
-from ironbell.controllers.capt.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.kube.decision import Action, MergePatch
 from ironbell.kube.reconciler import Performers
+from ironbell.provisioner.lifecycle.installing import GIVE_USER_DATA, GiveUserData
 from ironbell.provisioner.lifecycle.names import PLACEHOLDER
 
 KEY = "value"

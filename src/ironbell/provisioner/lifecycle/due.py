@@ -26,28 +26,28 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.template import Template
 from ironbell.api.tinkerbell.workflow import BootMode, Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
-from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS, agent_id
+from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
-from ironbell.controllers.capt.made import (
-    ENDED,
-    gone,
-    has_ended,
-    is_job,
-    marked_as_ours,
-    why_failed,
-    why_job_failed,
-)
-from ironbell.controllers.capt.reserving import RESERVED, end
-from ironbell.controllers.capt.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
 from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
+from ironbell.provisioner.lifecycle.created import (
+    ENDED,
+    bmc_job,
+    deletions,
+    has_ended,
+    is_job,
+    marked_as_ours,
+    why_failed,
+    why_job_failed,
+    workflow_spec,
+)
 from ironbell.provisioner.lifecycle.names import (
     DEFAULT_WIPE_ATTEMPTS,
     WIPE,
@@ -56,13 +56,15 @@ from ironbell.provisioner.lifecycle.names import (
     WipePolicy,
     number,
 )
+from ironbell.provisioner.lifecycle.reserving import RESERVED, end
+from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 POWER_OFF_ATTEMPTS: Final = 3
 
 BY_CLUSTER: Index[Hardware] = Index(
     HARDWARE,
-    "capt-due-cluster",
+    "due-cluster",
     lambda hardware: [f"{due.namespace}/{due.cluster}"] if (due := wipe_due(hardware)) is not None else [],
 )
 
@@ -152,7 +154,7 @@ class WipeDueReconciler:
         run = due.run if due is not None and due.ended else ""
         stale = [one for one in observed.made if one.metadata.annotations[WIPE_RUN] != run]
         if stale:
-            return wait("CleaningUp", "What an earlier complete wipe made is being deleted.", *gone(stale))
+            return wait("CleaningUp", "What an earlier complete wipe made is being deleted.", *deletions(stale))
         if due is None:
             return DONE
         claim = claim_of(hardware)
@@ -172,7 +174,7 @@ def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
     if HELD in hardware.metadata.annotations:
         # The time limit of a wipe that has not begun runs meanwhile: it is created anew afterwards.
         is_begun = observed.workflow is not None and has_started(observed.workflow)
-        unbegun = [] if is_begun else gone(observed.made)
+        unbegun = [] if is_begun else deletions(observed.made)
         return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}", *unbegun)
     if hardware.metadata.annotations.get(WIPE, "").strip().lower() == WipePolicy.NONE and observed.workflow is None:
         message = f"annotation {WIPE} of the Hardware is none: nothing is wiped, although a complete wipe was due"
@@ -218,12 +220,6 @@ def _begin(observed: DueObserved, due: WipeDue) -> Decision:
         return wait("Wiping", "The complete wipe is being begun.", write)
     if not is_of(observed.template, hardware) or is_deleting(observed.template):
         return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
-    spec = {
-        "templateRef": name,
-        "hardwareRef": hardware.metadata.name,
-        "hardwareMap": {"device_1": agent_id(hardware)},
-        "bootOptions": boot,
-    }
     metadata = _metadata(hardware, due, name)
     metadata["annotations"] |= agent_patience(hardware, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
     if kept:
@@ -232,7 +228,7 @@ def _begin(observed: DueObserved, due: WipeDue) -> Decision:
     if hardware.spec.bmc_ref is None:
         message = f"Hardware {'/'.join(hardware.key)} has no BMC: boot the server over the network to have it wiped."
         help_needed = emit(HARDWARE, hardware, reason="WaitingForManualAction", message=message)
-    write = create(WORKFLOW, {"metadata": metadata, "spec": spec})
+    write = create(WORKFLOW, {"metadata": metadata, "spec": workflow_spec(hardware, name, boot)})
     return wait("Wiping", "The complete wipe is being begun.", write, help_needed)
 
 
@@ -269,10 +265,8 @@ def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
     """Switch the server off; None once it is."""
     hardware, job = observed.hardware, observed.power_off
     if job is None:
-        reference = hardware.spec.bmc_ref
-        where = {"name": reference.name if reference else "", "namespace": hardware.metadata.namespace}
-        spec = {"machineRef": where, "tasks": [{"powerAction": str(PowerAction.OFF)}]}
-        write = create(JOB, {"metadata": _metadata(hardware, due, power_off_name(hardware)), "spec": spec})
+        metadata = _metadata(hardware, due, power_off_name(hardware))
+        write = create(JOB, {"metadata": metadata, "spec": bmc_job(hardware, PowerAction.OFF)})
         return wait("PoweringOff", "The server is being switched off.", write)
     if not is_of(job, hardware) or is_deleting(job):
         return wait("PoweringOff", f"Job {job.metadata.name} is not this wipe's, or is being deleted.")
@@ -285,7 +279,7 @@ def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
     again = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
     # The job goes first: a crash in between tries once more and counts nothing that was not tried.
     told = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
-    return wait("PowerOffFailed", message, *gone([job]), _record(hardware, again), told)
+    return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, again), told)
 
 
 def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Decision:

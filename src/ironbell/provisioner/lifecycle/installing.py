@@ -1,0 +1,299 @@
+"""From a server that was claimed to a system that runs on it: user data, Template, Workflow, report. Pure.
+
+Order: user data is on the Hardware before anything boots, and served by the metadata service once the Workflow is at
+its last action (`contract.installation`); the Template before the Workflow. An installation that fails is tried again
+as often as its annotation allows, each time with a new Workflow; the former one's story stays in the Hardware's
+history.
+
+An owner keeps its server for life, and its bootstrap data may be used up. So where installations keep failing on one
+server, whoever replaces the owner is asked to; the new owner claims another server, because this one ranks behind all
+others by then. Where installations for the same object failed on several servers already, the servers are hardly the
+cause, and the attempts end on this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from ironbell.api.capt.names import ANNOTATION_PROVISIONED
+from ironbell.api.core.secret import SecretMetadata
+from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
+from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.base.clock import rfc3339, rfc3339_micro
+from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
+from ironbell.contract.installation import is_at_last_action
+from ironbell.contract.machine_failure import INSTALLATION_FAILED
+from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch
+from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures, is_silent, silence
+from ironbell.provisioner.installed_system import moment
+from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
+from ironbell.provisioner.lifecycle import booting
+from ironbell.provisioner.lifecycle.created import FAILED, UnusableError, boot_options, why_failed, workflow_spec
+from ironbell.provisioner.lifecycle.host import Draft, Step
+from ironbell.provisioner.lifecycle.names import (
+    DEFAULT_ATTEMPTS,
+    INSTALL_ATTEMPT,
+    INSTALL_ATTEMPTS,
+    INSTALL_BEGUN,
+    INSTALLED,
+    MOVE_AFTER,
+    PROGRESS,
+    SERVERS_PER_OWNER,
+    State,
+    provider_id,
+)
+from ironbell.provisioner.lifecycle.selection import pick, verdict
+from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
+from ironbell.provisioner.node_images import MissingImage
+from ironbell.provisioner.user_data import needs_user_data
+
+GIVE_USER_DATA: Final = "give-user-data"
+LOOK_AGAIN_S: Final = 300.0
+"""How often an owner looks whether it is its turn although nothing woke it."""
+_MESSAGE_LIMIT: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUserData:
+    """Put a Secret's bootstrap data onto a Hardware, if both are still as they were seen."""
+
+    secret: Key
+    hardware: Key
+    resource_version: str
+    provider_id: str
+    marked_as: str
+
+
+class ImagePendingError(Exception):
+    """The default image cannot be installed yet."""
+
+    def __init__(self, missing: MissingImage) -> None:
+        super().__init__(missing.message)
+        self.missing = missing
+
+
+def install(draft: Draft, hardware: Hardware) -> Step:
+    """Return the next step for an owner that has this server and is not ready yet."""
+    if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
+        return booting.is_up(draft)
+    fill = user_data(draft.wish.bootstrap, hardware)
+    if fill is not None:
+        draft.phase = State.INSTALLING
+        draft.note(INSTALLED, False, "GivingUserData", "bootstrap data is being given to the metadata service")
+        return draft.waits("GivingUserData", "bootstrap data is being given to the metadata service", fill)
+    workflow = draft.state.workflow
+    if workflow is None:
+        return _begin(draft, hardware)
+    if not draft.owner.owns(workflow):
+        where = f"Workflow {workflow.metadata.namespace}/{workflow.metadata.name}"
+        return draft.waits("ForeignWorkflow", f"{where} exists and is not this machine's; delete it")
+    if workflow.metadata.deletion_timestamp is not None:
+        return draft.waits("WaitingForOldWorkflow", f"Workflow {workflow.metadata.name} of an earlier attempt goes")
+    if workflow.status.state in FAILED:
+        if _has_come_up(workflow, hardware):
+            how = "the installed system has reported that it is up, though the last action did not tell how it ended"
+            return booting.installed(draft, hardware, how)
+        return _failed(draft, hardware, workflow)
+    if workflow.status.state == WorkflowState.SUCCESS:
+        return booting.boots(draft, workflow, hardware)
+    if hardware.spec.bmc_ref is None and not has_started(workflow):
+        return _by_hand(draft, hardware)
+    draft.phase = State.INSTALLING
+    bmc = draft.state.bmc
+    if bmc is not None and is_silent(bmc) and not has_started(workflow):
+        # Only its BMC boots the server.
+        message = f"the BMC of Hardware {'/'.join(hardware.key)} cannot be used: {silence(bmc)}"
+        draft.note(INSTALLED, False, "BMCNotContactable", message)
+        return draft.waits("BMCNotContactable", message)
+    message = progress_of(workflow)
+    draft.note(INSTALLED, False, "Installing", message)
+    return draft.waits("Installing", message)
+
+
+def _by_hand(draft: Draft, hardware: Hardware) -> Step:
+    """Nobody but a person can boot a server without BMC."""
+    where = "/".join(hardware.key)
+    message = f"Hardware {where} has no BMC: power the server on, or restart it, and boot it over the network."
+    draft.phase = State.WAITING
+    draft.note(INSTALLED, False, "WaitingForManualAction", message)
+    return draft.waits("WaitingForManualAction", message)
+
+
+def user_data(secret: SecretMetadata | None, hardware: Hardware) -> Effect | None:
+    """Return what gives the bootstrap data, unless the Hardware has the Secret's present version."""
+    if secret is None:
+        return None
+    version = f"{secret.metadata.namespace}/{secret.metadata.name} {secret.metadata.resource_version}"
+    if not needs_user_data(hardware, version):
+        return None
+    return Effect(
+        GIVE_USER_DATA,
+        GiveUserData(secret.key, hardware.key, hardware.metadata.resource_version, provider_id(hardware), version),
+    )
+
+
+def _begun(workflow: Workflow) -> str:
+    said = next((one.message for one in workflow.status.conditions if one.type == "Succeeded"), "")
+    return f"workflow is {workflow.status.state or 'new'}" + (f": {said}" if said else "")
+
+
+def progress_of(workflow: Workflow) -> str:
+    """Action n of m, with its name."""
+    actions = [action for task in workflow.status.tasks for action in task.actions]
+    current = workflow.status.current_state
+    if not actions or current is None or not current.action_name:
+        return _begun(workflow)
+    share = _percent(workflow.metadata.annotations.get(PROGRESS, ""), current.action_id)
+    place = next((number for number, action in enumerate(actions, 1) if action.id == current.action_id), 1)
+    return f"action {place} of {len(actions)}: {current.action_name}{share}"
+
+
+class _Share(msgspec.Struct, frozen=True):
+    action_id: str = msgspec.field(default="", name="actionID")
+    percent: float | None = None
+
+
+def _percent(text: str, action_id: str) -> str:
+    """How far the agent says that the action is, in tenths, so that not every percent is a write."""
+    try:
+        share = msgspec.json.decode(text, type=_Share) if text else _Share()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+    if share.percent is None or share.action_id != action_id:
+        return ""
+    return f", {int(share.percent) // 10 * 10} %"
+
+
+def _begin(draft: Draft, hardware: Hardware) -> Step:
+    owner, state = draft.owner, draft.state
+    try:
+        if wipe_policy(owner.obj, hardware) is None:
+            raise UnusableError("InvalidWipePolicy", invalid_wipe_policy(owner.obj, hardware))
+        if wrong := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
+            raise UnusableError("KeepDisksUnknown", wrong)
+        boot = boot_options(draft.wish.boot, hardware)
+        if draft.wish.template is None:
+            raise UnusableError("TemplateNotFound", "there is no template that installs the server")
+        template = draft.wish.template(owner.metadata(hardware, owner.name), boot)
+    except ImagePendingError as error:
+        return _without_image(draft, error.missing)
+    except UnusableError as error:
+        draft.phase = State.FAILED
+        return draft.waits(error.reason, str(error))
+    tried = owner.number(INSTALL_ATTEMPT, 0)
+    turn = state.wave.waits(draft.wish.installs_per_rack, draft.now) if tried == 0 else ""
+    if turn:
+        draft.phase = State.WAITING
+        draft.note(INSTALLED, False, "WaitingForTurn", turn)
+        return draft.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
+    if state.template is not None and state.template.metadata.deletion_timestamp is not None:
+        return draft.waits("WaitingForOldTemplate", f"Template {owner.name} of an earlier attempt goes")
+    begun = {INSTALL_BEGUN: rfc3339_micro(draft.now)}
+    metadata = owner.workflow_metadata(hardware, owner.name, begun)
+    # The Workflow's coming brings it back: then there is something to tell.
+    return draft.writes(
+        owner.mark({INSTALL_ATTEMPT: "1", **begun}) if tried == 0 else None,
+        create(TEMPLATE, template) if state.template is None else None,
+        create(WORKFLOW, {"metadata": metadata, "spec": workflow_spec(hardware, owner.name, boot)}),
+        owner.event("Installing", f"{hardware.metadata.name} is being installed"),
+    )
+
+
+def _without_image(draft: Draft, missing: MissingImage) -> Step:
+    """Wait until the site has an image; nothing was done to the server yet."""
+    if not missing.reason:
+        return draft.goes_on(needs=missing.needs)
+    draft.phase = State.WAITING
+    draft.note(INSTALLED, False, missing.reason, missing.message)
+    return draft.waits(missing.reason, missing.message, needs=missing.needs)
+
+
+def _has_come_up(workflow: Workflow, hardware: Hardware) -> bool:
+    """Whether what was installed runs although its Workflow has failed: the last action leaves the in-memory OS, and
+    its own report may be lost. To try again would wipe a node."""
+    if not is_at_last_action(workflow):
+        return False
+    begun = moment(workflow.status.tasks[-1].actions[-1].execution_start or "")
+    reported = moment(hardware.metadata.annotations.get(INSTALLED_SYSTEM_UP, ""))
+    return begun is not None and reported is not None and reported >= begun
+
+
+def _failed(draft: Draft, hardware: Hardware, workflow: Workflow) -> Step:
+    owner, state = draft.owner, draft.state
+    tried, most = max(owner.number(INSTALL_ATTEMPT, 0), 1), max(owner.number(INSTALL_ATTEMPTS, DEFAULT_ATTEMPTS), 1)
+    why = why_failed(workflow)
+    if tried >= MOVE_AFTER and (moved := _move(draft, hardware, tried, why)) is not None:
+        return moved
+    if tried >= most:
+        draft.phase = State.FAILED
+        message = f"installation failed {tried} of {most} times: {why}; "
+        message += f"delete the {owner.of.noun}, or raise {INSTALL_ATTEMPTS}"
+        draft.note(INSTALLED, False, INSTALLATION_FAILED, message)
+        event = owner.event(INSTALLATION_FAILED, message, warning=True)
+        return draft.waits(INSTALLATION_FAILED, message, _mark_server(draft, hardware, tried, why), event)
+    message = f"attempt {tried} of {most} failed: {why}; it is tried again"
+    draft.note(INSTALLED, False, "Retrying", message)
+    return draft.waits(
+        "Retrying",
+        message,
+        # the Workflow goes first: a crash in between counts no attempt that was not one
+        delete(WORKFLOW, workflow),
+        delete(TEMPLATE, state.template) if state.template is not None else None,
+        owner.mark({INSTALL_ATTEMPT: str(tried + 1)}),
+        owner.event("InstallationRetried", message, warning=True),
+    )
+
+
+def _move(draft: Draft, hardware: Hardware, tried: int, why: str) -> Step | None:
+    """Have the owner replaced, if another server fits; None if the installation is to be tried here again."""
+    wish, noun = draft.wish, draft.owner.of.noun
+    if not wish.replaced_by:
+        return None
+    failed = f"Installation failed {tried} times on Hardware {'/'.join(hardware.key)}: {why}."
+    if wish.replacement is not None:
+        answer = f" The {noun}'s owner answers: {wish.replacement}" if wish.replacement else ""
+        return _moves(draft, f"{failed} The {noun} is being replaced, to be installed on another server.{answer}")
+    other = _other(draft)
+    if other is None:
+        return None
+    message = f"{failed} The {noun} is being replaced, because Hardware {'/'.join(other.key)} fits as well."
+    return _moves(draft, message, _mark_server(draft, hardware, tried, why), replace_because=failed)
+
+
+def _moves(draft: Draft, message: str, *actions: MergePatch | None, replace_because: str = "") -> Step:
+    draft.phase = State.FAILED
+    draft.note(INSTALLED, False, "Replacing", message)
+    return draft.waits("Replacing", message, *actions, replace_because=replace_because)
+
+
+def _other(draft: Draft) -> Hardware | None:
+    """A server without concerns that fits, if moving there makes sense."""
+    wished, state = draft.wish.servers, draft.state
+    if len(state.failed_servers) + 1 >= SERVERS_PER_OWNER or draft.wish.servers_problem:
+        return None
+    found = pick(wished, state.servers, 0, state.silent_bmcs)
+    if found is None or verdict(wished, found, state.silent_bmcs).severity is not Severity.NONE:
+        return None
+    return found
+
+
+def _mark_server(draft: Draft, hardware: Hardware, times: int, why: str) -> MergePatch | None:
+    """Note on the Hardware that installations failed on it, once, so that others are claimed before it."""
+    owner, known = draft.owner, install_failures(hardware)
+    if known is not None and (known.uid, known.times) == (owner.uid, times):
+        return None
+    failures = InstallFailures(
+        machine=owner.path,
+        uid=owner.uid,
+        owner=draft.wish.replaced_by,
+        times=times,
+        at=rfc3339(draft.now),
+        message=why[:_MESSAGE_LIMIT],
+    )
+    text = msgspec.json.encode(failures).decode()
+    return patch(HARDWARE, hardware, {"metadata": {"annotations": {INSTALL_FAILED: text}}}, locked=True)
