@@ -8,12 +8,12 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from ironbell.api import bmc, capt, cluster, tinkerbell
 from ironbell.api.bmc.job import JOB
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
-from ironbell.api.client import NotFound
+from ironbell.api.client import Api, NotFound
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.crd.document import crd_document
@@ -28,6 +28,7 @@ from ironbell.codec.cel import compile_rule
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.controllers.capt.controllers import controllers
 from ironbell.kube.client import Client
+from ironbell.kube.controller import Controller
 from ironbell.kube.leader import LeaderElection, LeaseSettings
 from ironbell.kube.runtime import Manager
 from ironbell.lab.sim.trouble import Trouble, TroubledApi
@@ -37,17 +38,25 @@ from support.wipereports import wipe_action
 from support.workloads import no_workloads
 
 NAMESPACE = "default"
+MakeControllers: TypeAlias = "Callable[[CaptSite, Api], Sequence[Controller]]"
+
+
+def provider(site: CaptSite, api: Api) -> Sequence[Controller]:
+    """The provider's controllers."""
+    site_url, workloads = "http://192.0.2.1:7080", no_workloads(site.clock)
+    return controllers(api, site_url, lambda _name: None, images=EVERY_VERSION, workloads=workloads)
 
 
 @dataclass
 class Replica:
-    """One process of the provider, as it were: it may be killed with any write."""
+    """One process with controllers, as it were: it may be killed with any write."""
 
     site: CaptSite
     number: int
     elected: bool
     trouble: Trouble
     lease_trouble: Trouble
+    controllers: MakeControllers
     kills: int = 0
     _task: asyncio.Task[None] | None = None
 
@@ -80,13 +89,7 @@ class Replica:
         manager = Manager(
             api, clock=site.clock, randomness=lag, lag_s=lambda: lag.fraction() * site.lag_s, component="ironbell"
         )
-        for controller in controllers(
-            api,
-            "http://192.0.2.1:7080",
-            lambda _name: None,
-            images=EVERY_VERSION,
-            workloads=no_workloads(site.clock),
-        ):
+        for controller in self.controllers(site, api):
             manager.add(controller)
         election = None
         if self.elected:
@@ -184,11 +187,17 @@ class CaptSite:
 
 @asynccontextmanager
 async def capt_site(
-    seed: int, *, replicas: int = 1, elected: bool = False, lag_s: float = 0.5
+    seed: int,
+    *,
+    replicas: int = 1,
+    elected: bool = False,
+    lag_s: float = 0.5,
+    others: Sequence[MakeControllers] = (),
+    more_kinds: Sequence[Kind[Any]] = (),
 ) -> AsyncIterator[CaptSite]:
-    """A site; run it on a `VirtualLoop`."""
+    """A site; run it on a `VirtualLoop`. `others` have a replica each, beside those of the provider."""
     clock = VirtualClock(asyncio.get_running_loop())
-    kinds: Sequence[Kind[Any]] = (*tinkerbell.KINDS, *bmc.KINDS, *cluster.KINDS, *capt.KINDS)
+    kinds: Sequence[Kind[Any]] = (*tinkerbell.KINDS, *bmc.KINDS, *cluster.KINDS, *capt.KINDS, *more_kinds)
     async with ApiServer.open(
         None,
         clock=clock,
@@ -197,9 +206,9 @@ async def capt_site(
         compile_rule=compile_rule,
     ) as opened:
         site = CaptSite(opened, clock, seed, lag_s)
-        for number in range(replicas):
+        for number, make in enumerate([*[provider] * replicas, *others]):
             troubles = [Trouble(SeededRandomness(seed * 100 + number)) for _ in range(2)]
-            site.replicas.append(Replica(site, number, elected, *troubles))
+            site.replicas.append(Replica(site, number, elected, *troubles, make))
         await site.add_cluster()
         for replica in site.replicas:
             replica.start()

@@ -13,7 +13,7 @@ from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.contract.directory import normal_mac
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.hardware_claim import HELD, claim_of
 from ironbell.contract.wipe_due import WIPE_RUN
 
 
@@ -47,7 +47,11 @@ def hold_objection(hardware: Hardware, workflow: Workflow) -> str | None:
     """
     metadata = workflow.metadata
     held = hardware.metadata.annotations.get(HELD)
-    if held is None or not (LABEL_MACHINE_NAME in metadata.labels or WIPE_RUN in metadata.annotations):
+    if held is None:
+        return None
+    claim = claim_of(hardware)
+    is_of_owner = claim is not None and any(owner.uid == claim.uid for owner in metadata.owner_references)
+    if not (is_of_owner or LABEL_MACHINE_NAME in metadata.labels or WIPE_RUN in metadata.annotations):
         return None
     name, reason = hardware.metadata.name, held or "no reason given"
     return f'Hardware "{name}" is held ({reason}); remove annotation {HELD} to let the Workflow go on.'

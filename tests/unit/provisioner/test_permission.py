@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
-from ironbell.provisioner.permission import workflow_objection
+from ironbell.contract.hardware_claim import HELD, Claimant, take
+from ironbell.kube.patches import apply
+from ironbell.provisioner.permission import hold_objection, workflow_objection
 
 FIRST, SECOND = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
@@ -51,3 +54,13 @@ def test_false_forbids_and_names_the_field(allowed: tuple[Any, ...], agents: tup
         f'spec.interfaces[{number}].netboot.allowWorkflow of Hardware "m1" is false; set it to true to let Workflows'
         " run on this server."
     )
+
+
+@pytest.mark.parametrize(("owner", "is_stopped"), [("uid-h", True), ("uid-other", False), ("", False)])
+def test_a_hold_stops_the_workflows_of_whatever_kind_has_the_server(owner: str, is_stopped: bool) -> None:
+    held = {"metadata": {"name": "m1", "namespace": "default", "annotations": {HELD: "fan"}}}
+    claim = take(HARDWARE.convert(held), Claimant("Host", "default", "h", "uid-h"), since="").body
+    reference = {"apiVersion": "demo.ironbell.dev/v1", "kind": "Host", "name": "h", "uid": owner}
+    metadata = {"name": "h", "namespace": "default", "ownerReferences": [reference] if owner else []}
+    objection = hold_objection(HARDWARE.convert(apply(held, claim)), WORKFLOW.convert({"metadata": metadata}))
+    assert (objection is not None) is is_stopped

@@ -299,6 +299,7 @@ def test_a_claim_of_upstreams_controllers_has_no_uid() -> None:
     claim = claim_of(server("a", labels=OWNER))
     assert claim is not None
     assert claim.is_of(Claimant("TinkerbellMachine", "default", "other", "any"))
+    assert not claim.is_of(Claimant("Host", "default", "other", "any")), "upstream's controllers claim for one kind"
 
 
 def test_release_takes_the_owners_data_along() -> None:
