@@ -39,6 +39,8 @@ class WipeDue(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """How its Machine booted it over the network."""
     keep: list[str] = []
     """Disks that its Machine kept, by serial number or WWN."""
+    rack: str = ""
+    """Rack that the server is powered on with, as `LABEL=VALUE`."""
     ended: str = ""
     """Why the Cluster may no longer claim it; empty while it may."""
     ended_at: str = ""

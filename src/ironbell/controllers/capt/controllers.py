@@ -125,7 +125,7 @@ def controllers(
         site: where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known,
             then only templates of one's own can be used.
         api_of: the API under the identity of a controller, by its name; None for the manager's.
-        at_once: how many servers of a rack are installed at the same time; 0 is no bound.
+        at_once: how many servers of a rack are powered on at the same time; 0 is no bound.
         images: where machines that name no image get theirs.
         image_askers: who reads which images there are.
         workloads: connections to the clusters that were made: their Nodes are watched while servers boot.
@@ -142,7 +142,7 @@ def controllers(
             feeds=(workloads.feed,),
             api=api_of(MACHINE_NAME),
         ),
-        Controller(WipeDueReconciler(), workers=2, api=api_of(WipeDueReconciler.name)),
+        Controller(WipeDueReconciler(at_once), workers=2, api=api_of(WipeDueReconciler.name)),
         Controller(TinkerbellMachineTemplateReconciler(), api=api_of(TinkerbellMachineTemplateReconciler.name)),
-        Controller(TinkerbellRemediationReconciler(), workers=2, api=api_of(REMEDIATION_NAME)),
+        Controller(TinkerbellRemediationReconciler(at_once), workers=2, api=api_of(REMEDIATION_NAME)),
     ]

@@ -34,6 +34,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.bootstrap_failure import CONDITION as BOOTSTRAP_SUCCEEDED
 from ironbell.contract.hardware_claim import HELD
 from ironbell.contract.paused import is_paused, paused_condition
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.controllers.capt.conditions import (
     HEALTH_CHECK_SUCCEEDED,
     OWNER_REMEDIATED,
@@ -56,10 +57,12 @@ from ironbell.provisioner.lifecycle.names import (
     POWER_CYCLE,
     POWER_CYCLE_ATTEMPTS,
     POWER_CYCLE_TURN,
+    RACK,
     REPLACE_ON,
     number,
 )
 from ironbell.provisioner.lifecycle.owner import Owner
+from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
 
 _OVER: Final = frozenset({Phase.REPLACING, Phase.RECOVERED})
 
@@ -96,6 +99,8 @@ class _Progress:
 class TinkerbellRemediationReconciler:
     """Power cycles unhealthy machines, and has them replaced."""
 
+    at_once: int = INSTALLS_PER_RACK
+    """How many servers of a rack are powered on at the same time; 0 is no bound."""
     name: str = "capt-remediation"
     kind: AnyKind = TINKERBELL_REMEDIATION
     watches: Sequence[Watch[Any]] = WATCHES
@@ -122,7 +127,7 @@ class TinkerbellRemediationReconciler:
             return _well(progress, observed)
         if obj.status.phase == Phase.REPLACING:
             return _replaces(progress, machine)
-        return _remedy(progress, observed, machine)
+        return _remedy(progress, observed, machine, observed.wave.waits(self.at_once, now))
 
 
 def _is_unhealthy(machine: Machine) -> bool:
@@ -148,7 +153,7 @@ def _well(progress: _Progress, observed: Observed) -> Decision:
     return do(progress.status(), news, delete(JOB, job) if done and job is not None and has_ended(job) else None)
 
 
-def _remedy(progress: _Progress, observed: Observed, machine: Machine) -> Decision:
+def _remedy(progress: _Progress, observed: Observed, machine: Machine, turn: str) -> Decision:
     """The next step for a Machine that is unhealthy and not given up yet."""
     ours, hardware = observed.tinkerbell_machine, observed.hardware
     if machine.spec.infrastructure_ref.kind != TINKERBELL_MACHINE.kind:
@@ -171,11 +176,11 @@ def _remedy(progress: _Progress, observed: Observed, machine: Machine) -> Decisi
         if is_deleting(job) or not has_ended(job):
             return progress.waits("PowerCycling", f"Job {job.metadata.name} of an earlier attempt is not over")
         return progress.waits("PowerCycling", "an earlier attempt is cleared away", delete(JOB, job))
-    return _next(progress, observed, machine, ours, hardware)
+    return _next(progress, observed, machine, ours, hardware, turn)
 
 
 def _next(
-    progress: _Progress, observed: Observed, machine: Machine, ours: TinkerbellMachine, hardware: Hardware
+    progress: _Progress, observed: Observed, machine: Machine, ours: TinkerbellMachine, hardware: Hardware, turn: str
 ) -> Decision:
     """No power cycle is under way: wait for the last one to help, make another, or give up."""
     status, spec = observed.obj.status, observed.obj.spec
@@ -198,6 +203,8 @@ def _next(
             f"{status.power_cycles} power cycles did not help" if status.power_cycles else "power cycles are not tried"
         )
         return _give_up(progress, observed, machine, tried)
+    if turn:
+        return progress.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
     if observed.is_control_plane:
         waiting = _turn(progress, observed, machine)
         if waiting is not None:
@@ -275,8 +282,9 @@ def _message(observed: Observed, hardware: Hardware) -> str:
 def _job(ours: TinkerbellMachine, hardware: Hardware, attempt: str) -> dict[str, Any]:
     """Off and on, as two operations: a BMC refuses to cycle a machine that is off."""
     metadata = Owner(OWNERS, ours).metadata(hardware, power_cycle_name(ours))
-    spec = bmc_job(hardware, PowerAction.OFF, PowerAction.ON)
-    return {"metadata": {**metadata, "annotations": {POWER_CYCLE: attempt}}, "spec": spec}
+    spec, rack = bmc_job(hardware, PowerAction.OFF, PowerAction.ON), ours.metadata.annotations.get(RACK)
+    annotations = {POWER_CYCLE: attempt, **({RACK: rack} if rack else {})}
+    return {"metadata": {**metadata, "annotations": annotations}, "spec": spec}
 
 
 def _give_up(progress: _Progress, observed: Observed, machine: Machine, why: str) -> Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,18 +10,25 @@ from ironbell.api.bmc.job import JOB, Job
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE, TINKERBELL_REMEDIATION
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
 from ironbell.api.capt.tinkerbellmachine import TinkerbellMachine
-from ironbell.api.capt.tinkerbellremediation import TinkerbellRemediation
+from ironbell.api.capt.tinkerbellremediation import RemediationPhase, TinkerbellRemediation
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import LABEL_CONTROL_PLANE
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
+from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.contract.paused import PAUSED
+from ironbell.controllers.capt.conditions import READY
 from ironbell.controllers.capt.host import LIFECYCLE
+from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
+from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.lifecycle.created import power_cycle_name
-from ironbell.provisioner.lifecycle.names import POWER_CYCLE_TURN
+from ironbell.provisioner.lifecycle.names import POWER_CYCLE_TURN, RACK
 from ironbell.provisioner.lifecycle.observe import BY_OWNER
+from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Wave, work_ended, work_in_rack
 
 
 def _control_plane_of(machine: Machine) -> list[str]:
@@ -48,6 +55,8 @@ class Observed:
     """The power cycle that was made last."""
     peers: tuple[Machine, ...] = ()
     """The other machines of the control plane, if it is of one."""
+    wave: Wave = NO_WAVE
+    """What goes on in its server's rack."""
     holder: TinkerbellRemediation | None = None
     """Whose turn it is to power cycle a machine of the control plane."""
 
@@ -72,9 +81,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
     if machine is None or owner is None or machine.metadata.uid != owner.uid:
         return Observed(obj)
     cluster = cache.get(CLUSTER, namespace, machine.spec.cluster_name)
-    ours = None
-    if machine.spec.infrastructure_ref.kind == TINKERBELL_MACHINE.kind:
-        ours = cache.get(TINKERBELL_MACHINE, namespace, machine.spec.infrastructure_ref.name)
+    ours = _tinkerbell_machine(cache, obj)
     infrastructure = None
     if cluster is not None and cluster.spec.infrastructure_ref.kind == TINKERBELL_CLUSTER.kind:
         infrastructure = cache.get(TINKERBELL_CLUSTER, namespace, cluster.spec.infrastructure_ref.name)
@@ -92,6 +99,7 @@ def gather(cache: Cache, key: Key) -> Observed | None:
         hardware=hardware,
         job=cache.get(JOB, where, power_cycle_name(ours)) if ours is not None and hardware is not None else None,
         peers=tuple(one for one in team if one.key != machine.key),
+        wave=_wave(cache, obj, ours) if ours is not None else NO_WAVE,
         holder=_holder(cache, infrastructure),
     )
 
@@ -105,6 +113,45 @@ def _holder(cache: Cache, infrastructure: TinkerbellCluster | None) -> Tinkerbel
     return found if found is not None and found.metadata.uid == uid else None
 
 
+def _reason(obj: TinkerbellRemediation) -> list[str]:
+    ready = find_condition(obj.status.conditions, READY)
+    stands = ready is None or is_deleting(obj) or is_true(obj.status.conditions, PAUSED)
+    return [ready.reason] if ready is not None and not stands else []
+
+
+BY_REASON: Final = Index(TINKERBELL_REMEDIATION, "capt-remediation-reason", _reason)
+"""Remediations by what they wait for."""
+
+
+def _wave(cache: Cache, obj: TinkerbellRemediation, ours: TinkerbellMachine) -> Wave:
+    """What goes on in a machine's rack, with the power cycles whose Jobs do not exist yet."""
+    rack = ours.metadata.annotations.get(RACK, "")
+    if not rack or obj.status.phase == RemediationPhase.POWER_CYCLING:
+        return NO_WAVE
+    counted = [_tinkerbell_machine(cache, other) for other in cache.indexed(BY_REASON, "PowerCycling")]
+    without_job = [machine for machine in counted if machine is not None and _lacks_job(cache, machine, rack)]
+    return Wave(rack, tuple(work_in_rack(cache, rack).values()), before=len(without_job))
+
+
+def _lacks_job(cache: Cache, machine: TinkerbellMachine, rack: str) -> bool:
+    hardware = LIFECYCLE.server_of(cache, machine) if machine.metadata.annotations.get(RACK) == rack else None
+    where = hardware.metadata.namespace if hardware is not None else ""
+    return hardware is not None and cache.get(JOB, where, power_cycle_name(machine)) is None
+
+
+def _tinkerbell_machine(cache: Cache, obj: TinkerbellRemediation) -> TinkerbellMachine | None:
+    namespace = obj.metadata.namespace
+    owner = next((one for one in obj.metadata.owner_references if one.kind == MACHINE.kind), None)
+    machine = cache.get(MACHINE, namespace, owner.name) if owner is not None else None
+    if machine is None or machine.spec.infrastructure_ref.kind != TINKERBELL_MACHINE.kind:
+        return None
+    return cache.get(TINKERBELL_MACHINE, namespace, machine.spec.infrastructure_ref.name)
+
+
+def _waiting_for_turn(_work: Workflow | Job, cache: Cache) -> Iterable[Key]:
+    return [obj.key for obj in cache.indexed(BY_REASON, "WaitingForTurn")]
+
+
 WATCHES: Final[Sequence[Watch[Any]]] = (
     read_by(MACHINE, CONTROL_PLANE),
     read_by(CLUSTER),
@@ -113,5 +160,7 @@ WATCHES: Final[Sequence[Watch[Any]]] = (
     read_by(HARDWARE, BY_OWNER),
     read_by(JOB),
     read_by(TINKERBELL_REMEDIATION),
+    Watch(WORKFLOW, _waiting_for_turn, work_ended),
+    Watch(JOB, _waiting_for_turn, work_ended),
 )
-INDEXES: Final[Sequence[Index[Any]]] = (CONTROL_PLANE, BY_OWNER)
+INDEXES: Final[Sequence[Index[Any]]] = (CONTROL_PLANE, BY_OWNER, BY_REASON, *IN_RACK)

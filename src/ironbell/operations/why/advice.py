@@ -32,7 +32,7 @@ OF_TINKERBELL_MACHINE: Final[dict[str, Advice]] = {
     "WaitingForBootstrapData": Advice(),
     "WaitingForCluster": Advice(),
     "WaitingForOwner": Advice(),
-    "WaitingForTurn": Advice("servers of the same rack are installed"),
+    "WaitingForTurn": Advice("other servers of the same rack are being powered on"),
     "GivingUserData": Advice("the metadata service has the bootstrap data"),
     "WaitingForOldWorkflow": Advice("the previous attempt's Workflow is deleted"),
     "WaitingForOldTemplate": Advice("the previous attempt's Template is deleted"),

@@ -29,6 +29,7 @@ from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.contract.directory import AGENT_TIMEOUT, KEEP_DISKS
 from ironbell.contract.hardware_claim import HELD, WIPED, claim_of, release
 from ironbell.contract.owners import owner_reference
+from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
@@ -50,6 +51,7 @@ from ironbell.provisioner.lifecycle.created import (
 )
 from ironbell.provisioner.lifecycle.names import (
     DEFAULT_WIPE_ATTEMPTS,
+    RACK,
     WIPE,
     WIPE_ATTEMPTS,
     WIPE_TIMEOUT,
@@ -57,6 +59,16 @@ from ironbell.provisioner.lifecycle.names import (
     number,
 )
 from ironbell.provisioner.lifecycle.reserving import RESERVED, end
+from ironbell.provisioner.lifecycle.waves import (
+    IN_RACK,
+    LOOK_AGAIN_S,
+    NO_WAVE,
+    Wave,
+    rack_of,
+    rack_of_work,
+    work_ended,
+    work_in_rack,
+)
 from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
@@ -78,6 +90,8 @@ class DueObserved:
     template: Template | None = None
     workflow: Workflow | None = None
     power_off: Job | None = None
+    wave: Wave = NO_WAVE
+    """What goes on in its rack."""
 
     @property
     def made(self) -> list[Any]:
@@ -114,22 +128,60 @@ def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
                 yield made.metadata.namespace, owner.name
 
 
+def _waiting_in_rack(work: Workflow | Job, cache: Cache) -> Iterable[Key]:
+    """Servers in the rack of what has ended whose wipe may begin."""
+    rack = rack_of_work(work)
+    return [hardware.key for hardware, due in _due_wipes(cache) if rack and _rack(hardware, due) == rack]
+
+
+def _due_wipes(cache: Cache) -> Iterable[tuple[Hardware, WipeDue]]:
+    for hardware in cache.indexed(RESERVED, "reserved"):
+        due = wipe_due(hardware)
+        if due is not None and due.ended and HELD not in hardware.metadata.annotations:
+            yield hardware, due
+
+
+def _rack(hardware: Hardware, due: WipeDue) -> str:
+    return due.rack or rack_of(hardware, "")
+
+
+def _wave(cache: Cache, hardware: Hardware, own: WipeDue) -> Wave:
+    """The wave of a wipe that is to begin: those that became due earlier go first."""
+    if not (rack := _rack(hardware, own)):
+        return NO_WAVE
+    begun = work_in_rack(cache, rack)
+    begun.pop(hardware.key, None)
+    before = [
+        due.ended_at
+        for other, due in _due_wipes(cache)
+        if _rack(other, due) == rack
+        and (due.ended_at, other.key) < (own.ended_at, hardware.key)
+        and cache.get(WORKFLOW, other.metadata.namespace, due_name(other)) is None
+    ]
+    return Wave(rack, tuple(begun.values()), wipes_before=tuple(before))
+
+
 def _cluster_turned(old: Cluster | None, new: Cluster | None) -> bool:
     return old is None or new is None or is_deleting(old) != is_deleting(new)
 
 
+@dataclass(frozen=True)
 class WipeDueReconciler:
     """Carries out complete wipes that are due."""
 
-    name = "capt-wipe-due"
+    at_once: int = INSTALLS_PER_RACK
+    """How many servers of a rack are powered on at the same time; 0 is no bound."""
+    name: str = "capt-wipe-due"
     kind: AnyKind = HARDWARE
     watches: Sequence[Watch[Any]] = (
         Watch(CLUSTER, _of_cluster, _cluster_turned),
         Watch(WORKFLOW, _of_made),
         Watch(TEMPLATE, _of_made),
         Watch(JOB, _of_made),
+        Watch(WORKFLOW, _waiting_in_rack, work_ended),
+        Watch(JOB, _waiting_in_rack, work_ended),
     )
-    indexes: Sequence[Index[Any]] = (BY_CLUSTER, RESERVED)
+    indexes: Sequence[Index[Any]] = (BY_CLUSTER, RESERVED, *IN_RACK)
 
     def observe(self, cache: Cache, key: Key) -> DueObserved | None:
         hardware = cache.get(HARDWARE, *key)
@@ -142,6 +194,7 @@ class WipeDueReconciler:
             cache.get(TEMPLATE, namespace, due_name(hardware)),
             cache.get(WORKFLOW, namespace, due_name(hardware)),
             cache.get(JOB, namespace, power_off_name(hardware)),
+            _wave(cache, hardware, due) if due is not None and due.ended else NO_WAVE,
         )
 
     def decide(self, observed: DueObserved, now: datetime) -> Decision:
@@ -161,10 +214,10 @@ class WipeDueReconciler:
         if claim is None:
             # Its labels were removed by hand, or by somebody who does not know what is due.
             return wait("Reserved", f"The server is being reserved for {due}.", release(hardware))
-        return _reserved(observed, due, now) if claim.is_reservation else DONE
+        return _reserved(observed, due, self.at_once, now) if claim.is_reservation else DONE
 
 
-def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
+def _reserved(observed: DueObserved, due: WipeDue, at_once: int, now: datetime) -> Decision:
     hardware = observed.hardware
     if not due.ended:
         why = end_of_reservation(hardware, due, observed.cluster)
@@ -183,7 +236,7 @@ def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
         return wait("WipeDue", f"A complete wipe begins soon: {due.ended}.", requeue_after_s=in_s)
     workflow = observed.workflow
     if workflow is None:
-        return _begin(observed, due)
+        return _begin(observed, due, observed.wave.waits(at_once, now))
     if not is_of(workflow, hardware):
         return wait("ForeignWorkflow", f"Workflow {workflow.metadata.name} is not this wipe's; delete it.")
     if is_deleting(workflow):
@@ -202,7 +255,7 @@ def _reserved(observed: DueObserved, due: WipeDue, now: datetime) -> Decision:
     return wait("Wiping", message, requeue_after_s=left_s)
 
 
-def _begin(observed: DueObserved, due: WipeDue) -> Decision:
+def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
     hardware, name = observed.hardware, due_name(observed.hardware)
     kept = kept_disks_after_release(hardware, due)
     if wrong := unknown_kept_disks(hardware, kept):
@@ -220,7 +273,11 @@ def _begin(observed: DueObserved, due: WipeDue) -> Decision:
         return wait("Wiping", "The complete wipe is being begun.", write)
     if not is_of(observed.template, hardware) or is_deleting(observed.template):
         return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
+    if turn:
+        return wait("WaitingForTurn", turn, requeue_after_s=LOOK_AGAIN_S)
     metadata = _metadata(hardware, due, name)
+    if rack := _rack(hardware, due):
+        metadata["annotations"][RACK] = rack
     metadata["annotations"] |= agent_patience(hardware, number(hardware, AGENT_TIMEOUT, WIPE_AGENT_S))
     if kept:
         metadata["annotations"][KEEP_DISKS] = ",".join(kept)

@@ -48,13 +48,12 @@ from ironbell.provisioner.lifecycle.names import (
     provider_id,
 )
 from ironbell.provisioner.lifecycle.selection import pick, verdict
+from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
 from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.provisioner.node_images import MissingImage
 from ironbell.provisioner.user_data import needs_user_data
 
 GIVE_USER_DATA: Final = "give-user-data"
-LOOK_AGAIN_S: Final = 300.0
-"""How often an owner looks whether it is its turn although nothing woke it."""
 _MESSAGE_LIMIT: Final = 400
 
 

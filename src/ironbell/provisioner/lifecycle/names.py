@@ -22,7 +22,8 @@ WANTED_IN: Final = "ironbell.dev/hardware-wanted-in"
 """On a TinkerbellMachine that waits for Hardware: the failure domain that it must be in, as `LABEL=VALUE`."""
 
 RACK: Final = "ironbell.dev/rack"
-"""On a TinkerbellMachine that has a server: the rack that it is powered on with, as `LABEL=VALUE`."""
+"""On a TinkerbellMachine that has a server: the rack that it is powered on with, as `LABEL=VALUE`. On a Workflow, or a
+Job that power cycles: the rack in which it counts."""
 
 INSTALL_BEGUN: Final = "ironbell.dev/install-begun"
 """On a TinkerbellMachine: when its first installation was begun. On its Workflow: when the Workflow was created. They

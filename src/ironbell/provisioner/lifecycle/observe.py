@@ -39,7 +39,7 @@ from ironbell.provisioner.lifecycle.owner import Owner, OwnerKind
 from ironbell.provisioner.lifecycle.queue import Queue
 from ironbell.provisioner.lifecycle.reserving import RESERVED, RESERVED_FOR, became_reserved, reserved_servers
 from ironbell.provisioner.lifecycle.selection import SHOWN, became_claimable, is_claimable
-from ironbell.provisioner.lifecycle.waves import NO_WAVE, Waves
+from ironbell.provisioner.lifecycle.waves import IN_RACK, NO_WAVE, Waves, work_ended
 from ironbell.provisioner.lifecycle.wiping import own_wipe
 from ironbell.workload.clusterkey import ClusterKey
 
@@ -89,7 +89,7 @@ class Lifecycle:
     @cached_property
     def indexes(self) -> Sequence[Index[Any]]:
         """The indexes that `observe` and `watches` read."""
-        of_kind = (self.queue.by_wish, self.queue.waiting, self.waves.in_rack)
+        of_kind = (self.queue.by_wish, self.queue.waiting, self.waves.in_rack, *IN_RACK)
         of_servers = (BY_OWNER, FREE, RESERVED, RESERVED_FOR, TAKEN, BY_BMC, SILENT, FAILED_FOR, ANNOTATED)
         return (*of_kind, *of_servers)
 
@@ -111,6 +111,8 @@ class Lifecycle:
             Watch(BMC_MACHINE, self._owners_behind_bmc, health_changed, delay_s=PROGRESS_S, tells=True),
             read_by(SECRET_METADATA),
             Watch(kind, waves.next, waves.left),
+            Watch(WORKFLOW, waves.next_after, work_ended),
+            Watch(JOB, waves.next_after, work_ended),
             Watch(kind, self._next_in_queue, queue.left),
         )
 

@@ -18,7 +18,7 @@ from ironbell.contract.hardware_claim import Claimant
 from ironbell.contract.owners import owner_reference
 from ironbell.kube.decision import AnyKind, Emit, Fields, Key, MergePatch, emit, patch
 from ironbell.kube.finalizers import is_deleting
-from ironbell.provisioner.lifecycle.names import number
+from ironbell.provisioner.lifecycle.names import RACK, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,10 @@ class Owner:
         return found
 
     def workflow_metadata(self, hardware: Hardware, name: str, annotations: Mapping[str, str]) -> Fields:
-        """Metadata of a Workflow: the disks that the owner keeps go along, for whoever hands out its actions."""
-        kept = self.annotations.get(KEEP_DISKS)
-        everything = {**({KEEP_DISKS: kept} if kept else {}), **annotations}
+        """Metadata of a Workflow: the disks that the owner keeps go along, for whoever hands out its actions, and the
+        rack, for whoever counts what goes on there."""
+        inherited = {name: text for name in (KEEP_DISKS, RACK) if (text := self.annotations.get(name))}
+        everything = {**inherited, **annotations}
         found = self.metadata(hardware, name)
         return {**found, "annotations": everything} if everything else found
 

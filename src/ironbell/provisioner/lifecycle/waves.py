@@ -1,8 +1,11 @@
-"""Installations come in waves: so many servers of a rack are powered on and fetch their image at the same time. Pure.
+"""Servers are powered on in waves: so many of a rack at the same time, be it to be installed, wiped or restarted. Pure.
 
-An owner's rack is the failure domain of its server, or else the switch that the server is connected to. Those that
-have begun count for an hour, so that servers that never come up do not keep the others; of those that wait, who has
-waited longest goes first. A BMC does one Job at a time without this.
+An owner's rack is the failure domain of its server, or else the switch that the server is connected to. What counts is
+what needs the rack's power and network: an installation until its image is written, a wipe until the agent has begun
+it, a power cycle until it is done. Each counts for an hour at most, so that servers that never come up do not keep the
+others. Of the owners of one kind, who has waited longest goes first. What controllers of different kinds begin at the
+same moment may exceed the bound, because each knows the others by what they have begun. A BMC does one Job at a time
+without this.
 """
 
 from __future__ import annotations
@@ -13,25 +16,38 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
-from ironbell.api.meta import Resource
+from ironbell.api.bmc.job import JOB, Job
+from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.paused import PAUSED
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index
-from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, State
+from ironbell.provisioner.evidence import has_started
+from ironbell.provisioner.lifecycle.created import ENDED, has_ended, wipe_name
+from ironbell.provisioner.lifecycle.names import INSTALL_ATTEMPT, INSTALL_BEGUN, RACK, WIPE_ATTEMPT, State
 from ironbell.provisioner.lifecycle.owner import OwnerKind
 from ironbell.provisioner.lifecycle.queue import queue_order
 from ironbell.provisioner.node_images import IMAGE_REASONS
 
 COUNTS_S: Final = 3600.0
 """As long as the default template gives the image to be written."""
+LOOK_AGAIN_S: Final = 300.0
+"""How often something looks whether it is its turn although nothing woke it."""
 _SWITCH: Final = "ironbell.dev/switch"
 _PAST: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
 _STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
 """Reasons of owners that will not begin, and stand in nobody's way."""
+_WIPES_NOT: Final = frozenset(
+    {
+        *("Wiped", "NotWiped", "InvalidWipePolicy", "KeepDisksUnknown"),
+        *("TemplateNotFound", "ForeignTemplate", "ForeignWorkflow"),
+    }
+)
+"""The same for owners that release their server: no wipe follows, or none yet."""
 
 
 def rack_of(hardware: Hardware, failure_domain_label: str) -> str:
@@ -41,29 +57,77 @@ def rack_of(hardware: Hardware, failure_domain_label: str) -> str:
     return next((f"{name}={labels[name]}" for name in found), "")
 
 
+def _rack_of_workflow(workflow: Workflow) -> list[str]:
+    annotations = workflow.metadata.annotations
+    if RACK not in annotations or workflow.status.state in ENDED or is_deleting(workflow):
+        return []
+    is_wipe = INSTALL_BEGUN not in annotations
+    return [] if is_wipe and has_started(workflow) else [annotations[RACK]]
+
+
+def _rack_of_job(job: Job) -> list[str]:
+    rack = job.metadata.annotations.get(RACK)
+    return [rack] if rack and not has_ended(job) and not is_deleting(job) else []
+
+
+WORKFLOWS_IN_RACK: Final[Index[Workflow]] = Index(WORKFLOW, "rack", _rack_of_workflow)
+"""Installations and wipes under way, whoever they are for, by rack."""
+JOBS_IN_RACK: Final[Index[Job]] = Index(JOB, "rack", _rack_of_job)
+"""Power cycles under way, by rack."""
+IN_RACK: Final = (WORKFLOWS_IN_RACK, JOBS_IN_RACK)
+
+
+def work_in_rack(cache: Cache, rack: str) -> dict[Key, str]:
+    """Return when what is under way in a rack was begun, by its server; of a power cycle by its Job."""
+    begun = {job.key: job.metadata.creation_timestamp or "" for job in cache.indexed(JOBS_IN_RACK, rack)}
+    for workflow in cache.indexed(WORKFLOWS_IN_RACK, rack):
+        server = (workflow.metadata.namespace, workflow.spec.hardware_ref)
+        begun[server] = workflow.metadata.creation_timestamp or ""
+    return begun
+
+
+def work_ended(old: Workflow | Job | None, new: Workflow | Job | None) -> bool:
+    """Return whether a Workflow or a Job no longer counts in its rack."""
+    return bool(_racks_of(old)) and not _racks_of(new)
+
+
+def rack_of_work(work: Workflow | Job) -> str:
+    """Return the rack in which a Workflow or a Job counts, or has counted; empty for others."""
+    return work.metadata.annotations.get(RACK, "")
+
+
+def _racks_of(work: Workflow | Job | None) -> list[str]:
+    if work is None:
+        return []
+    return _rack_of_job(work) if isinstance(work, Job) else _rack_of_workflow(work)
+
+
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """What goes on in an owner's rack beside it."""
+    """What goes on in a server's rack beside it."""
 
     rack: str = ""
     begun: tuple[str, ...] = ()
     """When each of those was begun that are not through yet."""
     before: int = 0
-    """Of those that have not begun, how many go first."""
+    """Of the installations that have not begun, how many go first."""
+    wipes_before: tuple[str, ...] = ()
+    """Of the wipes that have not begun, since when those wait that go first; they count for an hour as well."""
 
     def waits(self, at_once: int, now: datetime) -> str:
-        """Return why the owner does not begin yet; empty if it may. `at_once` 0 is no bound."""
+        """Return why the server is not powered on yet; empty if it may be. `at_once` 0 is no bound."""
         begun = sum(_counts(since, now) for since in self.begun)
-        if not self.rack or not at_once or begun + self.before < at_once:
+        before = self.before + sum(_counts(since, now) for since in self.wipes_before)
+        if not self.rack or not at_once or begun + before < at_once:
             return ""
         label, _, value = self.rack.partition("=")
         where = f"{label.rpartition('/')[2]} {value}"
-        more = f", and {self.before} go first" if self.before else ""
+        more = f", and {before} go first" if before else ""
         return f"waits for its turn: {begun} of {where} are being powered on{more}"
 
 
 NO_WAVE: Final = Wave()
-"""Of an owner whose rack is not known, or that has begun."""
+"""Of a server whose rack is not known, or for which nothing is to be begun."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +138,26 @@ class Waves:
 
     @cached_property
     def in_rack(self) -> Index[Any]:
-        """Owners that are being installed, or are about to be, by rack."""
+        """Owners whose servers are being installed or wiped, or are about to be, by rack."""
         return Index(self.owners.kind, "rack", self._racks)
 
     def of(self, cache: Cache, obj: Any) -> Wave:
         """Return the wave of an owner that has not begun."""
-        rack = obj.metadata.annotations.get(RACK, "")
-        if not rack or self.owners.status_of(obj).is_ready or _has_begun(obj):
+        rack, own = obj.metadata.annotations.get(RACK, ""), self.owners.status_of(obj)
+        if not rack or (own.is_ready and not is_deleting(obj)) or self._has_begun(cache, obj):
             return NO_WAVE
-        others = [other for other in cache.indexed(self.in_rack, rack) if other.key != obj.key]
-        begun = tuple(other.metadata.annotations.get(INSTALL_BEGUN, "") for other in others if _has_begun(other))
-        order = queue_order(obj)
-        return Wave(rack, begun, sum(not _has_begun(other) and queue_order(other) < order for other in others))
+        begun, before, wipes, order = work_in_rack(cache, rack), 0, [], _order(obj)
+        for other in cache.indexed(self.in_rack, rack):
+            if other.key == obj.key:
+                continue
+            if not self._has_begun(cache, other):
+                before += not is_deleting(other) and _order(other) < order
+                wipes += [other.metadata.deletion_timestamp] if is_deleting(other) and _order(other) < order else []
+            elif not is_deleting(other):
+                server = self.owners.status_of(other).server or other.key
+                begun[server] = other.metadata.annotations.get(INSTALL_BEGUN, "")
+        begun.pop(own.server or obj.key, None)
+        return Wave(rack, tuple(begun.values()), before, tuple(wipes))
 
     def left(self, old: Any, new: Any) -> bool:
         """Return whether an owner takes part in no wave any more."""
@@ -94,17 +166,41 @@ class Waves:
     def next(self, obj: Any, cache: Cache) -> Iterable[Key]:
         """Return who may begin in an owner's place."""
         for rack in self._racks(obj):
-            waiting = [one for one in cache.indexed(self.in_rack, rack) if not _has_begun(one) and one.key != obj.key]
-            if waiting:
-                yield min(waiting, key=queue_order).key
+            yield from self._next(cache, rack, obj.key)
+
+    def next_after(self, work: Workflow | Job, cache: Cache) -> Iterable[Key]:
+        """Return who may begin once a Workflow or a Job no longer counts."""
+        return self._next(cache, rack_of_work(work), ("", ""))
+
+    def _next(self, cache: Cache, rack: str, but: Key) -> list[Key]:
+        owners = cache.indexed(self.in_rack, rack) if rack else ()
+        waiting = [obj for obj in owners if obj.key != but and not self._has_begun(cache, obj)]
+        return [min(waiting, key=_order).key] if waiting else []
 
     def _racks(self, obj: Any) -> list[str]:
         rack, status = obj.metadata.annotations.get(RACK), self.owners.status_of(obj)
-        if not rack or status.is_ready or is_deleting(obj) or status.phase in _PAST:
-            return []
         ready = find_condition(status.conditions, "Ready")
-        stands = is_true(status.conditions, PAUSED) or (ready is not None and ready.reason in _STANDS)
-        return [] if stands else [rack]
+        reason = ready.reason if ready is not None else ""
+        if not rack or reason in _STANDS or is_true(status.conditions, PAUSED):
+            return []
+        if is_deleting(obj):
+            takes_part = status.server is not None and status.phase != State.POWERING_OFF and reason not in _WIPES_NOT
+        else:
+            takes_part = not status.is_ready and status.phase not in _PAST
+        return [rack] if takes_part else []
+
+    def _has_begun(self, cache: Cache, obj: Any) -> bool:
+        """Whether its installation was begun, or its wipe if it releases its server."""
+        annotations, server = obj.metadata.annotations, self.owners.status_of(obj).server
+        if not is_deleting(obj):
+            return INSTALL_ATTEMPT in annotations
+        is_begun = server is not None and cache.get(WORKFLOW, server[0], wipe_name(obj)) is not None
+        return WIPE_ATTEMPT in annotations or is_begun
+
+
+def _order(obj: Any) -> tuple[str, Key]:
+    """Sorts owners by since when they wait for their turn."""
+    return obj.metadata.deletion_timestamp or queue_order(obj)[0], obj.key
 
 
 def _counts(begun: str, now: datetime) -> bool:
@@ -112,7 +208,3 @@ def _counts(begun: str, now: datetime) -> bool:
         return (now - parse_rfc3339(begun)).total_seconds() < COUNTS_S
     except ValueError:
         return False
-
-
-def _has_begun(obj: Resource) -> bool:
-    return INSTALL_ATTEMPT in obj.metadata.annotations

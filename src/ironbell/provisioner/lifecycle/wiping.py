@@ -46,6 +46,7 @@ from ironbell.provisioner.lifecycle.names import (
     DEFAULT_WIPE_ATTEMPTS,
     DEFAULT_WIPE_TIMEOUT_S,
     INSTALL_ATTEMPT,
+    RACK,
     RELEASED,
     UNTOUCHED,
     WIPE,
@@ -58,6 +59,7 @@ from ironbell.provisioner.lifecycle.names import (
     number,
 )
 from ironbell.provisioner.lifecycle.owner import Owner
+from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
@@ -232,6 +234,10 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
             made, text = marked_as_ours(made, hardware, boot_options(draft.wish.boot, hardware)), built_in
         write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
     else:
+        turn = draft.state.wave.waits(draft.wish.installs_per_rack, draft.now)
+        if turn:
+            draft.phase = State.WAITING
+            return draft.waits("WaitingForTurn", turn, after_s=LOOK_AGAIN_S)
         spec = workflow_spec(hardware, name, boot_options(draft.wish.boot, hardware))
         write = create(WORKFLOW, {"metadata": _workflow_metadata(owner, hardware), "spec": spec})
     message = f"the wipe ({f'template {own}' if own else policy}) is being begun"
@@ -344,6 +350,7 @@ def _due(draft: Draft, hardware: Hardware, *, wiped: bool, was_written: bool) ->
         since=rfc3339_micro(draft.now),
         boot_options=_boot_options(draft.wish.boot, hardware),
         keep=kept_disks(owner.obj, hardware),
+        rack=owner.annotations.get(RACK, ""),
     )
     deferred = wipe_policy(owner.obj, hardware) is WipePolicy.DEFERRED
     return due_after(hardware, new, is_deferred=deferred, was_written=was_written, wiped=wiped)

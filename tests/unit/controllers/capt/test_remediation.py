@@ -11,13 +11,20 @@ from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE, TINKERBELL
 from ironbell.api.capt.tinkerbellremediation import TinkerbellRemediation
 from ironbell.api.cluster import CLUSTER, MACHINE
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.tinkerbell import HARDWARE
+from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.contract.hardware_claim import HELD, Claimant, take
 from ironbell.controllers.capt.remediation import TinkerbellRemediationReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World, crash_check
-from ironbell.provisioner.lifecycle.names import HOLD_WHEN_RELEASED, POWER_CYCLE_ATTEMPTS, POWER_CYCLE_TURN, REPLACE_ON
+from ironbell.provisioner.lifecycle.names import (
+    HOLD_WHEN_RELEASED,
+    INSTALL_BEGUN,
+    POWER_CYCLE_ATTEMPTS,
+    POWER_CYCLE_TURN,
+    RACK,
+    REPLACE_ON,
+)
 from support.captworld import server
 
 REMEDY = TinkerbellRemediationReconciler()
@@ -52,7 +59,7 @@ def well(world: World, name: str) -> None:
 
 def scene(engine: Any = None, *names: str, **more: Any) -> World:
     world = World(environment=engine or Bmc())
-    world.api.serve([JOB, HARDWARE, MACHINE, TINKERBELL_MACHINE, TINKERBELL_REMEDIATION])
+    world.api.serve([JOB, HARDWARE, WORKFLOW, MACHINE, TINKERBELL_MACHINE, TINKERBELL_REMEDIATION])
     place = {"namespace": "default", "name": "prod"}
     infrastructure = {"apiGroup": TINKERBELL_CLUSTER.group, "kind": "TinkerbellCluster", "name": "prod"}
     world.add(CLUSTER, {"metadata": place, "spec": {"infrastructureRef": infrastructure}})
@@ -322,3 +329,46 @@ def test_it_may_be_killed_anywhere() -> None:
 def test_it_may_be_killed_anywhere_in_a_control_plane() -> None:
     world = scene(Bmc(), "a", "b", "c", labels=CONTROL_PLANE, spec={"powerCycle": {"timeoutSeconds": 60}})
     crash_check(REMEDY, world, horizon_s=500, ignore=("status.lastPowerCycle",))
+
+
+def in_rack(world: World, *names: str) -> None:
+    for name in names:
+        machine = world.require(TINKERBELL_MACHINE, "default", name)
+        world.change(TINKERBELL_MACHINE, machine, {"metadata": {"annotations": {RACK: "rack=r1"}}})
+
+
+def test_power_cycles_in_a_rack_are_made_one_after_the_other() -> None:
+    one, bmc = TinkerbellRemediationReconciler(at_once=1), Bmc("")
+    world = scene(bmc, "a", "b")
+    in_rack(world, "a", "b")
+    world.settle(one)
+    assert [job.metadata.name for job in world.list(JOB)] == ["a-power-cycle"]
+    waits = world.require(TINKERBELL_REMEDIATION, "default", "b")
+    ready = find_condition(waits.status.conditions, "Ready")
+    assert ready is not None
+    assert (ready.reason, ready.message) == (
+        "WaitingForTurn",
+        "waits for its turn: 1 of rack r1 are being powered on",
+    )
+    assert waits.status.power_cycles == 0, "what waits is not counted as tried"
+    before = world.require(JOB, "default", "a-power-cycle")
+    woken = {key for watch in one.watches if watch.kind is JOB for key in watch.keys(before, world)}
+    assert ("default", "b") in woken
+    bmc.end = "Completed"
+    world.settle(one)
+    assert "b" in bmc.by
+
+
+def test_a_power_cycle_waits_for_an_installation_in_its_rack() -> None:
+    one = TinkerbellRemediationReconciler(at_once=1)
+    bmc = Bmc()
+    world = scene(bmc, "a")
+    in_rack(world, "a")
+    annotations = {RACK: "rack=r1", INSTALL_BEGUN: "x"}
+    metadata = {"namespace": "default", "name": "n", "annotations": annotations}
+    workflow = world.add(WORKFLOW, {"metadata": metadata, "spec": {"hardwareRef": "elsewhere"}})
+    world.settle(one)
+    assert not bmc.by
+    world.set_status(WORKFLOW, workflow, {"state": "SUCCESS"})
+    world.settle(one)
+    assert bmc.by == ["a"]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
+from ironbell.api.cluster import CLUSTER
 from ironbell.api.tinkerbell import HARDWARE, WORKFLOW
 from ironbell.base.clock import parse_rfc3339
 from ironbell.contract.hardware_claim import HELD
 from ironbell.controllers.capt.host import LIFECYCLE
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
 from ironbell.kube.testing import World, crash_check
-from ironbell.provisioner.lifecycle.waves import Wave
+from ironbell.provisioner.lifecycle.due import WipeDueReconciler
+from ironbell.provisioner.lifecycle.names import INSTALL_BEGUN, RACK, WIPE
+from ironbell.provisioner.lifecycle.waves import Wave, work_ended
 from support.captscene import Engine, add_machine, get, said, scene
 from support.captworld import EVERY_VERSION, server
 
@@ -104,9 +109,10 @@ def test_it_may_be_killed_anywhere() -> None:
 def test_whoever_deletes_a_machine_that_waits_makes_room() -> None:
     world = rack(3)
     world.settle(TWO)
-    before = get(world, "m0")
-    world.remove(TINKERBELL_MACHINE, before)
-    assert LIFECYCLE.waves.left(before, get(world, "m0"))
+    workflow = world.require(WORKFLOW, "default", "m0")
+    world.remove(TINKERBELL_MACHINE, get(world, "m0"))
+    assert work_ended(workflow, None)
+    assert list(LIFECYCLE.waves.next_after(workflow, world)) == [("default", "m2")]
     world.settle(TWO)
     assert "m2" in installing(world)
 
@@ -117,6 +123,114 @@ def test_servers_that_never_come_up_do_not_keep_the_others_for_ever() -> None:
     assert installing(world) == ["m0", "m1"]
     world.settle(TWO, horizon_s=600)
     assert installing(world) == ["m0", "m1", "m2", "m3"]
+
+
+ONE = TinkerbellMachineReconciler("http://192.0.2.1:7080", images=EVERY_VERSION, at_once=1)
+
+
+def installed(count: int, engine: Engine, **options: Any) -> World:
+    """Servers of a rack whose systems run; `engine` plays from now on."""
+    world = rack(count, engine=Engine(), **options)
+    world.settle(ONE)
+    assert all(get(world, f"m{number}").status.ready for number in range(count))
+    world.environment = engine
+    return world
+
+
+def start(world: World, name: str) -> None:
+    """The agent takes the first action of a Workflow."""
+    action = {"id": "1", "name": "act", "state": "RUNNING"}
+    tasks = [{"name": "t", "id": "1", "agentID": "a", "actions": [action]}]
+    current = {"actionID": "1", "actionName": "act", "state": "RUNNING"}
+    workflow = world.require(WORKFLOW, "default", name)
+    world.set_status(WORKFLOW, workflow, {"state": "RUNNING", "currentState": current, "tasks": tasks})
+
+
+def wiping(world: World) -> list[str]:
+    return [name for name in installing(world) if name.endswith("-wipe")]
+
+
+def test_wipes_of_a_rack_begin_one_after_the_other() -> None:
+    world = installed(3, Engine("", wipe=""))
+    for number in (2, 0, 1):
+        world.remove(TINKERBELL_MACHINE, get(world, f"m{number}"))
+        world.clock.advance(1)
+    world.settle(ONE)
+    assert wiping(world) == ["m2-wipe"], "the one that was deleted first"
+    assert said(get(world, "m0"))[1:] == ("WaitingForTurn", "waits for its turn: 1 of rack r1 are being powered on")
+    assert said(get(world, "m1"))[2].endswith("are being powered on, and 1 go first")
+    before = world.require(WORKFLOW, "default", "m2-wipe")
+    start(world, "m2-wipe")
+    after = world.require(WORKFLOW, "default", "m2-wipe")
+    assert work_ended(before, after), "its server is up"
+    assert list(LIFECYCLE.waves.next_after(after, world)) == [("default", "m0")]
+    world.settle(ONE)
+    assert wiping(world) == ["m0-wipe", "m2-wipe"]
+
+
+def test_an_installation_waits_for_a_wipe_in_its_rack() -> None:
+    world = installed(1, Engine("", wipe=""))
+    world.remove(TINKERBELL_MACHINE, get(world, "m0"))
+    world.settle(ONE)
+    world.add(HARDWARE, server("s1", labels={"rack": "r1"}))
+    add_machine(world, "m1")
+    world.settle(ONE)
+    assert installing(world) == ["m0", "m0-wipe"] or installing(world) == ["m0-wipe"]
+    assert said(get(world, "m1"))[1] == "WaitingForTurn"
+    start(world, "m0-wipe")
+    world.settle(ONE)
+    assert "m1" in installing(world)
+
+
+def test_a_server_that_is_held_before_its_wipe_is_in_nobodys_way() -> None:
+    world = installed(2, Engine("", wipe=""))
+    world.change(HARDWARE, world.require(HARDWARE, "default", "s0"), {"metadata": {"annotations": {HELD: "x"}}})
+    for number in range(2):
+        world.remove(TINKERBELL_MACHINE, get(world, f"m{number}"))
+    world.settle(ONE)
+    assert wiping(world) == ["m1-wipe"]
+
+
+def test_wipes_that_wait_for_their_turn_may_be_killed_anywhere() -> None:
+    world = installed(2, Engine("", wipe=""))
+    for number in range(2):
+        world.remove(TINKERBELL_MACHINE, get(world, f"m{number}"))
+    world.settle(ONE)
+    assert len(wiping(world)) == 1
+    world.environment = Engine()
+    crash_check(ONE, world, horizon_s=10)
+
+
+def test_work_for_others_counts_in_the_rack_as_well() -> None:
+    world = rack(1)
+    others = {RACK: "rack=r1", INSTALL_BEGUN: "x"}
+    metadata = {"namespace": "default", "name": "of-another-kind", "annotations": others}
+    world.add(WORKFLOW, {"metadata": metadata, "spec": {"hardwareRef": "elsewhere"}})
+    world.settle(ONE)
+    assert installing(world) == ["of-another-kind"]
+    assert said(get(world, "m0"))[1] == "WaitingForTurn"
+    finish(world, "of-another-kind")
+    world.settle(ONE)
+    assert "m0" in installing(world)
+
+
+def test_complete_wipes_that_are_due_begin_one_after_the_other() -> None:
+    due = WipeDueReconciler(at_once=1)
+    world = rack(2, engine=Engine(complete=False))
+    for number in range(2):
+        deferred = {"metadata": {"annotations": {WIPE: "deferred"}}}
+        world.change(HARDWARE, world.require(HARDWARE, "default", f"s{number}"), deferred)
+    world.settle(ONE, due)
+    for number in range(2):
+        world.remove(TINKERBELL_MACHINE, get(world, f"m{number}"))
+    world.settle(ONE, due, horizon_s=60)
+    world.environment = Engine("", due="")
+    world.remove(CLUSTER, world.require(CLUSTER, "default", "prod"))
+    world.settle(ONE, due, horizon_s=120)
+    assert wiping(world) == ["s0-complete-wipe"]
+    start(world, "s0-complete-wipe")
+    world.settle(ONE, due, horizon_s=120)
+    assert wiping(world) == ["s0-complete-wipe", "s1-complete-wipe"]
 
 
 NOW = parse_rfc3339("2026-01-01T01:00:00Z")
