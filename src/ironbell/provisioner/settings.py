@@ -14,6 +14,6 @@ class InstallSettings(msgspec.Struct, frozen=True, kw_only=True):
     metadata_url: str = ""
     """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
     per_rack: int = INSTALLS_PER_RACK
-    """How many servers of a rack are installed at the same time; 0 is no limit."""
+    """How many servers of a rack are powered on at the same time; 0 is no limit."""
     images: ImageSource = NO_IMAGES
     """Where machines get images that no manifest names."""

@@ -36,7 +36,7 @@ from ironbell.controllers.capt.conditions import OWNER_REMEDIATED
 from ironbell.controllers.capt.host import LIFECYCLE, OWNERS, cluster_key, node_wish, owner_text, template_of, wish
 from ironbell.controllers.capt.observed import MACHINES_OF, Observed, gather
 from ironbell.controllers.capt.status import decision, status_change
-from ironbell.controllers.capt.templates import Settings, template_for
+from ironbell.controllers.capt.templates import template_for
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import AnyKind, Decision, Fields, Key, MergePatch, Waiting, wait
 from ironbell.kube.finalizers import is_deleting
@@ -50,6 +50,7 @@ from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.selection import Wish, elsewhere
 from ironbell.provisioner.lifecycle.stages import next_step
 from ironbell.provisioner.lifecycle.waves import rack_of
+from ironbell.provisioner.settings import InstallSettings
 
 
 def _of_machine(machine: Machine, _cache: Cache) -> Iterable[Key]:
@@ -118,14 +119,15 @@ class TinkerbellMachineReconciler:
         pause = paused_condition(TINKERBELL_MACHINE.kind, obj, cluster_paused=paused)
         if is_paused(obj, cluster_paused=paused):
             return wait("Paused", pause.message, status_change(obj, [pause], now))
-        wanted = host_wish(observed, Settings(self.site, self.at_once, self.images), now)
+        settings = InstallSettings(metadata_url=self.site, per_rack=self.at_once, images=self.images)
+        wanted = host_wish(observed, settings, now)
         step = next_step(Owner(OWNERS, obj), wanted, observed.state, now)
         if step.waiting is not None and step.waiting.reason == WAITING_FOR_HARDWARE:
             step = step.explained(f"{_other_domain(observed, wanted.servers)}{_no_spare(observed)}")
         return decision(observed, step, pause, now)
 
 
-def host_wish(observed: Observed, settings: Settings, now: datetime) -> HostWish:
+def host_wish(observed: Observed, settings: InstallSettings, now: datetime) -> HostWish:
     """Return what a TinkerbellMachine wants of a server."""
     obj, machine, cluster, hardware = observed.obj, observed.machine, observed.cluster, observed.state.hardware
     servers, problem = _servers(observed)
@@ -136,7 +138,7 @@ def host_wish(observed: Observed, settings: Settings, now: datetime) -> HostWish
         servers_problem=problem,
         bootstrap=observed.secret,
         boot=Boot(boot.boot_mode, boot.iso_url, to_builtin(boot.customboot_config) if boot.customboot_config else {}),
-        installs_per_rack=settings.at_once,
+        installs_per_rack=settings.per_rack,
         node=node_wish(machine, cluster),
         cluster=cluster_key(obj, cluster),
         replaced_by=owner_text(machine),

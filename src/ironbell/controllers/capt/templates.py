@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from ironbell.api.capt.names import ANNOTATION_TEMPLATE_OVERRIDE
@@ -14,8 +13,7 @@ from ironbell.contract.boot_token import without_token
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.directory import KEEP_DISKS
 from ironbell.contract.identity import IDENTITY
-from ironbell.contract.node_images import NO_IMAGES, ImageSource
-from ironbell.contract.racks import INSTALLS_PER_RACK
+from ironbell.contract.node_images import ImageSource
 from ironbell.controllers.capt.imageurl import image_url, names_image
 from ironbell.controllers.capt.observed import Observed, override_key
 from ironbell.kube.decision import Fields
@@ -24,25 +22,14 @@ from ironbell.provisioner.keeping import install_disk, kept_disks
 from ironbell.provisioner.lifecycle.created import UnusableError, marked_as, marked_as_ours
 from ironbell.provisioner.lifecycle.installing import ImagePendingError
 from ironbell.provisioner.node_images import FoundImage, MissingImage, default_image
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the site's administrator has set for installations."""
-
-    site: str
-    """Where machines reach the metadata service, such as `http://192.0.2.1:7080`; empty if that is not known."""
-    at_once: int = INSTALLS_PER_RACK
-    """How many servers of a rack are powered on at the same time; 0 is no bound."""
-    images: ImageSource = NO_IMAGES
-    """Where machines that name no image get theirs."""
+from ironbell.provisioner.settings import InstallSettings
 
 
 def template_for(
     observed: Observed,
     machine: Machine,
     hardware: Hardware,
-    settings: Settings,
+    settings: InstallSettings,
     now: datetime,
     metadata: Fields,
     boot: Fields,
@@ -68,17 +55,17 @@ def template_for(
         if not observed.override.spec.data:
             raise UnusableError("TemplateEmpty", f"{where}, that the {meant} names, has no spec.data")
         return _with_text(marked_as(metadata, observed.override), observed.override.spec.data)
-    if not settings.site:
+    if not settings.metadata_url:
         message = "the default template needs the metadata service's address: start Ironbell with --metadata-url"
         raise UnusableError("MetadataURLUnknown", f"{message}, or give a template of your own")
-    image = _image(observed, machine, hardware, settings, now)
+    image = _image(observed, machine, hardware, settings.images, now)
     disk = install_disk(hardware, kept_disks(obj, hardware))
     if not disk:
         raise UnusableError("DisksKept", f"annotation {KEEP_DISKS} keeps every disk of {hardware.metadata.name}")
-    site = without_token(settings.site)
-    if site != settings.site:
+    site = without_token(settings.metadata_url)
+    if site != settings.metadata_url:
         metadata = marked_as_ours(metadata, hardware, boot)
-        site = settings.site if IDENTITY in metadata.get("annotations", {}) else site
+        site = settings.metadata_url if IDENTITY in metadata.get("annotations", {}) else site
     text = default_template(Inputs(obj.metadata.name, image.url, disk, site, image.sha256))
     return _with_text(metadata, text)
 
@@ -87,7 +74,7 @@ def _with_text(metadata: Fields, text: str) -> Fields:
     return {"metadata": metadata, "spec": {"data": text}}
 
 
-def _image(observed: Observed, machine: Machine, hardware: Hardware, settings: Settings, now: datetime) -> FoundImage:
+def _image(observed: Observed, machine: Machine, hardware: Hardware, images: ImageSource, now: datetime) -> FoundImage:
     """The image that the manifests name; where they name none, the one that the site serves for the version."""
     spec, shared = observed.obj.spec, (observed.infrastructure or TinkerbellCluster()).spec
     architecture, version = capabilities(hardware).architecture or "amd64", machine.spec.version
@@ -96,7 +83,7 @@ def _image(observed: Observed, machine: Machine, hardware: Hardware, settings: S
             return FoundImage(image_url(spec, shared, version, architecture))
         except TemplateError as error:
             raise UnusableError("InvalidImageLookup", f"imageLookupFormat: {error}") from error
-    found = default_image(settings.images, observed.node_images, version, architecture, now)
+    found = default_image(images, observed.node_images, version, architecture, now)
     if isinstance(found, MissingImage):
         raise ImagePendingError(found)
     return found
