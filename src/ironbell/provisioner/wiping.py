@@ -1,4 +1,4 @@
-"""What a wipe has done to the disks of a server, by what its agent reported, and how long it may take. Pure."""
+"""What a Workflow has done to the disks of a server, by what its agent reported, and how long a wipe may take. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.api.tinkerbell.workflow import Workflow
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.codec.actionimage import image_name
 from ironbell.codec.diskwipe import DiskReport, parse, time_limit_s
 from ironbell.contract.capabilities import capabilities
 
 _WIPES: Final = frozenset({"wipe", "wipedisk"})
 """Names of the built-in action."""
+_BEFORE_ACTIONS: Final = frozenset({"", WorkflowState.PREPARING, WorkflowState.PENDING})
 
 
 class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -29,6 +30,18 @@ class DiskCertificate(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     complete: bool | None = None
     """Whether nothing on it can be read any more; None for a disk that was kept."""
     kept: bool = False
+
+
+def has_started(workflow: Workflow) -> bool:
+    """Return whether an action of the Workflow was ever handed out: only then something may have been written.
+
+    The workflow service stores that it hands an action out before the agent gets it.
+    """
+    status = workflow.status
+    if status.current_state is not None and status.current_state.action_id:
+        return True
+    states = [action.state for task in status.tasks for action in task.actions]
+    return status.state not in _BEFORE_ACTIONS or any(state not in _BEFORE_ACTIONS for state in states)
 
 
 def disk_certificates(workflow: Workflow) -> list[DiskCertificate]:

@@ -36,7 +36,6 @@ from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key,
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
-from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.lifecycle.created import (
     ENDED,
@@ -70,7 +69,14 @@ from ironbell.provisioner.lifecycle.waves import (
     work_in_rack,
 )
 from ironbell.provisioner.lifecycle.wiping import WIPE_AGENT_S, Certificate, agent_patience, wipe_template
-from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
+from ironbell.provisioner.wiping import (
+    DiskCertificate,
+    disk_certificates,
+    has_started,
+    is_wiped,
+    unproven,
+    wipe_timeout_s,
+)
 
 POWER_OFF_ATTEMPTS: Final = 3
 

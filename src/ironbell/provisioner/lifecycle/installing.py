@@ -28,7 +28,6 @@ from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch
-from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures, is_silent, silence
 from ironbell.provisioner.installed_system import moment
 from ironbell.provisioner.keeping import kept_disks, unknown_kept_disks
@@ -52,6 +51,7 @@ from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
 from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.provisioner.node_images import MissingImage
 from ironbell.provisioner.user_data import needs_user_data
+from ironbell.provisioner.wiping import has_started
 
 GIVE_USER_DATA: Final = "give-user-data"
 _MESSAGE_LIMIT: Final = 400

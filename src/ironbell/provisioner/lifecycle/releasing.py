@@ -21,7 +21,6 @@ from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import wipe_due
 from ironbell.kube.decision import Action, create, delete
 from ironbell.kube.finalizers import is_deleting
-from ironbell.provisioner.evidence import has_started
 from ironbell.provisioner.lifecycle.created import (
     bmc_job,
     deletions,
@@ -42,6 +41,7 @@ from ironbell.provisioner.lifecycle.names import (
 from ironbell.provisioner.lifecycle.owner import owner_finalizers
 from ironbell.provisioner.lifecycle.wiping import certificate_of, wipe
 from ironbell.provisioner.user_data import withdrawal
+from ironbell.provisioner.wiping import has_started
 
 POWER_OFF_ATTEMPTS: Final = 3
 
