@@ -55,8 +55,8 @@ def marked_as_ours(found: Fields, hardware: Hardware, boot: Mapping[str, Any]) -
 
 def marked_as(found: Fields, template: Template) -> Fields:
     """The metadata of a copy of somebody's Template."""
-    said = template.metadata.annotations.get(IDENTITY)
-    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: said}} if said else found
+    mode = template.metadata.annotations.get(IDENTITY)
+    return {**found, "annotations": {**found.get("annotations", {}), IDENTITY: mode}} if mode else found
 
 
 def deletions(created: Sequence[Any]) -> list[Action]:
@@ -98,7 +98,7 @@ def workflow_spec(hardware: Hardware, name: str, boot: Fields) -> Fields:
 
 def is_job(job: Job, condition: JobConditionType) -> bool:
     """Whether a Job says this of itself."""
-    return any(one.type == condition and one.status == "True" for one in job.status.conditions)
+    return any(found.type == condition and found.status == "True" for found in job.status.conditions)
 
 
 def has_ended(job: Job) -> bool:
@@ -107,7 +107,7 @@ def has_ended(job: Job) -> bool:
 
 
 def why_job_failed(job: Job) -> str:
-    return next((one.message for one in job.status.conditions if one.type == JobConditionType.FAILED), "")
+    return next((found.message for found in job.status.conditions if found.type == JobConditionType.FAILED), "")
 
 
 def boot_options(boot: Boot, hardware: Hardware) -> Fields:
@@ -144,5 +144,5 @@ def why_failed(workflow: Workflow) -> str:
         for action in task.actions:
             if action.state in FAILED:
                 return f"action {action.name!r} {action.state}: {action.message or 'no message'}"
-    said = next((one for one in workflow.status.conditions if one.type == "Succeeded"), None)
-    return f"workflow {workflow.status.state}" + (f": {said.message}" if said is not None and said.message else "")
+    ended = next((condition for condition in workflow.status.conditions if condition.type == "Succeeded"), None)
+    return f"workflow {workflow.status.state}" + (f": {ended.message}" if ended is not None and ended.message else "")

@@ -100,16 +100,16 @@ class DueObserved:
     """What goes on in its rack."""
 
     @property
-    def made(self) -> list[Any]:
+    def created(self) -> list[Any]:
         """What this controller made for the Hardware."""
         found: list[Resource | None] = [self.workflow, self.template, self.power_off]
-        return [one for one in found if one is not None and is_of(one, self.hardware)]
+        return [obj for obj in found if obj is not None and is_of(obj, self.hardware)]
 
 
-def is_of(made: Resource, hardware: Hardware) -> bool:
+def is_of(created: Resource, hardware: Hardware) -> bool:
     """Whether an object was made for this Hardware's complete wipe."""
-    return WIPE_RUN in made.metadata.annotations and any(
-        owner.uid == hardware.metadata.uid for owner in made.metadata.owner_references
+    return WIPE_RUN in created.metadata.annotations and any(
+        owner.uid == hardware.metadata.uid for owner in created.metadata.owner_references
     )
 
 
@@ -124,14 +124,14 @@ def power_off_name(hardware: Hardware) -> str:
 
 
 def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
-    return [one.key for one in cache.indexed(BY_CLUSTER, "/".join(cluster.key))]
+    return [hardware.key for hardware in cache.indexed(BY_CLUSTER, "/".join(cluster.key))]
 
 
-def _of_made(made: Resource, _cache: Cache) -> Iterable[Key]:
-    if WIPE_RUN in made.metadata.annotations:
-        for owner in made.metadata.owner_references:
+def _owner_of_created(created: Resource, _cache: Cache) -> Iterable[Key]:
+    if WIPE_RUN in created.metadata.annotations:
+        for owner in created.metadata.owner_references:
             if owner.kind == HARDWARE.kind:
-                yield made.metadata.namespace, owner.name
+                yield created.metadata.namespace, owner.name
 
 
 def _waiting_in_rack(work: Workflow | Job, cache: Cache) -> Iterable[Key]:
@@ -181,9 +181,9 @@ class WipeDueReconciler:
     kind: AnyKind = HARDWARE
     watches: Sequence[Watch[Any]] = (
         Watch(CLUSTER, _of_cluster, _cluster_turned),
-        Watch(WORKFLOW, _of_made),
-        Watch(TEMPLATE, _of_made),
-        Watch(JOB, _of_made),
+        Watch(WORKFLOW, _owner_of_created),
+        Watch(TEMPLATE, _owner_of_created),
+        Watch(JOB, _owner_of_created),
         Watch(WORKFLOW, _waiting_in_rack, work_ended),
         Watch(JOB, _waiting_in_rack, work_ended),
     )
@@ -211,7 +211,7 @@ class WipeDueReconciler:
         if ANNOTATION_DELETE_FOR_MOVE in hardware.metadata.annotations:
             return DONE
         run = due.run if due is not None and due.ended else ""
-        stale = [one for one in observed.made if one.metadata.annotations[WIPE_RUN] != run]
+        stale = [obj for obj in observed.created if obj.metadata.annotations[WIPE_RUN] != run]
         if stale:
             return wait("CleaningUp", "What an earlier complete wipe made is being deleted.", *deletions(stale))
         if due is None:
@@ -233,7 +233,7 @@ def _reserved(observed: DueObserved, due: WipeDue, at_once: int, now: datetime) 
     if HELD in hardware.metadata.annotations:
         # The time limit of a wipe that has not begun runs meanwhile: it is created anew afterwards.
         is_begun = observed.workflow is not None and has_started(observed.workflow)
-        unbegun = [] if is_begun else deletions(observed.made)
+        unbegun = [] if is_begun else deletions(observed.created)
         return wait("HardwareHeld", f"The server is held: {hardware.metadata.annotations[HELD]}", *unbegun)
     if hardware.metadata.annotations.get(WIPE, "").strip().lower() == WipePolicy.NONE and observed.workflow is None:
         message = f"annotation {WIPE} of the Hardware is none: nothing is wiped, although a complete wipe was due"
@@ -265,8 +265,8 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
     hardware, name = observed.hardware, due_name(observed.hardware)
     kept = kept_disks_after_release(hardware, due)
     if wrong := unknown_kept_disks(hardware, kept):
-        told = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
-        return wait("KeepDisksUnknown", wrong, told)
+        event = emit(HARDWARE, hardware, reason="KeepDisksUnknown", message=wrong, warning=True)
+        return wait("KeepDisksUnknown", wrong, event)
     boot: dict[str, Any] = {"toggleAllowNetboot": True}
     if hardware.spec.bmc_ref is not None:
         boot["bootMode"] = str(BootMode.NETBOOT)
@@ -274,8 +274,8 @@ def _begin(observed: DueObserved, due: WipeDue, turn: str) -> Decision:
     if observed.template is None:
         disks = [disk.device for disk in hardware.spec.disks if disk.device]
         text = wipe_template(name, disks, WipePolicy.COMPLETE, limit_s=wipe_timeout_s(hardware), kept=kept)
-        made = marked_as_ours(_metadata(hardware, due, name), hardware, boot)
-        write = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
+        metadata = marked_as_ours(_metadata(hardware, due, name), hardware, boot)
+        write = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
         return wait("Wiping", "The complete wipe is being begun.", write)
     if not is_of(observed.template, hardware) or is_deleting(observed.template):
         return wait("ForeignTemplate", f"Template {name} is not this wipe's, or is being deleted.")
@@ -314,14 +314,14 @@ def _succeeded(observed: DueObserved, due: WipeDue, workflow: Workflow, now: dat
     if not wiped and not all_kept:
         doubtful = ", ".join(unproven(devices, disks)) or "any disk"
         return _failed(observed, due, now, f"the agent did not report that {doubtful} was completely wiped")
-    said = "; ".join(
+    messages = "; ".join(
         action.message for task in workflow.status.tasks for action in task.actions if action.message
     )  # fmt: skip
     if hardware.spec.bmc_ref is not None and due.power_off_attempt <= POWER_OFF_ATTEMPTS:
         step = _power_off(observed, due)
         if step is not None:
             return step
-    return _finished(observed, due, now, wiped, said or "wiped", disks)
+    return _finished(observed, due, now, wiped, messages or "wiped", disks)
 
 
 def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
@@ -341,8 +341,8 @@ def _power_off(observed: DueObserved, due: WipeDue) -> Decision | None:
     message += why_job_failed(job)
     again = msgspec.structs.replace(due, power_off_attempt=due.power_off_attempt + 1)
     # The job goes first: a crash in between tries once more and counts nothing that was not tried.
-    told = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
-    return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, again), told)
+    event = emit(HARDWARE, hardware, reason="PowerOffFailed", message=message, warning=True)
+    return wait("PowerOffFailed", message, *deletions([job]), _record(hardware, again), event)
 
 
 def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Decision:
@@ -352,8 +352,8 @@ def _failed(observed: DueObserved, due: WipeDue, now: datetime, why: str) -> Dec
     message = f"attempt {due.attempt} of {most} to wipe completely failed: {why}"
     if due.attempt < most:
         again = msgspec.structs.replace(due, attempt=due.attempt + 1)
-        told = emit(HARDWARE, hardware, reason="WipeRetried", message=message, warning=True)
-        return wait("WipeRetried", f"{message}; it is tried again", _record(hardware, again), told)
+        event = emit(HARDWARE, hardware, reason="WipeRetried", message=message, warning=True)
+        return wait("WipeRetried", f"{message}; it is tried again", _record(hardware, again), event)
     anew = msgspec.structs.replace(due, ended_at=rfc3339_micro(now), attempt=1, power_off_attempt=1)
     hold = f"not wiped completely after {due.machine}: {message}; remove this annotation to try again"
     disks = disk_certificates(observed.workflow) if observed.workflow is not None else []
@@ -379,8 +379,8 @@ def _finished(
     if due.power_off_attempt > POWER_OFF_ATTEMPTS:
         annotations[HELD] = "could not be switched off after its complete wipe; it still runs the in-memory OS"
     reason = "Wiped" if wiped else "NotWiped"
-    told = emit(HARDWARE, hardware, reason=reason, message=message, warning=not wiped)
-    return wait(reason, message, release(hardware, annotations), told)
+    event = emit(HARDWARE, hardware, reason=reason, message=message, warning=not wiped)
+    return wait(reason, message, release(hardware, annotations), event)
 
 
 def _certificate(

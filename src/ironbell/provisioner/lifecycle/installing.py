@@ -137,8 +137,8 @@ def user_data(secret: SecretMetadata | None, hardware: Hardware) -> Effect | Non
 
 
 def _begun(workflow: Workflow) -> str:
-    said = next((one.message for one in workflow.status.conditions if one.type == "Succeeded"), "")
-    return f"workflow is {workflow.status.state or 'new'}" + (f": {said}" if said else "")
+    message = next((found.message for found in workflow.status.conditions if found.type == "Succeeded"), "")
+    return f"workflow is {workflow.status.state or 'new'}" + (f": {message}" if message else "")
 
 
 def progress_of(workflow: Workflow) -> str:

@@ -184,7 +184,7 @@ class Lifecycle:
             claim = claim_of(hardware) if hardware is not None else None
             return hardware if claim is not None and claim.is_of_name(claimant) else None
         owned = cache.indexed(BY_OWNER, f"{claimant.namespace}/{claimant.name}")
-        return next((one for one in owned if (claim := claim_of(one)) is not None and claim.is_of(claimant)), None)
+        return next((each for each in owned if (claim := claim_of(each)) is not None and claim.is_of(claimant)), None)
 
     def _surplus(self, cache: Cache, owner: Owner) -> tuple[Hardware, ...]:
         """What was claimed beside the server that an owner names. As long as it names none, nobody knows which it is.
@@ -194,8 +194,8 @@ class Lifecycle:
         named, claimant = owner.status.server, owner.claimant
         if named is None:
             return ()
-        owned = [one for one in cache.indexed(BY_OWNER, owner.path) if one.key != named]
-        return tuple(one for one in owned if (claim := claim_of(one)) is not None and claim.uid == claimant.uid)
+        owned = [each for each in cache.indexed(BY_OWNER, owner.path) if each.key != named]
+        return tuple(each for each in owned if (claim := claim_of(each)) is not None and claim.uid == claimant.uid)
 
     def _owner_of(self, hardware: Hardware, _cache: Cache) -> Iterable[Key]:
         claim = claim_of(hardware)
@@ -257,12 +257,12 @@ def _keeps_failing(owner: Owner, workflow: Workflow | None) -> bool:
 
 def _failed_servers(cache: Cache, replaced_by: str, hardware: Hardware | None) -> tuple[Hardware, ...]:
     found = cache.indexed(FAILED_FOR, replaced_by) if replaced_by else ()
-    return tuple(one for one in found if hardware is None or one.key != hardware.key)
+    return tuple(each for each in found if hardware is None or each.key != hardware.key)
 
 
 def _is_short(owner: Owner) -> bool:
     """Whether it has looked in vain: to look at all its cluster's owners is too much while many get their servers."""
-    return any(one.type == HARDWARE_READY and one.reason == NO_HARDWARE for one in owner.status.conditions)
+    return any(each.type == HARDWARE_READY and each.reason == NO_HARDWARE for each in owner.status.conditions)
 
 
 def _matters_to_owner(old: Hardware | None, new: Hardware | None) -> bool:

@@ -44,8 +44,8 @@ def reserved_servers(cache: Cache, cluster: ClusterKey | None, *, of_all: bool) 
 
 def own(wished: Wish, reserved: Iterable[Hardware], bmcs: Bmcs) -> list[Verdict]:
     """The reserved servers of the wish's Cluster that fit and that little speaks against, the best first."""
-    found = [one for one in reserved if is_reserved_for(one, wished.cluster)]
-    return [one for one in verdicts(wished, found, bmcs) if one.fits and one.severity < Severity.DOUBTFUL]
+    found = [each for each in reserved if is_reserved_for(each, wished.cluster)]
+    return [each for each in verdicts(wished, found, bmcs) if each.fits and each.severity < Severity.DOUBTFUL]
 
 
 def became_reserved(_old: Hardware | None, new: Hardware | None) -> bool:
@@ -69,7 +69,7 @@ def yielding(
         seen = verdict(wished, hardware, bmcs, ignores_reservation=True)
         if seen.fits:
             found.append((not due.ended, 0.0 if due.ended else yields_in_s(due, now), seen))
-    found.sort(key=lambda one: (one[0], one[1], one[2].rank))
+    found.sort(key=lambda item: (item[0], item[1], item[2].rank))
     if place >= len(found):
         return None, None
     is_reserved, in_s, seen = found[place]

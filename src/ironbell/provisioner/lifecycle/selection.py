@@ -230,10 +230,10 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
         counts[kind] += 1
         problems.setdefault(kind, []).append(one.problems[0])
     found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    told = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in found[:_TOLD]]
-    if rest := sum(count for _, count in found[_TOLD:]):
-        told.append(f"{rest}: {'another reason' if rest == 1 else 'other reasons'}")
-    return f"none of {whole} Hardware fits: " + "; ".join(told)
+    reasons = [f"{count}: {_worded(kind, problems.get(kind, []))}" for kind, count in found[:_REASONS_SHOWN]]
+    if rest := sum(count for _, count in found[_REASONS_SHOWN:]):
+        reasons.append(f"{rest}: {'another reason' if rest == 1 else 'other reasons'}")
+    return f"none of {whole} Hardware fits: " + "; ".join(reasons)
 
 
 def _worded(kind: str, problems: Sequence[str]) -> str:
@@ -249,7 +249,7 @@ def _which_bmc(problem: str) -> str:
     return f"{SILENT_BMC} ({name}: {cause})"
 
 
-_TOLD: Final = 3
+_REASONS_SHOWN: Final = 3
 """How many reasons are named."""
 _CLAIMED: Final = "claimed by others"
 _HELD: Final = f"it is held ({HELD})"

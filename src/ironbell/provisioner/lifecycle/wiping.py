@@ -145,8 +145,8 @@ def wipe(draft: Draft, hardware: Hardware) -> Step:
     if workflow.status.state in ENDED:
         return _wipe_failed(draft, hardware, method, workflow)
     limit = owner.number(WIPE_TIMEOUT, number(hardware, WIPE_TIMEOUT, _limit_s(hardware, policy)))
-    made = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(draft.now))
-    left = limit - (draft.now - made).total_seconds()
+    begun = parse_rfc3339(workflow.metadata.creation_timestamp or rfc3339(draft.now))
+    left = limit - (draft.now - begun).total_seconds()
     if left <= 0:
         message = f"the wipe was not done within {limit} s (workflow {workflow.status.state or 'new'})"
         return _certify(draft, hardware, method, False, message, hold=True)
@@ -158,12 +158,12 @@ def wipe(draft: Draft, hardware: Hardware) -> Step:
     return draft.waits("Wiping", message, after_s=left)
 
 
-def _is_of_earlier_machine(made: Workflow | Template, owner: Owner, hardware: Hardware) -> bool:
+def _is_of_earlier_machine(obj: Workflow | Template, owner: Owner, hardware: Hardware) -> bool:
     """Whether something of the wipe's name proves nothing: it was created before this machine was to be deleted, or for
     another server. An earlier machine of the same name, whose finalizer was removed by hand, leaves such things."""
-    created, deleted = made.metadata.creation_timestamp, owner.obj.metadata.deletion_timestamp
+    created, deleted = obj.metadata.creation_timestamp, owner.obj.metadata.deletion_timestamp
     is_older = bool(created and deleted) and parse_rfc3339(created or "") < parse_rfc3339(deleted or "")
-    return is_older or (isinstance(made, Workflow) and made.spec.hardware_ref != hardware.metadata.name)
+    return is_older or (isinstance(obj, Workflow) and obj.spec.hardware_ref != hardware.metadata.name)
 
 
 def _may_be_installed(owner: Owner, hardware: Hardware) -> bool:
@@ -177,13 +177,13 @@ def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow
     disks = disk_certificates(workflow)
     devices = [disk.device for disk in hardware.spec.disks if disk.device]
     if is_wiped(devices, disks):
-        return _certify(draft, hardware, method, True, _said(workflow), disks)
+        return _certify(draft, hardware, method, True, _messages_of(workflow), disks)
     if method != WipePolicy.COMPLETE:
-        return _certify(draft, hardware, method, False, _said(workflow), disks)
+        return _certify(draft, hardware, method, False, _messages_of(workflow), disks)
     if disks and all(disk.kept for disk in disks):
-        return _certify(draft, hardware, method, False, _said(workflow), disks)
+        return _certify(draft, hardware, method, False, _messages_of(workflow), disks)
     doubtful = ", ".join(unproven(devices, disks)) or "any disk"
-    message = f"the agent did not report that {doubtful} was completely wiped: {_said(workflow)}"
+    message = f"the agent did not report that {doubtful} was completely wiped: {_messages_of(workflow)}"
     return _certify(draft, hardware, method, False, message, disks, hold=True)
 
 
@@ -218,7 +218,7 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
         return draft.waits("WaitingForOldTemplate", message, *deletions([template]))
     if wrong := unknown_kept_disks(hardware, kept_disks(owner.obj, hardware)):
         return draft.waits("KeepDisksUnknown", wrong)
-    made, own = owner.metadata(hardware, name), own_wipe(owner.obj, hardware)
+    metadata, own = owner.metadata(hardware, name), own_wipe(owner.obj, hardware)
     if template is None:
         if own and (override is None or not override.spec.data):
             where = f"Template {hardware.metadata.namespace}/{own}, that annotation {WIPE_TEMPLATE} names,"
@@ -229,10 +229,10 @@ def _begin_wipe(draft: Draft, hardware: Hardware, policy: WipePolicy) -> Step:
             owner.name, disks, policy, limit_s=_limit_s(hardware, policy), kept=kept_disks(owner.obj, hardware)
         )
         if own and override is not None:
-            made, text = marked_as(made, override), override.spec.data
+            metadata, text = marked_as(metadata, override), override.spec.data
         else:
-            made, text = marked_as_ours(made, hardware, boot_options(draft.wish.boot, hardware)), built_in
-        write: Action = create(TEMPLATE, {"metadata": made, "spec": {"data": text}})
+            metadata, text = marked_as_ours(metadata, hardware, boot_options(draft.wish.boot, hardware)), built_in
+        write: Action = create(TEMPLATE, {"metadata": metadata, "spec": {"data": text}})
     else:
         turn = draft.state.wave.waits(draft.wish.installs_per_rack, draft.now)
         if turn:
@@ -330,10 +330,10 @@ def _certify(
         annotations[HELD] = f"not wiped after {certificate.machine}: {message}"
     write = patch(HARDWARE, hardware, {"metadata": {"annotations": annotations}}, locked=True)
     reason = "Wiped" if wiped else "NotWiped"
-    said = f"{hardware.metadata.name}: {message}"
-    event = draft.owner.event(reason, said, warning=hold)
-    draft.note(RELEASED, False, reason, said)
-    return draft.waits(reason, said, write, event)
+    report = f"{hardware.metadata.name}: {message}"
+    event = draft.owner.event(reason, report, warning=hold)
+    draft.note(RELEASED, False, reason, report)
+    return draft.waits(reason, report, write, event)
 
 
 def _due(draft: Draft, hardware: Hardware, *, wiped: bool, was_written: bool) -> WipeDue | None:
@@ -374,6 +374,6 @@ def certificate_of(uid: str, hardware: Hardware) -> Certificate | None:
     return found if found is not None and found.uid == uid else None
 
 
-def _said(workflow: Workflow) -> str:
+def _messages_of(workflow: Workflow) -> str:
     messages = [action.message for task in workflow.status.tasks for action in task.actions if action.message]
     return "; ".join(messages) or "wiped"
