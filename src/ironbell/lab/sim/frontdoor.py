@@ -17,11 +17,13 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Protocol, TypeAlias, cast
 
+from wsproto.utilities import generate_accept_token
+
 from ironbell.api.client import ApiError
 from ironbell.apiserver.http.server.connection import Connection
 from ironbell.base.errors import IronbellError
 from ironbell.lab.sim.spdy import SpdyError, SpdyForward
-from ironbell.lab.sim.websocket import Messages, WebSocketError, accept, frame
+from ironbell.lab.sim.websocket import Messages, WebSocketError
 
 OpenPort: TypeAlias = Callable[[str, int, socket.socket], Awaitable[None]]
 """Connects a socket to a port of a pod in kube-system. Raises an `IronbellError` if it cannot."""
@@ -147,7 +149,8 @@ class FrontDoor(asyncio.Protocol):
         self._pod, self._carried = pod, ChannelForward(port) if port else SpdyForward()
         head = (
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Accept: {accept(key[1])}\r\nSec-WebSocket-Protocol: {protocol}\r\n\r\n"
+            f"Sec-WebSocket-Accept: {generate_accept_token(key[1]).decode()}\r\n"
+            f"Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
         )
         transport.write(head.encode())
         self._answer(self._carried)
@@ -169,7 +172,7 @@ class FrontDoor(asyncio.Protocol):
         """Send what is to be answered, and connect to the port as soon as it is known."""
         if self._transport is None:
             return
-        for answer in (*self._messages.answers, *map(frame, carried.answers)):
+        for answer in (*self._messages.answers, *map(self._messages.encode, carried.answers)):
             self._transport.write(answer)
         self._messages.answers.clear()
         carried.answers.clear()
@@ -197,7 +200,7 @@ class FrontDoor(asyncio.Protocol):
                 await asyncio.gather(opening, outward, inward, return_exceptions=True)
         except (IronbellError, ApiError, OSError) as error:
             if self._transport is not None:
-                self._transport.write(frame(carried.failure(str(error))))
+                self._transport.write(self._messages.encode(carried.failure(str(error))))
         finally:
             ours.close()
             if self._transport is not None:
@@ -209,7 +212,7 @@ class FrontDoor(asyncio.Protocol):
             while data := await loop.sock_recv(sock, _CHUNK):
                 if self._transport is None:
                     return
-                self._transport.write(frame(carried.data(data)))
+                self._transport.write(self._messages.encode(carried.data(data)))
 
     async def _carry_inward(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
