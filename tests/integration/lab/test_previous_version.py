@@ -17,6 +17,7 @@ import pytest
 from support.embeddedcluster import EmbeddedCluster
 from support.kubeapi import eventually
 from support.realcluster import free_ports
+from support.skips import missing_program
 from support.upgradechurn import Churn
 from support.upgraderecord import CLUSTERS, HARDWARE, MACHINES, WORKFLOWS, Recorder
 
@@ -34,7 +35,7 @@ KEPT = ("boots", "wipes", "disks", "node", "on")
 def previous() -> Path:
     folder = os.environ.get("IRONBELL_PREVIOUS", "")
     if not folder:
-        pytest.skip("IRONBELL_PREVIOUS does not name a checkout of the previous version with its .venv")
+        missing_program("IRONBELL_PREVIOUS does not name a checkout of the previous version with its .venv")
     checkout = Path(folder).resolve()
     assert (checkout / "src" / "ironbell").is_dir(), f"IRONBELL_PREVIOUS={folder} has no src/ironbell"
     assert (checkout / ".venv" / "bin" / "python").exists(), f"IRONBELL_PREVIOUS={folder} has no .venv: run make setup"
