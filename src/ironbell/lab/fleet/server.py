@@ -66,6 +66,10 @@ class Surroundings:
     """What the cloud calls the cluster whose API is there."""
 
 
+_CANCEL_AGAIN_S: Final = 1.0
+"""How long a cancelled simulation may take to end."""
+
+
 @dataclass(frozen=True)
 class _Muffled:
     """The calls of an agent whose signs of life stop when it vanishes."""
@@ -122,9 +126,12 @@ class SimServer:
 
     async def close(self) -> None:
         """End the simulation of it; its state stays. Cancellation point."""
-        if self._life is not None:
-            self._life.cancel()
-            await asyncio.gather(self._life, return_exceptions=True)
+        life = self._life
+        while life is not None and not life.done():
+            # grpclib raises an error of its own in place of a cancellation if the connection is lost at that moment
+            life.cancel()
+            await asyncio.wait([life], timeout=_CANCEL_AGAIN_S)
+        if self._life is life:
             self._life = None
 
     async def on(self) -> None:

@@ -22,6 +22,23 @@ from ironbell.lab.sim.virtualtime import VirtualClock, VirtualLoop
 SCRIPT = "#!ipxe\nkernel http://192.0.2.1/vmlinuz worker_id=w grpc_authority=192.0.2.1:42113\nboot\n"
 
 
+class LostConnection:
+    """A `Link` whose library turns the cancellation of a call into an error, as grpclib does where the connection is
+    lost at that moment."""
+
+    def __init__(self) -> None:
+        self.swallowed = 0
+
+    async def get(self, server: Server, url: str) -> Answer:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if self.swallowed:
+                raise
+            self.swallowed += 1
+        raise NoAnswerError("connection lost")
+
+
 @dataclass
 class Site:
     """A `Link` to a site whose servers toward machines are away for a while."""
@@ -74,3 +91,22 @@ def test_firmware_tries_the_network_for_a_minute(
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert runner.run(_booted(Site(away_s), tmp_path, killed_after_s)) is runs
+
+
+def test_a_server_ends_though_a_call_swallows_its_cancellation(tmp_path: Path) -> None:
+    async def ends() -> int:
+        [server] = fleet(1)
+        clock, randomness = VirtualClock(asyncio.get_running_loop()), SeededRandomness(1)
+        cloud = Cloud(_nothing, clock=clock, randomness=randomness, endpoint=_nothing)  # type: ignore[arg-type]
+        link = LostConnection()
+        around = Surroundings(link, "http://192.0.2.1", cloud, FileStore(tmp_path), INSTANT, clock, randomness)  # type: ignore[arg-type]
+        sim = SimServer(server, around, Faults())
+        sim.change(target="Pxe", enabled="Once", disks={})
+        await sim.on()
+        await asyncio.sleep(NETBOOT_S / 2)
+        async with asyncio.timeout(NETBOOT_S):
+            await sim.close()
+        return link.swallowed
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert runner.run(ends()) == 1
