@@ -276,7 +276,7 @@ async def all_running(api: HttpApi, wanted: int, since: str, timeout_s: float) -
     shown = time.perf_counter()
     async with asyncio.timeout(timeout_s):
         while True:  # a watch ends after some minutes
-            async for event in api.watch(MACHINE.collection, NAMESPACE, resource_version=since):
+            async for event in api.changes(MACHINE.collection, NAMESPACE, resource_version=since):
                 since = event.resource_version or since
                 if event.type is EventType.BOOKMARK:
                     continue

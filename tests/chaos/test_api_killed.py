@@ -67,7 +67,7 @@ async def follow(
         await process.is_up.wait()
         follower.resumed += 1
         with contextlib.suppress(Unavailable):
-            async for event in api.watch(where, "default", resource_version=str(follower.version)):
+            async for event in api.changes(where, "default", resource_version=str(follower.version)):
                 follower.take(event)
                 changed.set()
         # a server that was killed is known to be gone before it is known to be killed

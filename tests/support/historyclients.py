@@ -288,7 +288,7 @@ class Watcher:
         history = self._world.history
         kind, number = self.where.plural, self._number
         history.add(Watch(kind=kind, watcher=number, at=history.now(), version=self.version))
-        events = self._api.watch(self.where, NAMESPACE, resource_version=str(self.version))
+        events = self._api.changes(self.where, NAMESPACE, resource_version=str(self.version))
         async with aclosing(cast("AsyncGenerator[WatchEvent]", events)):
             async for event in events:
                 self._take(event)

@@ -1,15 +1,19 @@
-"""The interface to a Kubernetes API, implemented by both transports.
+"""The interface to a Kubernetes API. The typed client, informers and the runtime build on nothing else.
 
-`Api` speaks encoded objects: the embedded API server implements it by direct call (`apiserver`), `kube` implements
-it over HTTP for any server. What the typed client, informers and the runtime build on is only this.
+A request is a value, a `Call`. A transport implements `Api.call` and `Api.watch`: the embedded API server by direct
+call (`apiserver.direct`), `kube.http` for any server. A layer before another `Api`, such as one that limits the rate,
+implements the same two methods and passes calls on. Callers use the methods by verb, which `Api` builds on these two.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Protocol
+from enum import Enum, StrEnum
+from typing import Any
+
+import msgspec
 
 from ironbell.api.kind import Collection
 from ironbell.base.errors import IronbellError, Retry
@@ -171,6 +175,9 @@ class Preconditions:
     resource_version: str = ""
 
 
+NO_PRECONDITIONS = Preconditions()
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """Options common to writes."""
@@ -210,32 +217,109 @@ class ListOptions:
     match: Match | None = None
 
 
-class Api(Protocol):
+LIST_ALL = ListOptions()
+
+
+class Verb(StrEnum):
+    """What a call does, as access rules name it."""
+
+    GET = "get"
+    LIST = "list"
+    WATCH = "watch"
+    CREATE = "create"
+    UPDATE = "update"
+    PATCH = "patch"
+    DELETE = "delete"
+    DELETE_COLLECTION = "deletecollection"
+
+    @property
+    def is_write(self) -> bool:
+        return self not in _READS
+
+
+_READS = frozenset({Verb.GET, Verb.LIST, Verb.WATCH})
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request to an API.
+
+    A create of a subresource has the name of its object; any other create takes the name from its body.
+    """
+
+    verb: Verb
+    collection: Collection
+    namespace: str = ""
+    """Empty for all namespaces and for objects that have none."""
+    name: str = ""
+    subresource: str = ""
+    body: bytes = b""
+    """The encoded object or patch."""
+    options: WriteOptions = NO_OPTIONS
+    """Of writes."""
+    selection: ListOptions = LIST_ALL
+    """Which objects are listed, watched (after `resource_version`), or deleted as a collection."""
+    patch_type: PatchType = PatchType.MERGE
+    preconditions: Preconditions = NO_PRECONDITIONS
+    """Of a delete."""
+    propagation: Propagation = Propagation.BACKGROUND
+    """Of a delete."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a call: what was listed or deleted as a collection, otherwise an encoded object or `Status`."""
+
+    body: bytes = b""
+    created: bool = False
+    """Whether the call created an object, where the transport knows it."""
+    listed: Page | None = None
+
+    @property
+    def page(self) -> Page:
+        """What was listed.
+
+        Raises:
+            TypeError: the call was neither a list nor a delete of a collection.
+        """
+        if self.listed is None:
+            raise TypeError("an answer without a page")
+        return self.listed
+
+
+class Api(ABC):
     """A Kubernetes API, as one identity sees it. All bodies are encoded JSON objects.
 
     Every call may raise an `ApiError`; a network failure is `Unavailable`. Calls are cancellation points; a cancelled
     write may or may not have been carried out.
     """
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes: ...
+    @abstractmethod
+    async def call(self, call: Call) -> Answer:
+        """Carry out any call but a watch."""
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ...) -> Page:
-        """One page; an empty namespace means all of them."""
-        ...
-
-    def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        """Changes after `resource_version`, in order, with bookmarks. Ends when the server ends it.
+    @abstractmethod
+    def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        """Changes after `call.selection.resource_version`, in order, with bookmarks. Ends when the server ends it.
 
         Raises:
             Expired: the version is too old; list again.
         """
-        ...
 
-    async def create(
-        self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS
-    ) -> bytes: ...
+    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+        return (await self.call(Call(Verb.GET, where, namespace, name, subresource))).body
+
+    async def list(self, where: Collection, namespace: str = "", options: ListOptions = LIST_ALL) -> Page:
+        """One page; an empty namespace means all of them."""
+        return (await self.call(Call(Verb.LIST, where, namespace, selection=options))).page
+
+    def changes(
+        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Watch the selected objects from a version on."""
+        selection = ListOptions(selector, resource_version=resource_version)
+        return self.watch(Call(Verb.WATCH, where, namespace, selection=selection))
+
+    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
+        return (await self.call(Call(Verb.CREATE, where, namespace, body=body, options=options))).body
 
     async def replace(
         self,
@@ -246,7 +330,8 @@ class Api(Protocol):
         *,
         subresource: str = "",
         options: WriteOptions = NO_OPTIONS,
-    ) -> bytes: ...
+    ) -> bytes:
+        return (await self.call(Call(Verb.UPDATE, where, namespace, name, subresource, body, options))).body
 
     async def patch(
         self,
@@ -258,7 +343,9 @@ class Api(Protocol):
         patch_type: PatchType,
         subresource: str = "",
         options: WriteOptions = NO_OPTIONS,
-    ) -> bytes: ...
+    ) -> bytes:
+        call = Call(Verb.PATCH, where, namespace, name, subresource, body, options, patch_type=patch_type)
+        return (await self.call(call)).body
 
     async def delete(
         self,
@@ -266,11 +353,12 @@ class Api(Protocol):
         namespace: str,
         name: str,
         *,
-        preconditions: Preconditions = ...,
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> bytes:
         """The object with its deletion mark, or the final `Status`."""
-        ...
+        call = Call(Verb.DELETE, where, namespace, name, preconditions=preconditions, propagation=propagation)
+        return (await self.call(call)).body
 
     async def act(
         self,
@@ -287,4 +375,4 @@ class Api(Protocol):
         Raises:
             NotFound: there is no such object, or the resource has no such subresource.
         """
-        ...
+        return (await self.call(Call(Verb.CREATE, where, namespace, name, subresource, body, options))).body

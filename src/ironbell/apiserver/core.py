@@ -47,7 +47,6 @@ from ironbell.apiserver.store.log import MemoryLog, Row
 from ironbell.apiserver.store.retention import Retention
 from ironbell.apiserver.store.sqlite import SqliteLog
 from ironbell.apiserver.store.store import Store
-from ironbell.apiserver.surface import ServerApi
 from ironbell.apiserver.webhooks.client import WebhookClient
 from ironbell.apiserver.webhooks.conversion import converter_for
 from ironbell.apiserver.webhooks.dispatch import AdmissionWebhooks
@@ -195,7 +194,7 @@ class ApiServer:
         """
         await install(self._context, definitions)
 
-    def client(self, identity: Identity) -> ServerApi:
+    def client(self, identity: Identity) -> DirectApi:
         """The API as an identity sees it, by direct call."""
         return DirectApi(self._context, identity)
 

@@ -7,25 +7,20 @@ readers do not see it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TypeVar
 
 from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
     AlreadyExists,
+    Answer,
+    Api,
     ApiError,
-    ListOptions,
+    Call,
     MethodNotAllowed,
     NotFound,
-    Page,
     PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
+    Verb,
     WatchEvent,
-    WriteOptions,
 )
 from ironbell.api.kind import Collection
 from ironbell.apiserver.admission import AdmissionRequest, Operation
@@ -34,150 +29,50 @@ from ironbell.apiserver.context import Context, Request
 from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.roles import Attributes, refusal
 from ironbell.apiserver.selectors import selected_name
-from ironbell.apiserver.surface import Stored
 from ironbell.apiserver.verbs import create, delete, lists, patch, read, scale, update
 
-_NO_PRECONDITIONS = Preconditions()
-_ALL = ListOptions()
-_T = TypeVar("_T")
 
-
-class DirectApi:
-    """`surface.ServerApi` for one identity."""
+class DirectApi(Api):
+    """The whole API as one identity sees it, authorisation and admission applied."""
 
     def __init__(self, context: Context, identity: Identity) -> None:
         self._context = context
         self._identity = identity
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        request = self._request("get", where, namespace, name=name, subresource=subresource)
-        if subresource == "scale":
-            return await scale.get(self._context, request)
-        return await read.get(self._context, request)
+    async def call(self, call: Call) -> Answer:
+        """Carry out any call but a watch.
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _ALL) -> Page:
-        request = self._request("list", where, namespace, name=selected_name(options.selector))
-        return await lists.list_objects(self._context, request, options)
+        A refusal of a write was decided on the newest state, and waits until that is stored.
 
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        request = self._request("watch", where, namespace, name=selected_name(selector))
-        async for event in read.watch(self._context, request, resource_version=resource_version, selector=selector):
+        Raises:
+            Unavailable: the state could not be stored, so that there may have been no reason to refuse.
+        """
+        verb = call.verb
+        if verb is Verb.GET:
+            getter = scale.get if call.subresource == "scale" else read.get
+            return Answer(await getter(self._context, self._request(call, call.name)))
+        if verb is Verb.LIST:
+            request = self._request(call, selected_name(call.selection.selector))
+            return Answer(listed=await lists.list_objects(self._context, request, call.selection))
+        if verb is Verb.CREATE and call.subresource:
+            return await self._act(call)
+        request = self._request(call, call.name)
+        try:
+            return await self._write(request, call)
+        except ApiError:
+            await self._context.store.settle()
+            raise
+
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        """As `Api.watch`; with an empty version or `0` the current objects come first, as ADDED.
+
+        A refusal is raised at the first step of the iteration. One object alone is watched by the field selector
+        `metadata.name=NAME`, which is also the name that is authorised.
+        """
+        version, selector = call.selection.resource_version, call.selection.selector
+        request = self._request(call, selected_name(selector))
+        async for event in read.watch(self._context, request, resource_version=version, selector=selector):
             yield event
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        request = self._request("create", where, namespace, options=options)
-        return await self._decided(create.create(self._context, request, body))
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return (await self.put(where, namespace, name, body, subresource=subresource, options=options)).body
-
-    async def put(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> Stored:
-        request = self._request("update", where, namespace, name=name, subresource=subresource, options=options)
-        return await self._decided(self._put(request, body))
-
-    async def _put(self, request: Request, body: bytes) -> Stored:
-        if request.subresource == "scale":
-            return Stored(await scale.replace_scale(self._context, request, body), created=False)
-        if request.info.created_by_update and not request.subresource and self._is_missing(request):
-            self._authorize("create", request)
-            with suppress(AlreadyExists):  # somebody else was first: theirs is replaced
-                return Stored(await create.create_missing(self._context, request, body), created=True)
-        return Stored(await update.replace_object(self._context, request, body), created=False)
-
-    def _is_missing(self, request: Request) -> bool:
-        return self._context.store.latest(request.info.store_key, request.key) is None
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
-        return await self._decided(self._patch(request, body, patch_type))
-
-    async def _patch(self, request: Request, body: bytes, patch_type: PatchType) -> bytes:
-        if request.subresource == "scale":
-            return await scale.patch_scale(self._context, request, body, patch_type)
-        if patch_type is PatchType.APPLY:
-            return (await self._apply(request, body)).body
-        return await patch.patch(self._context, request, body, patch_type)
-
-    async def apply(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> Stored:
-        request = self._request("patch", where, namespace, name=name, subresource=subresource, options=options)
-        return await self._decided(self._apply(request, body))
-
-    async def _apply(self, request: Request, body: bytes) -> Stored:
-        if request.subresource == "scale":
-            return Stored(await scale.patch_scale(self._context, request, body, PatchType.APPLY), created=False)
-        is_new = self._is_missing(request)
-        if is_new:
-            self._authorize("create", request)
-        return Stored(await patch.patch(self._context, request, body, PatchType.APPLY), created=is_new)
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = _NO_PRECONDITIONS,
-        propagation: Propagation = Propagation.BACKGROUND,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        request = self._request("delete", where, namespace, name=name, options=options)
-        deleting = delete.delete(self._context, request, preconditions=preconditions, propagation=propagation)
-        return await self._decided(deleting)
-
-    async def delete_collection(
-        self,
-        where: Collection,
-        namespace: str,
-        *,
-        what: ListOptions = _ALL,
-        preconditions: Preconditions = _NO_PRECONDITIONS,
-        propagation: Propagation = Propagation.BACKGROUND,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> Page:
-        request = self._request("deletecollection", where, namespace, options=options)
-        deleting = delete.delete_collection(
-            self._context, request, options=what, preconditions=preconditions, propagation=propagation
-        )
-        return await self._decided(deleting)
 
     async def connect(self, where: Collection, request: ConnectRequest) -> ConnectResponse:
         info = self._context.resources.find(where)
@@ -195,54 +90,64 @@ class DirectApi:
             await self._context.admission.review(review)
         return await handler(request)
 
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        info = self._context.resources.find(where)
-        request = Request(self._identity, info, namespace if info.namespaced else "", name, subresource, options)
-        self._authorize("create", request)
-        action = self._context.actions.find(info.group, info.plural, subresource=subresource)
+    async def _act(self, call: Call) -> Answer:
+        request = self._authorized(call, call.name)
+        action = self._context.actions.find(request.info.group, request.info.plural, subresource=call.subresource)
         if action is None:
             raise NotFound("the server could not find the requested resource")
-        return await action.perform(request, body)
+        return Answer(await action.perform(request, call.body))
 
-    def _request(
-        self,
-        verb: str,
-        where: Collection,
-        namespace: str,
-        *,
-        name: str = "",
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> Request:
-        info = self._context.resources.find(where)
-        request = Request(self._identity, info, namespace if info.namespaced else "", name, subresource, options)
-        self._authorize(verb, request)
-        if subresource and subresource not in info.subresources:
+    async def _write(self, request: Request, call: Call) -> Answer:
+        context, verb = self._context, call.verb
+        if verb is Verb.CREATE:
+            return Answer(await create.create(context, request, call.body), created=True)
+        if verb is Verb.PATCH:
+            return await self._patch(request, call)
+        if verb is Verb.UPDATE:
+            return await self._update(request, call.body)
+        preconditions, propagation = call.preconditions, call.propagation
+        if verb is Verb.DELETE:
+            return Answer(await delete.delete(context, request, preconditions=preconditions, propagation=propagation))
+        page = await delete.delete_collection(
+            context, request, options=call.selection, preconditions=preconditions, propagation=propagation
+        )
+        return Answer(listed=page)
+
+    async def _update(self, request: Request, body: bytes) -> Answer:
+        if request.subresource == "scale":
+            return Answer(await scale.replace_scale(self._context, request, body))
+        if request.info.created_by_update and not request.subresource and self._is_missing(request):
+            self._authorize("create", request)
+            with suppress(AlreadyExists):  # somebody else was first: theirs is replaced
+                return Answer(await create.create_missing(self._context, request, body), created=True)
+        return Answer(await update.replace_object(self._context, request, body))
+
+    async def _patch(self, request: Request, call: Call) -> Answer:
+        if request.subresource == "scale":
+            return Answer(await scale.patch_scale(self._context, request, call.body, call.patch_type))
+        is_new = call.patch_type is PatchType.APPLY and self._is_missing(request)
+        if is_new:
+            self._authorize("create", request)
+        return Answer(await patch.patch(self._context, request, call.body, call.patch_type), created=is_new)
+
+    def _is_missing(self, request: Request) -> bool:
+        return self._context.store.latest(request.info.store_key, request.key) is None
+
+    def _request(self, call: Call, name: str) -> Request:
+        request = self._authorized(call, name)
+        info = request.info
+        if call.subresource and call.subresource not in info.subresources:
             raise NotFound("the server could not find the requested resource")
-        if verb not in info.verbs and not subresource:
-            raise MethodNotAllowed(f'{verb} is not supported on resources of kind "{info.resource}"')
+        if call.verb not in info.verbs and not call.subresource:
+            raise MethodNotAllowed(f'{call.verb} is not supported on resources of kind "{info.resource}"')
         return request
 
-    async def _decided(self, write: Awaitable[_T]) -> _T:
-        """The answer to a write; a refusal was decided on the newest state, and waits until that is stored.
-
-        Raises:
-            Unavailable: it could not be stored, so that there may have been no reason to refuse.
-        """
-        try:
-            return await write
-        except ApiError:
-            await self._context.store.settle()
-            raise
+    def _authorized(self, call: Call, name: str) -> Request:
+        info = self._context.resources.find(call.collection)
+        namespace = call.namespace if info.namespaced else ""
+        request = Request(self._identity, info, namespace, name, call.subresource, call.options)
+        self._authorize(call.verb, request)
+        return request
 
     def _authorize(self, verb: str, request: Request) -> None:
         info = request.info

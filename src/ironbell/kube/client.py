@@ -15,6 +15,7 @@ import msgspec
 from ironbell.api.client import (
     EVERYTHING,
     NO_OPTIONS,
+    NO_PRECONDITIONS,
     Api,
     EventType,
     ListOptions,
@@ -87,7 +88,7 @@ class Client:
         Raises:
             Expired: the version is too old; list again.
         """
-        events = self.api.watch(kind.collection, namespace, resource_version=resource_version, selector=selector)
+        events = self.api.changes(kind.collection, namespace, resource_version=resource_version, selector=selector)
         async for event in events:
             bookmark = event.type is EventType.BOOKMARK
             yield Change(event.type, None if bookmark else decode_object(kind, event.body), event.resource_version)
@@ -131,7 +132,7 @@ class Client:
         namespace: str,
         name: str,
         *,
-        preconditions: Preconditions = Preconditions(),  # noqa: B008 - frozen
+        preconditions: Preconditions = NO_PRECONDITIONS,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
         """Ask for deletion; finalizers may hold the object for a while."""

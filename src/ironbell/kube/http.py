@@ -10,7 +10,7 @@ Source: kubernetes.io: reference/using-api/api-concepts for queries and watches.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,18 +19,15 @@ import msgspec
 from yarl import URL
 
 from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
-    ListOptions,
+    Answer,
+    Api,
+    Call,
     Page,
     PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
     Unavailable,
     Unreachable,
+    Verb,
     WatchEvent,
-    WriteOptions,
     api_error,
 )
 from ironbell.api.kind import Collection
@@ -47,6 +44,12 @@ WATCH_S = 300
 """After how long at least we ask the server to end a watch, so that connections are renewed; at most twice that, at
 random, so that those who began together do not come back together."""
 _JSON = "application/json"
+_METHODS = {
+    Verb.GET: "GET", Verb.LIST: "GET", Verb.CREATE: "POST", Verb.UPDATE: "PUT", Verb.PATCH: "PATCH",
+    Verb.DELETE: "DELETE", Verb.DELETE_COLLECTION: "DELETE",
+}  # fmt: skip
+_DELETES = {Verb.DELETE, Verb.DELETE_COLLECTION}
+_LISTS = {Verb.LIST, Verb.DELETE_COLLECTION}
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -62,8 +65,8 @@ class _List(msgspec.Struct):
 _lists = msgspec.json.Decoder(_List)
 
 
-class HttpApi:
-    """A server's API, as the identity of a `Connection` sees it. Satisfies `Api`; close it after use."""
+class HttpApi(Api):
+    """A server's API, as the identity of a `Connection` sees it. Close it after use."""
 
     def __init__(self, connection: Connection, *, randomness: Randomness | None = None) -> None:
         self._randomness = randomness or SystemRandomness()
@@ -84,109 +87,39 @@ class HttpApi:
             await self._session.close()
             self._session = None
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        return await self._call("GET", where.path(namespace, name, subresource))
+    async def call(self, call: Call) -> Answer:
+        path = call.collection.path(call.namespace, call.name, call.subresource)
+        content_type = call.patch_type.value if call.verb is Verb.PATCH else _JSON
+        body = call.body if call.verb not in _DELETES else _delete_options(call)
+        async with self._request(
+            _METHODS[call.verb], path, query=_query(call), body=body, content_type=content_type, timeout=_timeout()
+        ) as response:
+            content, created = await response.read(), response.status == 201
+        if call.verb in _LISTS:
+            return Answer(listed=_page(call.collection, content))
+        return Answer(content, created)
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
-        query = _selection(options.selector)
-        if options.limit:
-            query["limit"] = str(options.limit)
-        if options.continue_token:
-            query["continue"] = options.continue_token
-        elif options.resource_version:
-            query["resourceVersion"] = options.resource_version
-        body = await self._call("GET", where.path(namespace), query=query)
-        try:
-            answer = _lists.decode(body)
-        except msgspec.DecodeError as error:
-            raise Unavailable(f"the server answered no list of {where.plural}: {error}") from error
-        items = [bytes(item) for item in answer.items or ()]
-        return Page(items, answer.metadata.resource_version, answer.metadata.continue_)
-
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        query = _selection(selector) | {
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        query = _query(call) | {
             "watch": "true",
-            "resourceVersion": resource_version,
+            "resourceVersion": call.selection.resource_version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(int(WATCH_S * (1 + self._randomness.fraction()))),
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
-        async with self._request("GET", where.path(namespace), query=query, timeout=timeout) as response:
+        path = call.collection.path(call.namespace)
+        async with self._request("GET", path, query=query, timeout=timeout) as response:
             splitter = FrameSplitter()
             async for chunk in response.content.iter_any():
                 for line in splitter.feed(chunk):
                     yield read_frame(line)
 
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        return await self._call("POST", where.path(namespace), query=_writing(options), body=body)
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        path = where.path(namespace, name, subresource)
-        return await self._call("PUT", path, query=_writing(options), body=body)
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        path = where.path(namespace, name, subresource)
-        query = _writing(options)
-        if options.force and patch_type is PatchType.APPLY:
-            query["force"] = "true"
-        return await self._call("PATCH", path, query=query, body=body, content_type=patch_type.value)
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = Preconditions(),  # noqa: B008
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        options: dict[str, Any] = {
-            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation.value
-        }  # fmt: skip
-        guard = {"uid": preconditions.uid, "resourceVersion": preconditions.resource_version}
-        guard = {field: value for field, value in guard.items() if value}
-        if guard:
-            options["preconditions"] = guard
-        return await self._call("DELETE", where.path(namespace, name), body=msgspec.json.encode(options))
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._call("POST", where.path(namespace, name, subresource), query=_writing(options), body=body)
-
     async def raw(
         self, method: str, path: str, *, query: dict[str, str] | None = None, body: bytes = b"", accept: str = _JSON
     ) -> bytes:
         """Any other request, such as discovery or a server-side table; the path begins with a slash."""
-        return await self._call(method, path, query=query, body=body, accept=accept)
+        async with self._request(method, path, query=query, body=body, accept=accept, timeout=_timeout()) as response:
+            return await response.read()
 
     async def stream(
         self, path: str, *, query: dict[str, str] | None = None, accept: str = _JSON, silence_s: float | None = None
@@ -221,22 +154,6 @@ class HttpApi:
             raise api_error(code=error.status, reason="", message=f"{path}: {error.message}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise Unreachable(f"the API server at {self._base.host} cannot be reached: {_why(error)}") from error
-
-    async def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: dict[str, str] | None = None,
-        body: bytes = b"",
-        content_type: str = _JSON,
-        accept: str = _JSON,
-    ) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=REQUEST_S, sock_connect=CONNECT_S)
-        async with self._request(
-            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=timeout
-        ) as response:
-            return await response.read()
 
     @asynccontextmanager
     async def _request(
@@ -349,21 +266,46 @@ def _cut_off(response: aiohttp.ClientResponse) -> None:
         transport.abort()
 
 
-def _selection(selector: Selector) -> dict[str, str]:
-    query: dict[str, str] = {}
-    if selector.labels:
-        query["labelSelector"] = selector.labels
-    if selector.fields:
-        query["fieldSelector"] = selector.fields
-    return query
+def _timeout() -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=REQUEST_S, sock_connect=CONNECT_S)
 
 
-def _writing(options: WriteOptions) -> dict[str, str]:
-    query: dict[str, str] = {}
-    if options.field_manager:
-        query["fieldManager"] = options.field_manager
-    if options.dry_run:
-        query["dryRun"] = "All"
-    if options.field_validation:
-        query["fieldValidation"] = options.field_validation
-    return query
+def _query(call: Call) -> dict[str, str]:
+    """The parameters that are set; of a delete, only its selection, since its options are in the body."""
+    selection, options = call.selection, call.options
+    query = {
+        "labelSelector": selection.selector.labels,
+        "fieldSelector": selection.selector.fields,
+        "limit": str(selection.limit or ""),
+        "continue": selection.continue_token,
+        "resourceVersion": "" if selection.continue_token else selection.resource_version,
+    }
+    if call.verb not in _DELETES:
+        query |= {
+            "fieldManager": options.field_manager,
+            "dryRun": "All" if options.dry_run else "",
+            "fieldValidation": options.field_validation,
+            "force": "true" if options.force and call.patch_type is PatchType.APPLY else "",
+        }
+    return {name: value for name, value in query.items() if value}
+
+
+def _delete_options(call: Call) -> bytes:
+    options: dict[str, Any] = {
+        "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": call.propagation.value
+    }  # fmt: skip
+    guard = {"uid": call.preconditions.uid, "resourceVersion": call.preconditions.resource_version}
+    if guard := {field: value for field, value in guard.items() if value}:
+        options["preconditions"] = guard
+    if call.options.dry_run:
+        options["dryRun"] = ["All"]
+    return msgspec.json.encode(options)
+
+
+def _page(collection: Collection, body: bytes) -> Page:
+    try:
+        answer = _lists.decode(body)
+    except msgspec.DecodeError as error:
+        raise Unavailable(f"the server answered no list of {collection.plural}: {error}") from error
+    items = [bytes(item) for item in answer.items or ()]
+    return Page(items, answer.metadata.resource_version, answer.metadata.continue_)

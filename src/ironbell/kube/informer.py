@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 from itertools import count
 from typing import Generic, TypeAlias, TypeVar
 
@@ -53,17 +53,6 @@ _LASTING_S = 10.0
 """A watch that lived this long was a good one, even if nothing happened."""
 
 log = structlog.get_logger()
-
-
-@asynccontextmanager
-async def aclosing(watch: AsyncIterator[WatchEvent]) -> AsyncIterator[None]:
-    """Close a watch for sure when leaving it, if its transport has something to close."""
-    try:
-        yield
-    finally:
-        close = getattr(watch, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def version_number(resource_version: str) -> int:
@@ -244,7 +233,7 @@ class Informer(Generic[R]):
         """Apply changes until the server ends the watch; whether it was a good one: brought something or lasted."""
         brought = 0
         started_s = asyncio.get_running_loop().time()
-        watch = self._api.watch(
+        watch = self._api.changes(
             self.kind.collection, self.namespace, resource_version=self._version, selector=self._selector
         )
         async with aclosing(watch):

@@ -136,7 +136,7 @@ class LeaderElection:
         selector = Selector(fields=f"metadata.name={s.name}")
         while True:
             try:
-                events = self.api.watch(LEASES, s.namespace, resource_version=self._seen[0], selector=selector)
+                events = self.api.changes(LEASES, s.namespace, resource_version=self._seen[0], selector=selector)
                 async for event in events:
                     if event.type is not EventType.BOOKMARK and not _holder(event):
                         handed_back.set()

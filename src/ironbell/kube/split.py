@@ -9,108 +9,34 @@ Resource versions of the two have nothing to do with each other; they are compar
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncGenerator, Set
 from dataclasses import dataclass
 
 import msgspec
 
-from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
-    Api,
-    ListOptions,
-    Page,
-    PatchType,
-    Preconditions,
-    Propagation,
-    Selector,
-    WatchEvent,
-    WriteOptions,
-)
+from ironbell.api.client import Answer, Api, Call, Verb, WatchEvent
 from ironbell.api.kind import Collection
-
-_LIST = ListOptions()
-_ANY = Preconditions()
 
 
 @dataclass(frozen=True)
-class SplitApi:
+class SplitApi(Api):
     """`here` for all kinds but those of `theirs`, which are `there`."""
 
     here: Api
     there: Api
     theirs: Set[Collection]
 
-    def _of(self, where: Collection) -> Api:
-        return self.there if where in self.theirs else self.here
+    def _of(self, call: Call) -> Api:
+        return self.there if call.collection in self.theirs else self.here
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        return await self._of(where).get(where, namespace, name, subresource=subresource)
+    async def call(self, call: Call) -> Answer:
+        api = self._of(call)
+        if call.verb is Verb.CREATE and not call.subresource and call.collection in self.theirs:
+            call = msgspec.structs.replace(call, body=_without_owners(call.body))
+        return await api.call(call)
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = _LIST) -> Page:
-        return await self._of(where).list(where, namespace, options)
-
-    def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        return self._of(where).watch(where, namespace, resource_version=resource_version, selector=selector)
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        if where in self.theirs:
-            body = _without_owners(body)
-        return await self._of(where).create(where, namespace, body, options)
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._of(where).replace(where, namespace, name, body, subresource=subresource, options=options)
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._of(where).patch(
-            where, namespace, name, body, patch_type=patch_type, subresource=subresource, options=options
-        )
-
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = _ANY,
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        return await self._of(where).delete(
-            where, namespace, name, preconditions=preconditions, propagation=propagation
-        )
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        return await self._of(where).act(where, namespace, name, body, subresource=subresource, options=options)
+    def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        return self._of(call).watch(call)
 
 
 def _without_owners(body: bytes) -> bytes:

@@ -10,12 +10,11 @@ Source: kubernetes/client-go: util/flowcontrol/throttle.go for rate and burst.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
-from ironbell.api.client import Api, Unauthorized, Unavailable, WatchEvent
-from ironbell.api.wrapped import WrappedApi, close_events
+from ironbell.api.client import Answer, Api, Call, Unauthorized, Unavailable, WatchEvent
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class Rate:
             await asyncio.sleep(wait_s)
 
 
-class BoundedApi(WrappedApi):
+class BoundedApi(Api):
     """An `Api` within its bounds. `refused` is told when the cluster does not know us any more."""
 
     def __init__(self, api: Api, bounds: Bounds, *, name: str, refused: Callable[[], None]) -> None:
-        super().__init__(api)
+        self._api = api
         self._bounds = bounds
         self._name = name
         self._refused = refused
@@ -62,20 +61,8 @@ class BoundedApi(WrappedApi):
         self._in_flight: dict[int, float] = {}
         self._count = 0
 
-    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
-        await self._rate.take()
-        try:
-            async for event in events:
-                yield event
-        except Unauthorized:
-            self._refused()
-            raise
-        finally:
-            await close_events(events)
-
-    @asynccontextmanager
-    async def around(self, *, writes: bool) -> AsyncIterator[None]:
-        """Around one request.
+    async def call(self, call: Call) -> Answer:
+        """As `Api.call`.
 
         Raises:
             Unavailable: it took too long, or others before it do.
@@ -90,7 +77,7 @@ class BoundedApi(WrappedApi):
                 self._in_flight[number] = loop.time()
                 try:
                     await self._rate.take()
-                    yield
+                    return await self._api.call(call)
                 except Unauthorized:
                     self._refused()
                     raise
@@ -98,3 +85,13 @@ class BoundedApi(WrappedApi):
                     del self._in_flight[number]
         except TimeoutError as error:
             raise Unavailable(f"cluster {self._name} did not answer within {bounds.timeout_s:g} s") from error
+
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        await self._rate.take()
+        try:
+            async with aclosing(self._api.watch(call)) as events:
+                async for event in events:
+                    yield event
+        except Unauthorized:
+            self._refused()
+            raise

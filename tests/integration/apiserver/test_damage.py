@@ -182,7 +182,7 @@ async def test_history_that_is_damaged_makes_watchers_list_anew(tmp_path: Path) 
         connection = apsw.Connection(str(tmp_path / "api.db"))
         connection.execute("UPDATE revisions SET body = zeroblob(900) WHERE name = 'n3'")
         connection.close()
-        events = server.client(ADMIN).watch(WHERE, "default", resource_version=start)
+        events = server.client(ADMIN).changes(WHERE, "default", resource_version=start)
         with pytest.raises(Expired):
             await anext(events)
         assert len((await server.client(ADMIN).list(WHERE, "default", ListOptions())).items) == 20

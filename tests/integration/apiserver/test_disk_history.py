@@ -40,7 +40,7 @@ async def create(api: Api, name: str, *, label: str = "x") -> None:
 async def follow(api: Api, after: str, count: int, selector: Selector = Selector()) -> list[WatchEvent]:  # noqa: B008
     found: list[WatchEvent] = []
     async with asyncio.timeout(20):
-        async for event in api.watch(WHERE, resource_version=after, selector=selector):
+        async for event in api.changes(WHERE, resource_version=after, selector=selector):
             found.append(event)
             if len(found) == count:
                 break
@@ -83,7 +83,7 @@ def _merge():
 async def test_a_slow_watch_goes_on_from_disk(tmp_path: Path) -> None:
     async with opened(tmp_path / "s.db") as server:
         api = server.client(ADMIN)
-        events = api.watch(WHERE, resource_version=server.resource_version)
+        events = api.changes(WHERE, resource_version=server.resource_version)
         await create(api, "first")
         assert (await anext(events)).type is EventType.ADDED
         for number in range(50):

@@ -86,7 +86,7 @@ async def test_a_watch_behind_memory_decrypts_what_it_reads(tmp_path: Path) -> N
         await server.client(ADMIN).delete(SECRETS, "default", "a")
         for number in range(10):
             await create_secret(server, f"s{number}")
-        events = server.client(ADMIN).watch(SECRETS, resource_version=start)
+        events = server.client(ADMIN).changes(SECRETS, resource_version=start)
         made, gone = await anext(events), await anext(events)
     assert (made.type, gone.type) == (EventType.ADDED, EventType.DELETED)
     assert msgspec.json.decode(gone.body)["data"]["password"] == DATA["password"]

@@ -108,7 +108,7 @@ async def test_a_full_disk(disk: str, request: pytest.FixtureRequest) -> None:
     place: Path = request.getfixturevalue(disk)
     async with opened(place) as server:
         await create(server, "first")
-        events = server.client(ADMIN).watch(WHERE, "default", resource_version=server.resource_version)
+        events = server.client(ADMIN).changes(WHERE, "default", resource_version=server.resource_version)
         filler = fill(place)
         made, refusal = await write_until_refused(server, "a")
         assert refusal == (

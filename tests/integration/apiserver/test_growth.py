@@ -78,7 +78,7 @@ async def test_a_steady_load_does_not_let_the_file_grow(
         assert last <= first * 1.25, f"{first} bytes grew to {last} while {written} were written"
         assert last < limit
         with pytest.raises(Expired):
-            await anext(server.client(ADMIN).watch(WHERE, resource_version=start))
+            await anext(server.client(ADMIN).changes(WHERE, resource_version=start))
 
 
 async def test_what_was_deleted_is_given_back(tmp_path: Path) -> None:

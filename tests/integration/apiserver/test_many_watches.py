@@ -44,7 +44,7 @@ async def write(server: ApiServer, where: Collection, prefix: str, count: int) -
 
 async def follow(server: ApiServer, after: str, count: int) -> list[int]:
     versions: list[int] = []
-    async for event in server.client(ADMIN).watch(MAPS, "default", resource_version=after):
+    async for event in server.client(ADMIN).changes(MAPS, "default", resource_version=after):
         versions.append(int(event.resource_version))
         if len(versions) == count:
             break

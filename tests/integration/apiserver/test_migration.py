@@ -65,7 +65,7 @@ async def test_schema_1_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "api.db"
     old_database(path, 20)
     async with opened(path) as server:
-        events = server.client(ADMIN).watch(CONFIG_MAP.collection, "default", resource_version="1")
+        events = server.client(ADMIN).changes(CONFIG_MAP.collection, "default", resource_version="1")
         first = await anext(events)
         assert first.type is EventType.MODIFIED, "history came along"
         assert b"zzz" in first.body

@@ -135,7 +135,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     async def _replay(self, version: int, model: Model) -> None:
         """Follow the changes from a version to the present: the model then must be the present one."""
-        events = self.api.watch(WHERE, resource_version=str(version))
+        events = self.api.changes(WHERE, resource_version=str(version))
         target = self.written
         last = version
         while last < target:

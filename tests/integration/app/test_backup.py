@@ -119,7 +119,7 @@ async def test_a_backup_under_load_is_one_moment(tmp_path: Path) -> None:
         assert await create(server, "new") > lost
         for version in (facts["revision"], lost):
             with pytest.raises(Expired):
-                await anext(server.client(ADMIN).watch(MAPS, "default", resource_version=str(version)))
+                await anext(server.client(ADMIN).changes(MAPS, "default", resource_version=str(version)))
 
 
 async def test_restore_replaces_only_when_told_and_keeps_what_was_there(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ async def test_a_watch_reads_large_objects_cut_anywhere_and_ends_with_the_server
         return response
 
     async with serving(handler, tmp_path / "s") as connection, HttpApi(connection) as api:
-        events = [event async for event in api.watch(WHERE, resource_version="0")]
+        events = [event async for event in api.changes(WHERE, resource_version="0")]
     assert [(event.type, event.resource_version) for event in events] == [
         (EventType.ADDED, "1"),
         (EventType.DELETED, "2"),
@@ -270,7 +270,7 @@ async def test_cancelling_a_watch_lets_its_connection_go(tmp_path: Path) -> None
     async with serving(handler, tmp_path / "s") as connection, HttpApi(connection) as api:
 
         async def read() -> None:
-            async for _event in api.watch(WHERE, resource_version="1"):
+            async for _event in api.changes(WHERE, resource_version="1"):
                 pass
 
         task = asyncio.create_task(read())

@@ -178,7 +178,7 @@ class Caller:
     ) -> list[WatchEvent]:
         """The next `count` events."""
         found: list[WatchEvent] = []
-        events = self.api.watch(where, namespace, resource_version=after, selector=selector)
+        events = self.api.changes(where, namespace, resource_version=after, selector=selector)
         async with asyncio.timeout(10):
             async for event in events:
                 found.append(event)

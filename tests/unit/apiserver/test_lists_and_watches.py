@@ -184,7 +184,7 @@ async def test_history_that_was_given_up_is_expired(clock: ManualClock, config_m
         for number in range(20):
             await api.create(config_maps, "default", b'{"metadata":{"name":"o%d"}}' % number)
         with pytest.raises(Expired, match="too old resource version"):
-            await anext(api.watch(config_maps, resource_version=start))
+            await anext(api.changes(config_maps, resource_version=start))
         with pytest.raises(Expired, match="continue parameter is too old") as expired:
             await api.list(config_maps, "", ListOptions(limit=1, continue_token=token))
         rest = await api.list(config_maps, "", ListOptions(continue_token=expired.value.continue_token))
@@ -196,7 +196,7 @@ async def test_history_that_was_given_up_is_expired(clock: ManualClock, config_m
 
 async def test_watches_end_with_the_server(clock: ManualClock, config_maps: Any) -> None:
     async with ApiServer.open(None, clock=clock, randomness=SeededRandomness(1)) as server:
-        events = server.client(ADMIN).watch(config_maps, resource_version=server.resource_version)
+        events = server.client(ADMIN).changes(config_maps, resource_version=server.resource_version)
         waiting = asyncio.ensure_future(anext(events, None))
         await asyncio.sleep(0)
     assert await waiting is None
@@ -206,7 +206,7 @@ async def test_a_watch_that_falls_behind_memory_ends(clock: ManualClock, config_
     small = Retention(memory_changes=8)
     async with ApiServer.open(None, clock=clock, randomness=SeededRandomness(1), retention=small) as server:
         api = server.client(ADMIN)
-        events = api.watch(config_maps, resource_version=server.resource_version)
+        events = api.changes(config_maps, resource_version=server.resource_version)
         await api.create(config_maps, "default", b'{"metadata":{"name":"first"}}')
         assert (await anext(events)).type is EventType.ADDED
         for number in range(20):

@@ -11,6 +11,7 @@ import msgspec
 
 from ironbell.api.client import ApiError, BadRequest, MethodNotAllowed, NotFound, WatchEvent
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.http import measures
 from ironbell.apiserver.http.media import Format, object_format
 from ironbell.apiserver.http.parameters import Query
@@ -20,7 +21,6 @@ from ironbell.apiserver.identity import Identity
 from ironbell.apiserver.metadata import path_segment_fault
 from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.sharing import Shared
-from ironbell.apiserver.surface import ServerApi
 
 NO_RESOURCE = "the server could not find the requested resource"
 
@@ -71,7 +71,7 @@ class Call(msgspec.Struct, frozen=True):
 
     request: Request
     server: ApiServer
-    api: ServerApi
+    api: DirectApi
     identity: Identity
     target: Target
     info: ResourceInfo

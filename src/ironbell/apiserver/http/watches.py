@@ -86,7 +86,7 @@ async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEv
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
             yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
-    async for event in call.api.watch(where, namespace, resource_version=version, selector=chosen):
+    async for event in call.api.changes(where, namespace, resource_version=version, selector=chosen):
         yield event
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from ironbell.api.client import EVERYTHING, EventType, Expired, Selector, WatchEvent
+from ironbell.api.client import EventType, Expired, WatchEvent
 from ironbell.api.kind import Collection
 
 
@@ -43,11 +43,9 @@ class Journal:
         self.history.append((BOOKMARKS, "", WatchEvent(EventType.BOOKMARK, b"", str(self.version))))
         self._wake()
 
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncGenerator[WatchEvent]:
-        """Changes after a version, by label-less selection: tests that need selectors use the embedded API."""
-        position = int(resource_version)
+    async def changes_of(self, where: Collection, namespace: str, after: str) -> AsyncGenerator[WatchEvent, None]:
+        """Changes after a version."""
+        position = int(after)
         cut = self._cut
         changed = asyncio.Event()
         self._changed.append(changed)

@@ -12,7 +12,6 @@ Bodies in the store are never changed in place, which makes `copy` cheap.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,24 +19,25 @@ import jsonpatch
 import msgspec
 
 from ironbell.api.client import (
-    EVERYTHING,
-    NO_OPTIONS,
     AlreadyExists,
+    Answer,
+    Api,
     ApiError,
     BadRequest,
+    Call,
     Conflict,
     EventType,
     Invalid,
     ListOptions,
+    MethodNotAllowed,
     NotFound,
     Page,
     PatchType,
     Preconditions,
     Propagation,
-    Selector,
     UnsupportedMediaType,
+    Verb,
     WatchEvent,
-    WriteOptions,
 )
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock, ManualClock, rfc3339
@@ -57,7 +57,7 @@ def _decode(body: bytes) -> Any:
 
 
 @dataclass
-class MemoryApi(Journal):
+class MemoryApi(Journal, Api):
     """The API; `kinds` are those it serves (`serve` adds more)."""
 
     kinds: dict[Collection, AnyKind] = field(default_factory=dict)
@@ -96,10 +96,36 @@ class MemoryApi(Journal):
             _uids=self._uids,
         )
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        return msgspec.json.encode(self._find(where, (namespace, name)))
+    async def call(self, call: Call) -> Answer:
+        where, key = call.collection, (call.namespace, call.name)
+        match call.verb:
+            case Verb.GET:
+                found = self._find(where, key)
+            case Verb.LIST:
+                return Answer(listed=self._list(where, call.namespace, call.selection))
+            case Verb.CREATE if call.subresource:
+                self._find(where, key)
+                raise NotFound(f"{where.plural}/{call.subresource} is not served here")
+            case Verb.CREATE:
+                if where in self.refusals:
+                    raise self.refusals[where]
+                found = self._create(where, call.namespace, _decode(call.body))
+            case Verb.UPDATE:
+                found = self._update(where, self._find(where, key), _decode(call.body), call.subresource)
+            case Verb.PATCH:
+                found = self._patch(call)
+            case Verb.DELETE:
+                found = self._delete_if(call.preconditions, where, self._find(where, key), call.propagation)
+            case _:
+                raise MethodNotAllowed(f"{call.verb} is not served here")
+        return Answer(msgspec.json.encode(found))
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
+    def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        """Changes of any label: tests that watch by selectors use the embedded API."""
+        self._served(call.collection)
+        return self.changes_of(call.collection, call.namespace, call.selection.resource_version)
+
+    def _list(self, where: Collection, namespace: str, options: ListOptions) -> Page:
         held = self._served(where)
         selector = parse_selector(options.selector.labels)
         chosen = [
@@ -112,90 +138,29 @@ class MemoryApi(Journal):
         items = [msgspec.json.encode(held[key]) for key in chosen[start:end]]
         return Page(items, str(self.version), str(end) if end < len(chosen) else "")
 
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncGenerator[WatchEvent]:
-        self._served(where)
-        changes = super().watch(where, namespace, resource_version=resource_version, selector=selector)
-        async with aclosing(changes):
-            async for event in changes:
-                yield event
-
-    async def create(self, where: Collection, namespace: str, body: bytes, options: WriteOptions = NO_OPTIONS) -> bytes:
-        if where in self.refusals:
-            raise self.refusals[where]
-        return msgspec.json.encode(self._create(where, namespace, _decode(body)))
-
-    async def replace(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        old = self._find(where, (namespace, name))
-        return msgspec.json.encode(self._update(where, old, _decode(body), subresource))
-
-    async def patch(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        patch_type: PatchType,
-        subresource: str = "",
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        change = _decode(body)
-        if patch_type is PatchType.APPLY:
-            return msgspec.json.encode(
-                self._apply(where, (namespace, name), change, subresource, options.field_manager)
-            )
-        old = self._find(where, (namespace, name))
-        if patch_type is PatchType.MERGE:
+    def _patch(self, call: Call) -> Fields:
+        where, key, change = call.collection, (call.namespace, call.name), _decode(call.body)
+        if call.patch_type is PatchType.APPLY:
+            return self._apply(where, key, change, call.subresource, call.options.field_manager)
+        old = self._find(where, key)
+        if call.patch_type is PatchType.MERGE:
             new = patches.apply(old, change)
-        elif patch_type is PatchType.JSON:
+        elif call.patch_type is PatchType.JSON:
             try:
                 new = jsonpatch.apply_patch(old, change)
             except jsonpatch.JsonPatchException as error:
                 raise Invalid(f"the patch does not apply: {error}") from error
         else:
-            raise UnsupportedMediaType(f"{patch_type.value} is not served here; use a merge patch")
-        return msgspec.json.encode(self._update(where, old, new, subresource))
+            raise UnsupportedMediaType(f"{call.patch_type.value} is not served here; use a merge patch")
+        return self._update(where, old, new, call.subresource)
 
-    async def delete(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        *,
-        preconditions: Preconditions = Preconditions(),  # noqa: B008
-        propagation: Propagation = Propagation.BACKGROUND,
-    ) -> bytes:
-        old = self._find(where, (namespace, name))
+    def _delete_if(self, must: Preconditions, where: Collection, old: Fields, propagation: Propagation) -> Fields:
         metadata = old["metadata"]
-        if preconditions.uid and preconditions.uid != metadata["uid"]:
-            raise Conflict(f"{where.plural} {name!r}: the uid is {metadata['uid']}, not {preconditions.uid}")
-        if preconditions.resource_version and preconditions.resource_version != metadata["resourceVersion"]:
-            raise Conflict(f"{where.plural} {name!r} has been modified")
-        return msgspec.json.encode(self._delete(where, old, propagation))
-
-    async def act(
-        self,
-        where: Collection,
-        namespace: str,
-        name: str,
-        body: bytes,
-        *,
-        subresource: str,
-        options: WriteOptions = NO_OPTIONS,
-    ) -> bytes:
-        self._find(where, (namespace, name))
-        raise NotFound(f"{where.plural}/{subresource} is not served here")
+        if must.uid and must.uid != metadata["uid"]:
+            raise Conflict(f"{where.plural} {metadata['name']!r}: the uid is {metadata['uid']}, not {must.uid}")
+        if must.resource_version and must.resource_version != metadata["resourceVersion"]:
+            raise Conflict(f"{where.plural} {metadata['name']!r} has been modified")
+        return self._delete(where, old, propagation)
 
     def _served(self, where: Collection) -> dict[Key, Fields]:
         try:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Protocol
 
-from ironbell.api.client import Api, WatchEvent
-from ironbell.api.wrapped import WrappedApi, close_events
+from ironbell.api.client import Answer, Api, Call, WatchEvent
 
 
 class Gate(Protocol):
@@ -27,38 +26,36 @@ class Gate(Protocol):
         ...
 
 
-class GatedApi(WrappedApi):
+class GatedApi(Api):
     """An `Api` behind a gate."""
 
     def __init__(self, api: Api, gate: Gate) -> None:
-        super().__init__(api)
+        self._api = api
         self._gate = gate
 
-    @asynccontextmanager
-    async def around(self, *, writes: bool) -> AsyncIterator[None]:
+    async def call(self, call: Call) -> Answer:
         await self._gate.passing()
-        yield
+        return await self._api.call(call)
 
-    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         await self._gate.passing()
-        steps = aiter(events)
         closed = asyncio.ensure_future(self._gate.closed())
         step: asyncio.Future[WatchEvent] | None = None
-        try:
-            while True:
-                step = asyncio.ensure_future(anext(steps))
-                await asyncio.wait((step, closed), return_when=asyncio.FIRST_COMPLETED)
-                if closed.done():
-                    self._gate.require()
-                    return
-                try:
-                    event = step.result()
-                except StopAsyncIteration:
-                    return
-                yield event
-        finally:
-            closed.cancel()
-            if step is not None and not step.done():
-                step.cancel()
-                await asyncio.gather(step, return_exceptions=True)
-            await close_events(events)
+        async with aclosing(self._api.watch(call)) as events:
+            try:
+                while True:
+                    step = asyncio.ensure_future(anext(events))
+                    await asyncio.wait((step, closed), return_when=asyncio.FIRST_COMPLETED)
+                    if closed.done():
+                        self._gate.require()
+                        return
+                    try:
+                        event = step.result()
+                    except StopAsyncIteration:
+                        return
+                    yield event
+            finally:
+                closed.cancel()
+                if step is not None and not step.done():
+                    step.cancel()
+                    await asyncio.gather(step, return_exceptions=True)

@@ -18,7 +18,7 @@ async def collect_pods(cluster: SimCluster) -> None:
         try:
             async with cluster.inside() as api:
                 version = (await api.list(NODES)).resource_version
-                async for event in api.watch(NODES, resource_version=version):
+                async for event in api.changes(NODES, resource_version=version):
                     if event.type is EventType.DELETED:
                         await _delete_pods(api, msgspec.json.decode(event.body)["metadata"]["name"])
         except ApiError:

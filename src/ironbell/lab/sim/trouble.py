@@ -7,12 +7,11 @@ chosen write: it is carried out, and whoever made it does nothing any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from ironbell.api.client import Api, Conflict, Unavailable, WatchEvent
-from ironbell.api.wrapped import WrappedApi, close_events
+from ironbell.api.client import Answer, Api, Call, Conflict, Unavailable, WatchEvent
 from ironbell.base.randomness import Randomness
 
 
@@ -64,37 +63,34 @@ class Trouble:
             await asyncio.Event().wait()
 
 
-class TroubledApi(WrappedApi):
+class TroubledApi(Api):
     """An `Api` on which it strikes."""
 
     def __init__(self, api: Api, trouble: Trouble) -> None:
-        super().__init__(api)
+        self._api = api
         self._trouble = trouble
 
-    @asynccontextmanager
-    async def around(self, *, writes: bool) -> AsyncIterator[None]:
+    async def call(self, call: Call) -> Answer:
+        trouble, is_write = self._trouble, call.verb.is_write
+        await trouble.passing()
+        if trouble.strikes(trouble.before):
+            raise Unavailable("the request was refused on purpose")
+        if is_write and trouble.strikes(trouble.conflicts):
+            raise Conflict("somebody was faster")
+        answer = await self._api.call(call)
+        if is_write:
+            await trouble.written()
+            if trouble.strikes(trouble.after):
+                raise Unavailable("the answer was lost on purpose")
+        return answer
+
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
         trouble = self._trouble
         await trouble.passing()
         if trouble.strikes(trouble.before):
             raise Unavailable("the request was refused on purpose")
-        if writes and trouble.strikes(trouble.conflicts):
-            raise Conflict("somebody was faster")
-        yield
-        if not writes:
-            return
-        await trouble.written()
-        if trouble.strikes(trouble.after):
-            raise Unavailable("the answer was lost on purpose")
-
-    async def watched(self, events: AsyncIterator[WatchEvent]) -> AsyncIterator[WatchEvent]:
-        trouble = self._trouble
-        try:
-            await trouble.passing()
-            if trouble.strikes(trouble.before):
-                raise Unavailable("the request was refused on purpose")
+        async with aclosing(self._api.watch(call)) as events:
             async for event in events:
                 yield event
                 if trouble.strikes(trouble.watches):
                     raise Unavailable("the connection was cut off on purpose")
-        finally:
-            await close_events(events)
