@@ -26,9 +26,9 @@ from ironbell.api.client import ListOptions, PatchType
 from ironbell.api.crd.document import crd_document
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.apiserver.store.keys import KeyFile
-from ironbell.apiserver.surface import ServerApi
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
 from ironbell.base.randomness import SystemRandomness
@@ -92,7 +92,7 @@ def resident_bytes() -> int:
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 
-async def measure_writes(api: ServerApi, *, writers: int, seconds: float, prefix: str) -> tuple[float, float, float]:
+async def measure_writes(api: DirectApi, *, writers: int, seconds: float, prefix: str) -> tuple[float, float, float]:
     """Creates per second, CPU microseconds per create, and the 99th percentile of an answer in milliseconds."""
     deadline = time.perf_counter() + seconds
     times: list[float] = []
@@ -111,7 +111,7 @@ async def measure_writes(api: ServerApi, *, writers: int, seconds: float, prefix
     return len(times) / elapsed, (time.process_time() - cpu) / len(times) * 1e6, times[int(len(times) * 0.99)] * 1e3
 
 
-async def measure_patches(api: ServerApi, *, writers: int, seconds: float) -> tuple[float, float]:
+async def measure_patches(api: DirectApi, *, writers: int, seconds: float) -> tuple[float, float]:
     """Merge patches of labels of existing objects: per second, and CPU microseconds each."""
     deadline = time.perf_counter() + seconds
     count = 0
@@ -130,7 +130,7 @@ async def measure_patches(api: ServerApi, *, writers: int, seconds: float) -> tu
     return count / (time.perf_counter() - start), (time.process_time() - cpu) / count * 1e6
 
 
-async def fill(api: ServerApi, count: int) -> None:
+async def fill(api: DirectApi, count: int) -> None:
     async def write(first: int) -> None:
         for number in range(first, count, 64):
             await api.create(WHERE, "default", hardware(f"o-{number}"))
@@ -138,7 +138,7 @@ async def fill(api: ServerApi, count: int) -> None:
     await asyncio.gather(*(write(first) for first in range(64)))
 
 
-async def measure_lists(api: ServerApi) -> None:
+async def measure_lists(api: DirectApi) -> None:
     for label, options in (("whole", ListOptions()), ("pages of 500", ListOptions(limit=500))):
         start, size, page = time.perf_counter(), 0, None
         while page is None or page.continue_token:

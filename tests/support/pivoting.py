@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ironbell.api import bmc, tinkerbell
-from ironbell.api.client import PatchType
+from ironbell.api.client import Answer, Api, Call, PatchType, WatchEvent
 from ironbell.api.crd.document import crd_document
 from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
@@ -61,25 +61,23 @@ class Writes:
             raise Killed
 
 
-class Counted:
-    """An API whose writes are counted; after the last one it answers nothing more."""
+class Counted(Api):
+    """An API whose writes are counted; after the last one it carries out no more writes."""
 
-    def __init__(self, api: Any, writes: Writes) -> None:
+    def __init__(self, api: Api, writes: Writes) -> None:
         self._api, self._writes = api, writes
 
-    def __getattr__(self, name: str) -> Any:
-        inner = getattr(self._api, name)
-        if name not in ("create", "replace", "patch", "delete"):
-            return inner
+    async def call(self, call: Call) -> Answer:
+        if not call.verb.is_write:
+            return await self._api.call(call)
+        if self._writes.last is not None and self._writes.count >= self._writes.last:
+            raise Killed
+        answer = await self._api.call(call)
+        await self._writes.after()
+        return answer
 
-        async def call(*arguments: Any, **options: Any) -> Any:
-            if self._writes.last is not None and self._writes.count >= self._writes.last:
-                raise Killed
-            answer = await inner(*arguments, **options)
-            await self._writes.after()
-            return answer
-
-        return call
+    def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        return self._api.watch(call)
 
 
 @dataclass

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from collections.abc import AsyncGenerator
 
+from ironbell.api.client import Answer, Api, Call, WatchEvent
 from ironbell.api.crd.document import crd_document
-from ironbell.api.kind import Collection
 from ironbell.apiserver.core import ApiServer
-from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.client import Client
@@ -24,24 +23,20 @@ from ironbell.lab.sim.virtualtime import VirtualClock, VirtualLoop
 HOURS = 6
 
 
-class Journal:
+class Journal(Api):
     """An API that writes down every write, with the time."""
 
-    def __init__(self, api: Any) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
         self.lines: list[str] = []
 
-    def __getattr__(self, name: str) -> Any:
-        inner = getattr(self._api, name)
-        if name not in ("create", "replace", "patch", "delete"):
-            return inner
+    async def call(self, call: Call) -> Answer:
+        if call.verb.is_write:
+            self.lines.append(f"{asyncio.get_running_loop().time():.6f} {call}")
+        return await self._api.call(call)
 
-        async def written(where: Collection, *arguments: Any, **options: Any) -> Any:
-            now_s = asyncio.get_running_loop().time()
-            self.lines.append(f"{now_s:.6f} {name} {where.plural} {arguments}")
-            return await inner(where, *arguments, **options)
-
-        return written
+    def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        return self._api.watch(call)
 
 
 async def _run(seed: int) -> list[str]:
@@ -51,10 +46,9 @@ async def _run(seed: int) -> list[str]:
     definitions = [crd_document(kind) for kind in (RACK, SLOT)]
     async with ApiServer.open(None, clock=clock, randomness=randomness, definitions=definitions) as server:
         direct = server.client(ADMIN)
-        assert isinstance(direct, DirectApi)
         journal, plugs = Journal(direct), Plugs()
         manager = Manager(
-            journal,  # type: ignore[arg-type]
+            journal,
             clock=clock,
             randomness=randomness,
             lag_s=lambda: lag.fraction() * 0.5,

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ironbell.api.client import (
+    Call,
     Conflict,
     EventType,
     Forbidden,
@@ -20,6 +21,7 @@ from ironbell.api.client import (
     Preconditions,
     Propagation,
     Selector,
+    Verb,
 )
 from ironbell.api.core import CONFIG_MAP
 from ironbell.apiserver.core import ApiServer
@@ -86,8 +88,9 @@ async def test_delete_collection_deletes_what_is_selected(admin: Any, config_map
     for name in ("a", "b", "c"):
         label = "y" if name == "b" else "x"
         await admin.create(config_maps, {"metadata": {"name": name, "labels": {"l": label}}})
-    gone = await admin.api.delete_collection(config_maps, "default", what=ListOptions(Selector(labels="l=x")))
-    assert len(gone.items) == 2
+    selection = ListOptions(Selector(labels="l=x"))
+    answer = await admin.api.call(Call(Verb.DELETE_COLLECTION, config_maps, "default", selection=selection))
+    assert len(answer.page.items) == 2
     assert await admin.names(config_maps) == ["b"]
 
 

@@ -10,15 +10,15 @@ import pytest
 from ironbell.api.client import ListOptions, PatchType
 from ironbell.api.core import CONFIG_MAP
 from ironbell.apiserver.core import ApiServer
+from ironbell.apiserver.direct import DirectApi
 from ironbell.apiserver.identity import ADMIN
-from ironbell.apiserver.surface import ServerApi
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 
 WHERE = CONFIG_MAP.collection
 
 
-async def write_something(api: ServerApi, dice: random.Random, there: set[tuple[str, str]]) -> None:
+async def write_something(api: DirectApi, dice: random.Random, there: set[tuple[str, str]]) -> None:
     namespace, name = dice.choice(("default", "kube-system")), f"n{dice.randrange(60)}"
     body = {"metadata": {"name": name}, "data": {"v": str(dice.random())}}
     if (namespace, name) not in there:

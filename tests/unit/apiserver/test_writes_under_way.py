@@ -11,6 +11,7 @@ import pytest
 from ironbell.api.client import (
     AlreadyExists,
     ApiError,
+    Call,
     Conflict,
     Forbidden,
     ListOptions,
@@ -18,6 +19,7 @@ from ironbell.api.client import (
     Preconditions,
     Selector,
     Unavailable,
+    Verb,
     WriteOptions,
 )
 from ironbell.apiserver.core import ApiServer
@@ -115,9 +117,8 @@ async def try_change(admin: Caller, made: dict[str, Any]) -> Any:
 
 
 async def remove_all(admin: Caller, made: dict[str, Any]) -> Any:
-    return await admin.api.delete_collection(
-        CONFIG_MAPS, "default", what=ListOptions(Selector(fields="metadata.name=a"))
-    )
+    selection = ListOptions(Selector(fields="metadata.name=a"))
+    return (await admin.api.call(Call(Verb.DELETE_COLLECTION, CONFIG_MAPS, "default", selection=selection))).page
 
 
 CASES: dict[str, tuple[Second, Second, type[ApiError] | None]] = {

@@ -113,7 +113,8 @@ async def test_a_client_of_the_older_version_keeps_what_it_does_not_know(api: Di
 async def test_a_patch_in_the_older_version_changes_the_stored_object(api: DirectApi) -> None:
     await api.create(OLD, "default", _encoded(_cluster(paused=True, infrastructureRef=REFERENCE)), NO_OPTIONS)
     apply = _encoded(_cluster(clusterNetwork={"services": {"cidrBlocks": ["10.0.0.0/16"]}}))
-    await api.apply(OLD, "default", "c", apply, options=WriteOptions(field_manager="me"))
+    options = WriteOptions(field_manager="me")
+    await api.patch(OLD, "default", "c", apply, patch_type=PatchType.APPLY, options=options)
     spec = (await _get(api, NEW, "c"))["spec"]
     assert (spec["paused"], spec["clusterNetwork"]) == (True, {"services": {"cidrBlocks": ["10.0.0.0/16"]}})
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import NotFound
+from ironbell.api.client import Answer, Call, NotFound, Verb
 from ironbell.api.core import SECRET
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
@@ -87,15 +87,19 @@ async def test_who_loses_the_race_takes_the_winner_s() -> None:
     site = Site()
     await site.configure()
     one, two = site.replica(), site.replica()
-    create = site.api.create
+    carry_out, races = site.api.call, 0
 
-    async def slow(*args: Any, **kwargs: Any) -> bytes:
-        site.api.create = create  # type: ignore[method-assign]
-        await two.sync()
-        return await create(*args, **kwargs)
+    async def overtaken(call: Call) -> Answer:
+        nonlocal races
+        if call.verb is Verb.CREATE:
+            races += 1
+            site.api.call = carry_out  # type: ignore[method-assign]
+            await two.sync()
+        return await carry_out(call)
 
-    site.api.create = slow  # type: ignore[method-assign]
+    site.api.call = overtaken  # type: ignore[method-assign]
     await one.sync()
+    assert races == 1
     assert one._serving == two._serving == site.data[CERTIFICATE]
 
 

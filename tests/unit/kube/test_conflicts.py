@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import AlreadyExists, Conflict, PatchType
+from ironbell.api.client import AlreadyExists, Answer, Call, Conflict, PatchType
 from ironbell.api.core import CONFIG_MAP, SECRET, ConfigMap
 from ironbell.api.core.event import EVENT
-from ironbell.api.kind import Collection
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
@@ -33,17 +32,10 @@ class Api(MemoryApi):
         self.serve([CONFIG_MAP, SECRET, EVENT])
         self.refused = 0
 
-    async def patch(self, where: Collection, *arguments: Any, **options: Any) -> bytes:
+    async def call(self, call: Call) -> Answer:
         try:
-            return await super().patch(where, *arguments, **options)
-        except Conflict:
-            self.refused += 1
-            raise
-
-    async def create(self, where: Collection, *arguments: Any, **options: Any) -> bytes:
-        try:
-            return await super().create(where, *arguments, **options)
-        except AlreadyExists:
+            return await super().call(call)
+        except (Conflict, AlreadyExists):
             self.refused += 1
             raise
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ironbell.api.client import Forbidden, ListOptions, Page
+from ironbell.api.client import Answer, Call, Forbidden, Verb
 from ironbell.api.core import CONFIG_MAP, KIND_DEFINITION
 from ironbell.api.core.event import EVENT
 from ironbell.api.kind import Collection
@@ -40,11 +40,12 @@ class Api(MemoryApi):
         self.refused: set[Collection] = set()
         self.listed: list[Collection] = []
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
-        self.listed.append(where)
-        if where in self.refused:
-            raise Forbidden(f"{where.plural} is forbidden")
-        return await super().list(where, namespace, options)
+    async def call(self, call: Call) -> Answer:
+        if call.verb is Verb.LIST:
+            self.listed.append(call.collection)
+            if call.collection in self.refused:
+                raise Forbidden(f"{call.collection.plural} is forbidden")
+        return await super().call(call)
 
     async def define(self, *versions: str) -> None:
         self.serve([SERVER, NEWER])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from ironbell.api.client import (
-    EVERYTHING,
+    Answer,
     Api,
+    Call,
     EventType,
     Expired,
-    ListOptions,
     Page,
     PatchType,
-    Selector,
     Unavailable,
     WatchEvent,
 )
-from ironbell.api.kind import Collection
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.informer import Informer
 from ironbell.kube.reconciler import UndeclaredKindError, by_label
@@ -50,17 +48,15 @@ class Script(MemoryApi):
     watches: list[list[WatchEvent | Exception]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
-    async def list(self, where: Collection, namespace: str = "", options: ListOptions = ListOptions()) -> Page:  # noqa: B008
-        self.asked.append(f"list {options.continue_token}".strip())
+    async def call(self, call: Call) -> Answer:
+        self.asked.append(f"list {call.selection.continue_token}".strip())
         answer = self.lists.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return Answer(listed=answer)
 
-    async def watch(
-        self, where: Collection, namespace: str = "", *, resource_version: str, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[WatchEvent]:
-        self.asked.append(f"watch {resource_version}")
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        self.asked.append(f"watch {call.selection.resource_version}")
         if not self.watches:
             await asyncio.Event().wait()
         for item in self.watches.pop(0):

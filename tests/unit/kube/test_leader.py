@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncGenerator
 
 import msgspec
 import pytest
 import structlog
 
-from ironbell.api.client import NotFound, Unavailable
-from ironbell.api.kind import Collection, Kind
+from ironbell.api.client import Answer, Api, Call, NotFound, Unavailable, Verb, WatchEvent
+from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.leader import LEASES, LeaderElection, LeaseSettings
@@ -27,13 +27,13 @@ class Leases(MemoryApi):
     def holder(self) -> str:
         return str(self.objects[LEASES]["kube-system", "test"]["spec"]["holderIdentity"])
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        if self.cut:
+    async def call(self, call: Call) -> Answer:
+        if self.cut and call.verb is Verb.GET:
             raise Unavailable("cut off")
-        return await super().get(where, namespace, name)
+        return await super().call(call)
 
 
-class View:
+class View(Api):
     """What one candidate sees of the API; cut off by itself."""
 
     def __init__(self, api: Leases) -> None:
@@ -41,20 +41,13 @@ class View:
         self.cut = False
         self.is_blind = False
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._api, name)
-        if name == "watch":
-            return self._watch
+    async def call(self, call: Call) -> Answer:
+        if self.cut:
+            raise Unavailable("cut off")
+        return await self._api.call(call)
 
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            if self.cut:
-                raise Unavailable("cut off")
-            return await method(*args, **kwargs)
-
-        return call
-
-    async def _watch(self, where: Collection, namespace: str, **more: Any) -> Any:
-        async for event in self._api.watch(where, namespace, **more):
+    async def watch(self, call: Call) -> AsyncGenerator[WatchEvent, None]:
+        async for event in self._api.watch(call):
             if self.cut or self.is_blind:
                 raise Unavailable("cut off")
             yield event
@@ -133,13 +126,14 @@ async def test_a_candidate_that_is_ended_while_it_takes_the_lease_hands_it_back(
     a = Candidate(api, "a", [])
     answered = asyncio.Event()
 
-    async def create(*args: Any, **kwargs: Any) -> bytes:
-        body = await api.create(*args, **kwargs)
-        answered.set()
-        await asyncio.sleep(1)
-        return body
+    async def slow(call: Call) -> Answer:
+        answer = await api.call(call)
+        if call.verb is Verb.CREATE:
+            answered.set()
+            await asyncio.sleep(1)
+        return answer
 
-    a.view.create = create  # type: ignore[attr-defined]
+    a.view.call = slow  # type: ignore[method-assign]
     await answered.wait()
     assert api.holder() == "a"
     a.task.cancel()
@@ -182,10 +176,14 @@ async def test_a_lease_left_by_a_dead_process_is_taken_after_its_duration() -> N
 async def test_a_namespace_that_does_not_exist_is_named_with_the_remedy() -> None:
     api, leading = Leases(), []  # type: ignore[var-annotated]
 
-    async def create(*_: Any, **__: Any) -> bytes:
-        raise NotFound('namespaces "kube-system" not found')
+    carry_out = api.call
 
-    api.create = create  # type: ignore[method-assign]
+    async def without_namespace(call: Call) -> Answer:
+        if call.verb is Verb.CREATE:
+            raise NotFound('namespaces "kube-system" not found')
+        return await carry_out(call)
+
+    api.call = without_namespace  # type: ignore[method-assign]
     with structlog.testing.capture_logs() as logged:
         a = Candidate(api, "a", leading)
         await asyncio.sleep(1)

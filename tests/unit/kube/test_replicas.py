@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ironbell.api.client import Unavailable
+from ironbell.api.client import Answer, Call, Unavailable, Verb
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
 from ironbell.base.randomness import SeededRandomness
@@ -125,7 +125,11 @@ async def test_work_in_progress_is_finished_at_a_clean_stop_and_cut_off_when_the
 
 
 async def lose(api: ExampleApi) -> None:
-    async def refuse(*_args: object, **_more: object) -> bytes:
-        raise Unavailable("cut off")
+    carry_out = api.call
 
-    api.replace = refuse  # type: ignore[method-assign]
+    async def refuse_updates(call: Call) -> Answer:
+        if call.verb is Verb.UPDATE:
+            raise Unavailable("cut off")
+        return await carry_out(call)
+
+    api.call = refuse_updates  # type: ignore[method-assign]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +12,7 @@ import pytest
 from prometheus_client import REGISTRY, generate_latest
 from structlog.testing import capture_logs
 
-from ironbell.api.client import PatchType
+from ironbell.api.client import Answer, Call, PatchType, Verb
 from ironbell.api.kind import Collection
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
@@ -172,11 +171,11 @@ class Counting(ExampleApi):
 
     creates: dict[Collection, int]
 
-    async def create(self, where: Collection, namespace: str, body: bytes, options: Any = None) -> bytes:
+    async def call(self, call: Call) -> Answer:
         self.creates = getattr(self, "creates", {})
-        self.creates[where] = self.creates.get(where, 0) + 1
-        answer: Awaitable[bytes] = super().create(where, namespace, body)
-        return await answer
+        if call.verb is Verb.CREATE:
+            self.creates[call.collection] = self.creates.get(call.collection, 0) + 1
+        return await super().call(call)
 
 
 async def test_children_are_not_created_twice_under_lag() -> None:

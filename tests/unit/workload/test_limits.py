@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ironbell.api.client import Unauthorized, Unavailable
+from ironbell.api.client import Answer, Call, Unauthorized, Unavailable
 from ironbell.api.core.node import NODE
-from ironbell.api.kind import Collection
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.workload.limits import BoundedApi, Bounds
 
@@ -21,15 +20,15 @@ class Slow(MemoryApi):
     go: asyncio.Event = field(default_factory=asyncio.Event)
     asked: int = 0
 
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+    async def call(self, call: Call) -> Answer:
         self.asked += 1
         await self.go.wait()
-        return b"{}"
+        return Answer(b"{}")
 
 
 @dataclass
 class Refusing(MemoryApi):
-    async def get(self, where: Collection, namespace: str, name: str, *, subresource: str = "") -> bytes:
+    async def call(self, call: Call) -> Answer:
         raise Unauthorized("who are you?")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ironbell.api.client import Answer, Call, Verb
 from ironbell.api.cluster import CLUSTER, CLUSTER_CLASS, MACHINE, MACHINE_DEPLOYMENT, MACHINE_POOL, MACHINE_SET
 from ironbell.api.core import CONFIG_MAP, KIND_DEFINITION, SECRET
 from ironbell.api.core.event import EVENT
@@ -48,10 +49,10 @@ class Site(MemoryApi):
         self.serve([*own, *KINDS, KIND_DEFINITION, SECRET, CONFIG_MAP, EVENT])
         self.patches: dict[Collection, int] = {}
 
-    async def patch(self, where: Collection, *args: Any, **options: Any) -> bytes:
-        self.patches[where] = self.patches.get(where, 0) + 1
-        answer: bytes = await super().patch(where, *args, **options)
-        return answer
+    async def call(self, call: Call) -> Answer:
+        if call.verb is Verb.PATCH:
+            self.patches[call.collection] = self.patches.get(call.collection, 0) + 1
+        return await super().call(call)
 
     async def furnish(self, replicas: int) -> None:
         client = Client(self)

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG
-from ironbell.api.client import PatchType
+from ironbell.api.client import Answer, Call, PatchType, Verb
 from ironbell.api.cluster.machinepool import MACHINE_POOL
 from ironbell.api.core.secret import SECRET
-from ironbell.api.kind import Collection
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.kubeadm.config import tokens
@@ -99,18 +98,17 @@ def test_a_cluster_is_asked_for_a_token_only_when_it_has_had_it_for_a_while(monk
     """What a cluster is asked is bounded by the second: a thousand workers at once wait for each other."""
     world = new_world()
     api, read, created = world.outside.api, list[str](), list[str]()
-    get, create = api.get, api.create
+    carry_out = api.call
 
-    async def counted_get(where: Collection, namespace: str, name: str, **more: Any) -> bytes:
-        read.append(name)
-        return bytes(await get(where, namespace, name, **more))
+    async def counted(call: Call) -> Answer:
+        if call.verb is Verb.GET:
+            read.append(call.name)
+        elif call.verb is Verb.CREATE:
+            created.append(call.collection.plural)
+        answer: Answer = await carry_out(call)
+        return answer
 
-    async def counted_create(where: Collection, namespace: str, body: bytes, *more: Any) -> bytes:
-        created.append(where.plural)
-        return bytes(await create(where, namespace, body, *more))
-
-    monkeypatch.setattr(api, "get", counted_get)
-    monkeypatch.setattr(api, "create", counted_create)
+    monkeypatch.setattr(api, "call", counted)
     add_cluster(world, initialized=True)
     add_pairs(world)
     add_machine(world, "w1")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ironbell.api.bmc.machine import MACHINE
+from ironbell.api.client import Answer, Call, Verb
 from ironbell.api.core.event import EVENT
-from ironbell.api.kind import Collection
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.base.randomness import SeededRandomness
 from ironbell.controllers.tink.hardware import BMC_DELAY_S, HardwareReconciler
@@ -26,10 +25,9 @@ class Site(MemoryApi):
 
     written = 0
 
-    async def patch(self, where: Collection, *args: Any, **options: Any) -> bytes:
-        self.written += where == HARDWARE.collection
-        answer: bytes = await super().patch(where, *args, **options)
-        return answer
+    async def call(self, call: Call) -> Answer:
+        self.written += call.verb is Verb.PATCH and call.collection == HARDWARE.collection
+        return await super().call(call)
 
 
 def test_a_bmc_that_comes_and_goes_each_second_is_written_at_most_every_ten() -> None:

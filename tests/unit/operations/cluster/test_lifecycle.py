@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from ironbell.api import cluster
-from ironbell.api.client import Invalid
+from ironbell.api.client import Answer, Call, Invalid, Verb
 from ironbell.api.controlplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.core import CONFIG_MAP, NAMESPACE
-from ironbell.api.kind import Collection
 from ironbell.kube.testing.memory import MemoryApi
 from ironbell.operations.cluster.changes import ChangeRefusedError
 from ironbell.operations.cluster.lifecycle import NotAppliedError, create, scale, upgrade
@@ -28,10 +27,10 @@ LABELS = {"cluster.x-k8s.io/cluster-name": "one"}
 class DiscoveredApi(MemoryApi):
     """An API in memory that can be discovered, too, and rejects Clusters of a name."""
 
-    async def patch(self, where: Collection, namespace: str, name: str, body: bytes, **more: Any) -> bytes:
-        if where == cluster.CLUSTER.collection and name == REJECTED:
+    async def call(self, call: Call) -> Answer:
+        if call.verb is Verb.PATCH and call.collection == cluster.CLUSTER.collection and call.name == REJECTED:
             raise Invalid("spec is invalid")
-        return await super().patch(where, namespace, name, body, **more)
+        return await super().call(call)
 
     async def raw(self, _method: str, path: str, **_: Any) -> bytes:
         parts = path.strip("/").split("/")
