@@ -240,7 +240,7 @@ class Verb(StrEnum):
 _READS = frozenset({Verb.GET, Verb.LIST, Verb.WATCH})
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """One request to an API.
 
     A create of a subresource has the name of its object; any other create takes the name from its body.
@@ -265,7 +265,7 @@ class Call(msgspec.Struct, frozen=True):
     """Of a delete."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """The answer to a call: what was listed or deleted as a collection, otherwise an encoded object or `Status`."""
 
     body: bytes = b""

@@ -54,9 +54,9 @@ class DirectApi(Api):
         if verb is Verb.LIST:
             request = self._request(call, selected_name(call.selection.selector))
             return Answer(listed=await lists.list_objects(self._context, request, call.selection))
-        if verb is Verb.CREATE and call.subresource:
-            return await self._act(call)
         request = self._request(call, call.name)
+        if verb is Verb.CREATE and call.subresource:
+            return await self._act(request, call)
         try:
             return await self._write(request, call)
         except ApiError:
@@ -90,8 +90,7 @@ class DirectApi(Api):
             await self._context.admission.review(review)
         return await handler(request)
 
-    async def _act(self, call: Call) -> Answer:
-        request = self._authorized(call, call.name)
+    async def _act(self, request: Request, call: Call) -> Answer:
         action = self._context.actions.find(request.info.group, request.info.plural, subresource=call.subresource)
         if action is None:
             raise NotFound("the server could not find the requested resource")
@@ -134,19 +133,15 @@ class DirectApi(Api):
         return self._context.store.latest(request.info.store_key, request.key) is None
 
     def _request(self, call: Call, name: str) -> Request:
-        request = self._authorized(call, name)
-        info = request.info
-        if call.subresource and call.subresource not in info.subresources:
-            raise NotFound("the server could not find the requested resource")
-        if call.verb not in info.verbs and not call.subresource:
-            raise MethodNotAllowed(f'{call.verb} is not supported on resources of kind "{info.resource}"')
-        return request
-
-    def _authorized(self, call: Call, name: str) -> Request:
-        info = self._context.resources.find(call.collection)
+        verb, subresource, info = call.verb, call.subresource, self._context.resources.find(call.collection)
         namespace = call.namespace if info.namespaced else ""
-        request = Request(self._identity, info, namespace, name, call.subresource, call.options)
-        self._authorize(call.verb, request)
+        request = Request(self._identity, info, namespace, name, subresource, call.options)
+        self._authorize(verb, request)
+        if not subresource:
+            if verb not in info.verbs:
+                raise MethodNotAllowed(f'{verb} is not supported on resources of kind "{info.resource}"')
+        elif verb is not Verb.CREATE and subresource not in info.subresources:  # of creates, the actions decide
+            raise NotFound("the server could not find the requested resource")
         return request
 
     def _authorize(self, verb: str, request: Request) -> None:

@@ -10,7 +10,7 @@ from ironbell.apiserver.resources import ResourceInfo
 from ironbell.apiserver.store.entry import Key
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """Who asks for what; a write's options with it."""
 
     identity: Identity

@@ -26,6 +26,8 @@ def parse_fields(text: str) -> list[tuple[str, bool, str]]:
         BadRequest: the text is no field selector.
     """
     parts: list[tuple[str, bool, str]] = []
+    if not text:
+        return parts
     for term in filter(None, re.split(r"(?<!\\),", text)):
         found = re.fullmatch(r"([^=!]+?)(!=|==|=)(.*)", term, re.DOTALL)
         if found is None:

@@ -134,6 +134,8 @@ def _with_defaults(info: ResourceInfo, body: bytes) -> bytes:
 
 async def body_of(info: ResourceInfo, entry: Entry) -> bytes:
     """An entry as the version of the request shows it."""
+    if info.converter is None or info.is_stored_version:
+        return plain_body(info, entry)
     return (await bodies_of(info, (entry,)))[0]
 
 
