@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ironbell.apiserver.connect import ConnectRequest
 from ironbell.apiserver.http import bodies
-from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.sending import ChunkStream, chunk
 from ironbell.apiserver.http.server.message import Response
 
 
-async def connect(call: Call) -> Response:
+async def connect(exchange: Exchange) -> Response:
     """Call the subresource's handler and stream its answer until it ends, the client leaves or the server stops."""
-    target, request = call.target, call.request
+    target, request = exchange.target, exchange.request
     asked = ConnectRequest(
-        identity=call.identity,
+        identity=exchange.identity,
         namespace=target.namespace,
         name=target.name,
         subresource=target.subresource,
@@ -21,10 +21,10 @@ async def connect(call: Call) -> Response:
         query={key: tuple(request.query.getall(key)) for key in request.query},
         body=await bodies.read(request) if request.method != "GET" else b"",
     )
-    answered = await call.api.connect(call.info.collection, asked)
+    answered = await exchange.api.connect(exchange.info.collection, asked)
     headers = {"Content-Type": answered.content_type, "Cache-Control": "no-cache, private"}
     stream = ChunkStream(request, headers, status=answered.status)
-    async with call.streams.until(None):
+    async with exchange.streams.until(None):
         async for piece in answered.chunks:
             if piece:  # an empty chunk is the last one
                 await stream.send(chunk(piece))

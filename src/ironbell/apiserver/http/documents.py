@@ -21,7 +21,7 @@ from ironbell.apiserver.builtin.facts import release
 from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.discovery import Entry, entries, prefix
 from ironbell.apiserver.http.answers import answer, answer_value, text
-from ironbell.apiserver.http.call import NO_RESOURCE
+from ironbell.apiserver.http.exchange import NO_RESOURCE
 from ironbell.apiserver.http.media import (
     JSON,
     NotAcceptable,

@@ -21,9 +21,9 @@ from ironbell.apiserver.flowcontrol.classify import namespace_of
 from ironbell.apiserver.http import bodies, measures, reads, watches, writes
 from ironbell.apiserver.http.answers import answer, answer_value, refuse
 from ironbell.apiserver.http.audit import AuditRecord, AuditSink
-from ironbell.apiserver.http.call import Call, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.connects import connect
 from ironbell.apiserver.http.documents import IDENTITY_PATHS, Documents, health, no_page, unknown_path, version_info
+from ironbell.apiserver.http.exchange import Exchange, Streams, method_not_allowed, resource_of
 from ironbell.apiserver.http.fairness import Fairness
 from ironbell.apiserver.http.media import plain_media_type, require_json
 from ironbell.apiserver.http.parameters import flag, require_timeout
@@ -47,7 +47,7 @@ _LONG_RUNNING = ("attach", "exec", "log", "portforward", "proxy")
 """Subresources whose answers last, which flow control does not concern."""
 
 _log = structlog.get_logger()
-_Verb = Callable[[Call], Awaitable[Response]]
+_Verb = Callable[[Exchange], Awaitable[Response]]
 
 _OBJECT_VERBS: dict[str, tuple[str, _Verb]] = {
     "GET": ("get", reads.get),
@@ -228,9 +228,9 @@ class Handler:
             raise
         progress.resource = (info.group, info.version, info.plural, target.subresource)
         api = self.server.client(progress.effective)
-        call = Call(request, self.server, api, progress.effective, target, info, self.streams)
-        progress.verb, verb = _choose(call)
-        return await verb(call)
+        exchange = Exchange(request, self.server, api, progress.effective, target, info, self.streams)
+        progress.verb, verb = _choose(exchange)
+        return await verb(exchange)
 
     def _authorize(self, identity: Identity, wanted: Attributes) -> None:
         decision = self.server.authorizer.decide(identity, wanted)
@@ -272,26 +272,26 @@ def _attributes(request: Request, target: Target) -> Attributes:
     return Attributes(verb, target.group, target.plural, target.namespace, target.name, target.subresource)
 
 
-def _choose(call: Call) -> tuple[str, _Verb]:
-    """The verb of a call, and what carries it out."""
-    method, target = call.request.method, call.target
+def _choose(exchange: Exchange) -> tuple[str, _Verb]:
+    """The verb of an exchange, and what carries it out."""
+    method, target = exchange.request.method, exchange.target
     subresource = target.subresource
-    if method == "HEAD" and call.info.custom:
+    if method == "HEAD" and exchange.info.custom:
         method = "GET"  # the answer is made as for GET, and sent without its body
-    if subresource and call.server.connects.find(target.group, target.plural, subresource=subresource):
+    if subresource and exchange.server.connects.find(target.group, target.plural, subresource=subresource):
         return "connect", connect
     if subresource and method == "POST":
         return "create", writes.act
-    if method == "GET" and not target.name and flag(call.query, "watch"):
+    if method == "GET" and not target.name and flag(exchange.query, "watch"):
         return "watch", watches.watch
     found = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
     if found is None or (subresource and method == "DELETE"):
         raise method_not_allowed()
-    if call.info.namespaced and not target.namespace and method != "GET":
+    if exchange.info.namespaced and not target.namespace and method != "GET":
         # Only reading goes across all namespaces.
         raise method_not_allowed()
     if subresource == "finalize" and method != "PUT":
         raise method_not_allowed()
-    if not subresource and found[0] not in call.info.verbs:
+    if not subresource and found[0] not in exchange.info.verbs:
         raise method_not_allowed()
     return found

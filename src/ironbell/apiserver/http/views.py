@@ -12,7 +12,7 @@ import msgspec
 
 from ironbell.api.client import BadRequest, Page
 from ironbell.apiserver import tables
-from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.media import Format, View, require_view
 from ironbell.apiserver.http.parameters import Query
 from ironbell.apiserver.resources import ResourceInfo
@@ -22,33 +22,33 @@ from ironbell.apiserver.threads import in_thread
 _THREAD_FROM_ITEMS = 100
 
 
-def object_body(call: Call, body: bytes, shown: Format) -> bytes:
+def object_body(exchange: Exchange, body: bytes, shown: Format) -> bytes:
     """One object, as it is, as a table of one row, or as its metadata."""
-    require_view(shown, call.accept, of_list=False, kind=call.info.kind)
+    require_view(shown, exchange.accept, of_list=False, kind=exchange.info.kind)
     match shown.view:
         case View.OBJECT:
             return body
         case View.METADATA:
             return tables.partial_metadata(body, api_version=shown.meta_api_version)
     list_meta = {"resourceVersion": tables.resource_version(body)}
-    return _table(call, [body], list_meta, shown)
+    return _table(exchange, [body], list_meta, shown)
 
 
-async def list_body(call: Call, page: Page, shown: Format) -> bytes:
+async def list_body(exchange: Exchange, page: Page, shown: Format) -> bytes:
     """One page of a list."""
-    require_view(shown, call.accept, of_list=True, kind=call.info.kind)
+    require_view(shown, exchange.accept, of_list=True, kind=exchange.info.kind)
     meta: dict[str, Any] = {"resourceVersion": page.resource_version}
     if page.continue_token:
         meta["continue"] = page.continue_token
     if page.remaining is not None:
         meta["remainingItemCount"] = page.remaining
     if shown.view is View.OBJECT:
-        return plain_list(call.info, page.items, meta)
+        return plain_list(exchange.info, page.items, meta)
     if shown.view is View.METADATA:
         return tables.partial_metadata_list(page.items, meta, api_version=shown.meta_api_version)
     if len(page.items) < _THREAD_FROM_ITEMS:
-        return _table(call, page.items, meta, shown)
-    return await in_thread(_table, call, page.items, meta, shown)
+        return _table(exchange, page.items, meta, shown)
+    return await in_thread(_table, exchange, page.items, meta, shown)
 
 
 def plain_list(info: ResourceInfo, items: Sequence[bytes], meta: dict[str, Any]) -> bytes:
@@ -92,12 +92,12 @@ def include(query: Query) -> tables.Include:
         raise BadRequest(f"includeObject={wanted!r} is unknown: use None, Metadata or Object") from error
 
 
-def _table(call: Call, items: Sequence[bytes], meta: dict[str, Any], shown: Format) -> bytes:
+def _table(exchange: Exchange, items: Sequence[bytes], meta: dict[str, Any], shown: Format) -> bytes:
     return tables.table(
-        table_printer(call.info),
+        table_printer(exchange.info),
         items,
         list_meta=meta,
-        now=call.server.clock.now(),
-        include=include(call.query),
+        now=exchange.server.clock.now(),
+        include=include(exchange.query),
         api_version=shown.meta_api_version,
     )

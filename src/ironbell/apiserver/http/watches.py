@@ -17,7 +17,7 @@ import msgspec
 
 from ironbell.api.client import ApiError, EventType, Expired, ListOptions, TimedOut, WatchEvent
 from ironbell.apiserver import tables
-from ironbell.apiserver.http.call import Call
+from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.media import PROTOBUF, Format, View
 from ironbell.apiserver.http.parameters import WatchParameters, named, watch_parameters
 from ironbell.apiserver.http.protobuf_writer import watch_frame
@@ -31,33 +31,33 @@ _END_OF_INITIAL_EVENTS = msgspec.json.encode({"annotations": {"k8s.io/initial-ev
 """Metadata of the bookmark after the present objects."""
 
 
-async def watch(call: Call) -> Response:
+async def watch(exchange: Exchange) -> Response:
     """Stream changes until the client leaves, its time is over, or the server stops."""
-    shown, wanted = call.format(watching=True), watch_parameters(call.query)
-    writer = _Writer(call, shown, wanted)
-    async with aclosing(_events(call, wanted)) as events:
+    shown, wanted = exchange.format(watching=True), watch_parameters(exchange.query)
+    writer = _Writer(exchange, shown, wanted)
+    async with aclosing(_events(exchange, wanted)) as events:
         first = asyncio.ensure_future(anext(events))
         try:
             # One turn of the loop: a refusal raises before the first suspension and so becomes an HTTP error.
             await asyncio.sleep(0)
             if first.done() and not isinstance(first.exception(), Expired | TimedOut):
                 first.result()
-            return await _stream(call, writer, first, events, wanted)
+            return await _stream(exchange, writer, first, events, wanted)
         finally:
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
 
 
 async def _stream(
-    call: Call,
+    exchange: Exchange,
     writer: _Writer,
     first: asyncio.Future[WatchEvent],
     events: AsyncIterator[WatchEvent],
     wanted: WatchParameters,
 ) -> Response:
     headers = {"Content-Type": writer.content_type, "Cache-Control": "no-cache, private"}
-    stream = ChunkStream(call.request, headers)
-    async with call.streams.until(_lifetime_s(call, wanted)):
+    stream = ChunkStream(exchange.request, headers)
+    async with exchange.streams.until(_lifetime_s(exchange, wanted)):
         try:
             await _send(stream, writer, await first)
             async for event in events:
@@ -75,36 +75,36 @@ async def _send(stream: ChunkStream, writer: _Writer, event: WatchEvent) -> None
         await stream.send(made)
 
 
-async def _events(call: Call, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
+async def _events(exchange: Exchange, wanted: WatchParameters) -> AsyncGenerator[WatchEvent, None]:
     """Changes, after the present objects and their end mark when the client asked for those."""
-    chosen = named(wanted.selector, call.target.name) if call.target.name else wanted.selector
-    where, namespace, version = call.info.collection, call.target.namespace, wanted.resource_version
+    chosen = named(wanted.selector, exchange.target.name) if exchange.target.name else wanted.selector
+    where, namespace, version = exchange.info.collection, exchange.target.namespace, wanted.resource_version
     if wanted.initial_events or (wanted.initial_events is not None and version in {"", "0"}):
-        page = await call.api.list(where, namespace, ListOptions(chosen, resource_version=version))
+        page = await exchange.api.list(where, namespace, ListOptions(chosen, resource_version=version))
         version = page.resource_version
         if wanted.initial_events:
             for item in page.items:
                 yield WatchEvent(EventType.ADDED, item, version)
             yield WatchEvent(EventType.BOOKMARK, _END_OF_INITIAL_EVENTS, version)
-    async for event in call.api.changes(where, namespace, resource_version=version, selector=chosen):
+    async for event in exchange.api.changes(where, namespace, resource_version=version, selector=chosen):
         yield event
 
 
-def _lifetime_s(call: Call, wanted: WatchParameters) -> float:
+def _lifetime_s(exchange: Exchange, wanted: WatchParameters) -> float:
     """What the client asked for, else 30 to 60 minutes, spread so that clients do not come back all at once."""
     if wanted.timeout_s:
         return wanted.timeout_s
-    return _SHORTEST_S * (1 + call.server.randomness.fraction())
+    return _SHORTEST_S * (1 + exchange.server.randomness.fraction())
 
 
 class _Writer:
     """Events to lines in the client's representation; the first table carries the headers."""
 
-    def __init__(self, call: Call, shown: Format, wanted: WatchParameters) -> None:
-        self._call, self._shown, self._lines = call, shown, call.streams.lines
+    def __init__(self, exchange: Exchange, shown: Format, wanted: WatchParameters) -> None:
+        self._exchange, self._shown, self._lines = exchange, shown, exchange.streams.lines
         self._bookmarks = wanted.bookmarks
-        self._printer = table_printer(call.info)
-        self._include = include(call.query)
+        self._printer = table_printer(exchange.info)
+        self._include = include(exchange.query)
         self._headers = True
         self._is_protobuf = shown.media_type == PROTOBUF
         self.framed: Callable[[str, bytes], bytes] = watch_frame if self._is_protobuf else _line
@@ -139,7 +139,7 @@ class _Writer:
     def _bookmark(self, event: WatchEvent) -> bytes:
         more: dict[str, Any] = msgspec.json.decode(event.body) if event.body else {}
         meta = {"resourceVersion": event.resource_version, **more}
-        kind, api_version = self._call.info.kind, self._call.info.api_version
+        kind, api_version = self._exchange.info.kind, self._exchange.info.api_version
         if self._shown.view is View.METADATA:
             kind, api_version = "PartialObjectMetadata", self._shown.meta_api_version
         mark = msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": meta})
@@ -155,7 +155,7 @@ class _Writer:
             self._printer,
             [body],
             list_meta={"resourceVersion": tables.resource_version(body)},
-            now=self._call.server.clock.now(),
+            now=self._exchange.server.clock.now(),
             include=include or self._include,
             headers=headers,
             api_version=self._shown.meta_api_version,

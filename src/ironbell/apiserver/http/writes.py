@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace as replace_fields
 
-from ironbell.api.client import LIST_ALL, Answer, ListOptions, PatchType, Verb, WriteOptions
-from ironbell.api.client import Call as ApiCall
+from ironbell.api.client import LIST_ALL, Answer, Call, ListOptions, PatchType, Verb, WriteOptions
 from ironbell.apiserver.http import bodies
 from ironbell.apiserver.http.answers import answer
-from ironbell.apiserver.http.call import Call
 from ironbell.apiserver.http.deletions import delete_parameters
+from ironbell.apiserver.http.exchange import Exchange
 from ironbell.apiserver.http.media import Format, plain_media_type
 from ironbell.apiserver.http.parameters import default_manager, list_options, write_options
 from ironbell.apiserver.http.server.message import Response
@@ -20,75 +19,77 @@ from ironbell.apiserver.http.views import list_body, object_body
 from ironbell.apiserver.warnings import warn
 
 
-async def create(call: Call) -> Response:
+async def create(exchange: Exchange) -> Response:
     """Store a new object."""
-    shown, options = call.format(), write_options(call.query, call.user_agent, kind="CreateOptions")
-    made = await _write(call, Verb.CREATE, await bodies.read_body(call.request), options)
-    if call.info.creation_warning:
-        warn(call.info.creation_warning)
-    return await _respond(call, made, shown)
+    shown, options = exchange.format(), write_options(exchange.query, exchange.user_agent, kind="CreateOptions")
+    made = await _write(exchange, Verb.CREATE, await bodies.read_body(exchange.request), options)
+    if exchange.info.creation_warning:
+        warn(exchange.info.creation_warning)
+    return await _respond(exchange, made, shown)
 
 
-async def act(call: Call) -> Response:
+async def act(exchange: Exchange) -> Response:
     """Create a subresource that is not stored."""
-    options = write_options(call.query, call.user_agent, kind="CreateOptions")
-    media_type = plain_media_type(call.accept)
-    body = bodies.Body(await bodies.read_object(call.request))
-    answered = await _write(call, Verb.CREATE, body, options)
-    return await answer(call.request, answered.body, status=201, media_type=media_type)
+    options = write_options(exchange.query, exchange.user_agent, kind="CreateOptions")
+    media_type = plain_media_type(exchange.accept)
+    body = bodies.Body(await bodies.read_object(exchange.request))
+    answered = await _write(exchange, Verb.CREATE, body, options)
+    return await answer(exchange.request, answered.body, status=201, media_type=media_type)
 
 
-async def replace(call: Call) -> Response:
+async def replace(exchange: Exchange) -> Response:
     """Store an object in place of the present one, or, of some kinds, where there is none."""
-    shown, options = call.format(), write_options(call.query, call.user_agent, kind="UpdateOptions")
-    return await _respond(call, await _write(call, Verb.UPDATE, await bodies.read_body(call.request), options), shown)
+    shown, options = exchange.format(), write_options(exchange.query, exchange.user_agent, kind="UpdateOptions")
+    return await _respond(
+        exchange, await _write(exchange, Verb.UPDATE, await bodies.read_body(exchange.request), options), shown
+    )
 
 
-async def patch(call: Call) -> Response:
+async def patch(exchange: Exchange) -> Response:
     """Change parts of an object."""
-    shown = call.format()
-    body, patch_type = await bodies.read_patch(call.request)
+    shown = exchange.format()
+    body, patch_type = await bodies.read_patch(exchange.request)
     applies = patch_type is PatchType.APPLY
-    options = write_options(call.query, call.user_agent, kind="PatchOptions", applies=applies)
-    return await _respond(call, await _write(call, Verb.PATCH, body, options, patch_type), shown)
+    options = write_options(exchange.query, exchange.user_agent, kind="PatchOptions", applies=applies)
+    return await _respond(exchange, await _write(exchange, Verb.PATCH, body, options, patch_type), shown)
 
 
-async def delete(call: Call) -> Response:
+async def delete(exchange: Exchange) -> Response:
     """Delete an object, or mark it if finalizers hold it."""
-    shown = call.format()
-    answered = await _delete(call, Verb.DELETE, LIST_ALL)
-    return await answer(call.request, answered.body, media_type=shown.media_type)
+    shown = exchange.format()
+    answered = await _delete(exchange, Verb.DELETE, LIST_ALL)
+    return await answer(exchange.request, answered.body, media_type=shown.media_type)
 
 
-async def delete_collection(call: Call) -> Response:
+async def delete_collection(exchange: Exchange) -> Response:
     """Delete what a list finds."""
-    shown, selection = call.format(), list_options(call.query)
-    page = (await _delete(call, Verb.DELETE_COLLECTION, selection)).page
-    return await answer(call.request, await list_body(call, page, shown), media_type=shown.media_type)
+    shown, selection = exchange.format(), list_options(exchange.query)
+    page = (await _delete(exchange, Verb.DELETE_COLLECTION, selection)).page
+    return await answer(exchange.request, await list_body(exchange, page, shown), media_type=shown.media_type)
 
 
 async def _write(
-    call: Call, verb: Verb, body: bodies.Body, options: WriteOptions, patch_type: PatchType = PatchType.MERGE
+    exchange: Exchange, verb: Verb, body: bodies.Body, options: WriteOptions, patch_type: PatchType = PatchType.MERGE
 ) -> Answer:
     if body.set_twice:
         options = replace_fields(options, set_twice=body.set_twice)
-    where, target = call.info.collection, call.target
-    return await call.api.call(
-        ApiCall(
+    where, target = exchange.info.collection, exchange.target
+    return await exchange.api.call(
+        Call(
             verb, where, target.namespace, target.name, target.subresource, body.content, options, patch_type=patch_type
         )
     )
 
 
-async def _delete(call: Call, verb: Verb, selection: ListOptions) -> Answer:
-    given = delete_parameters(call.query, await bodies.read_object(call.request))
-    return await call.api.call(
-        ApiCall(
+async def _delete(exchange: Exchange, verb: Verb, selection: ListOptions) -> Answer:
+    given = delete_parameters(exchange.query, await bodies.read_object(exchange.request))
+    return await exchange.api.call(
+        Call(
             verb,
-            call.info.collection,
-            call.target.namespace,
-            call.target.name,
-            options=WriteOptions(field_manager=default_manager(call.user_agent), dry_run=given.dry_run),
+            exchange.info.collection,
+            exchange.target.namespace,
+            exchange.target.name,
+            options=WriteOptions(field_manager=default_manager(exchange.user_agent), dry_run=given.dry_run),
             selection=selection,
             preconditions=given.preconditions,
             propagation=given.propagation,
@@ -96,6 +97,6 @@ async def _delete(call: Call, verb: Verb, selection: ListOptions) -> Answer:
     )
 
 
-async def _respond(call: Call, answered: Answer, shown: Format) -> Response:
-    body, status = object_body(call, answered.body, shown), 201 if answered.created else 200
-    return await answer(call.request, body, status=status, media_type=shown.media_type)
+async def _respond(exchange: Exchange, answered: Answer, shown: Format) -> Response:
+    body, status = object_body(exchange, answered.body, shown), 201 if answered.created else 200
+    return await answer(exchange.request, body, status=status, media_type=shown.media_type)

@@ -66,7 +66,7 @@ class Streams:
                 deadline.reschedule(now)
 
 
-class Call(msgspec.Struct, frozen=True):
+class Exchange(msgspec.Struct, frozen=True):
     """An authenticated request for a served resource."""
 
     request: Request
