@@ -39,7 +39,7 @@ from ironbell.apiserver.core import ApiServer
 from ironbell.apiserver.http.serve import serve
 from ironbell.apiserver.identity import ADMIN, MASTERS
 from ironbell.base.clock import SystemClock
-from ironbell.base.collector import freeze_gc, tune_gc
+from ironbell.base.memory import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.connection import over_socket

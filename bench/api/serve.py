@@ -21,7 +21,7 @@ from ironbell.app.child import raise_file_limit
 from ironbell.app.logs import configure_logging
 from ironbell.app.registry import KINDS
 from ironbell.base.clock import SystemClock
-from ironbell.base.collector import freeze_gc, tune_gc
+from ironbell.base.memory import freeze_gc, tune_gc
 from ironbell.base.randomness import SystemRandomness
 from ironbell.codec.cel import compile_rule
 from ironbell.kube.lag import LoopLag

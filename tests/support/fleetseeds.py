@@ -21,7 +21,7 @@ from typing import get_args
 
 import structlog
 
-from ironbell.base.collector import tune_gc
+from ironbell.base.memory import tune_gc
 from ironbell.lab.fleet.faults import Fault
 from support.fleetchurn import Churn
 from support.fleetwatch import ChurnError

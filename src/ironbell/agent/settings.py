@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import GRPC_PORT
 from ironbell.codec.durations import DurationError, parse_seconds
 
-DEFAULT_PORT = 42113
 HEARTBEAT_S = 20.0
 BOOT_ID_VARIABLE = "IRONBELL_BOOT_ID"
 BOOT_TOKEN_VARIABLE = "IRONBELL_BOOT_TOKEN"  # noqa: S105 - the name of a variable
@@ -181,7 +181,7 @@ def _address(text: str) -> tuple[str, int]:
         )
     host, colon, port = text.rpartition(":")
     if not colon or (host.count(":") and not host.endswith("]")):
-        host, port = text, str(DEFAULT_PORT)
+        host, port = text, str(GRPC_PORT)
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise SettingsError(f"the server's address is {text!r}; write HOST:PORT")

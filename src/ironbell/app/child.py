@@ -17,8 +17,8 @@ import structlog
 import uvloop
 
 from ironbell.app.logs import configure_logging
-from ironbell.base.allocator import tune_allocator
 from ironbell.base.errors import IronbellError
+from ironbell.base.memory import tune_allocator
 
 C = TypeVar("C")
 OPEN_FILES = 65536

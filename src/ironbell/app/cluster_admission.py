@@ -18,7 +18,7 @@ from ironbell.apiserver.resources import Convert, ResourceInfo
 from ironbell.apiserver.warnings import warn
 from ironbell.app.cluster_lookups import Lookups
 from ironbell.app.systems import SYSTEMS
-from ironbell.base.loading import load
+from ironbell.base.threads import load
 from ironbell.contract.admission import Admission
 from ironbell.contract.admission_lookups import InformedAdmission, Verdict
 from ironbell.contract.system import System

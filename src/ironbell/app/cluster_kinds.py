@@ -18,7 +18,7 @@ from ironbell.apiserver.resources import Convert
 from ironbell.app.cluster_admission import ClusterAdmission
 from ironbell.app.cluster_lookups import Lookups
 from ironbell.app.systems import converted_in, kinds_of, systems_without
-from ironbell.base.loading import load
+from ironbell.base.threads import load
 from ironbell.contract.system import Definitions
 
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"

@@ -41,10 +41,10 @@ from ironbell.app.wire_config import API_SOCKET, LOGS_SOCKET, TOKEN_FILE, WORKFL
 from ironbell.app.wire_limits import limit_wire
 from ironbell.app.workflow_logs import WorkflowLogs
 from ironbell.base.clock import SteadyClock, SystemClock
-from ironbell.base.collector import freeze_gc, tune_gc
-from ironbell.base.loading import load
+from ironbell.base.memory import freeze_gc, tune_gc
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.base.randomness import SystemRandomness
+from ironbell.base.threads import load
 from ironbell.codec.cel import compile_rule
 from ironbell.contract.system import Settings
 from ironbell.kube.lag import LoopLag

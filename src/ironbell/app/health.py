@@ -19,6 +19,7 @@ from ironbell.api.client import ApiError
 from ironbell.app.exposition import healthy, metrics
 from ironbell.base.clock import Clock, SystemClock
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import HEALTH_PORT
 from ironbell.kube.http import HttpApi
 
 Check = Callable[[], Awaitable[str]]
@@ -71,7 +72,7 @@ def read_address(text: str) -> tuple[str, int]:
         if not colon or not 0 <= int(port) <= 65535:
             raise ValueError
     except ValueError:
-        raise AddressError(f"{text!r} must be ADDRESS:PORT, such as 127.0.0.1:8081") from None
+        raise AddressError(f"{text!r} must be ADDRESS:PORT, such as 127.0.0.1:{HEALTH_PORT}") from None
     return host or "0.0.0.0", int(port)  # noqa: S104 - as the user wrote it
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import os_problem
 from ironbell.base.ownfolder import OwnFolder
 from ironbell.contract.node_images import INDEX, NodeImage, NodeImages
 

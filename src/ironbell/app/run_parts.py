@@ -20,9 +20,8 @@ import uvloop
 
 from ironbell.app.child import leaves, raise_file_limit
 from ironbell.app.health import ApiReachable, serving_health
-from ironbell.base.allocator import tune_allocator
-from ironbell.base.collector import freeze_gc, tune_gc
 from ironbell.base.errors import IronbellError
+from ironbell.base.memory import freeze_gc, tune_allocator, tune_gc
 from ironbell.kube.connection import Connection, from_kubeconfig, in_cluster
 from ironbell.kube.http import HttpApi
 from ironbell.kube.lag import LoopLag

@@ -38,8 +38,7 @@ from ironbell.app.wire_config import (
     WORKFLOW_SERVERS,
     WireConfig,
 )
-from ironbell.base.errors import IronbellError, Retry
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import IronbellError, Retry, os_problem
 from ironbell.base.ports import free_ports
 from ironbell.contract.netboot import CONSOLES
 from ironbell.contract.node_images import FOLDER

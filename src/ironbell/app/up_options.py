@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT
 from ironbell.base.textfile import TextFileError, read_text_file
 from ironbell.codec import goyaml
 from ironbell.codec.durations import SECOND, DurationError, parse_duration
@@ -74,11 +75,11 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     trusted_proxies: tuple[str, ...] = ()
     dhcp: str = "reservation"
     force: bool = False
-    http_port: int = 7080
+    http_port: int = HTTP_PORT
     metadata_port: int = 0
     metadata_by_instance_id: bool = False
-    tftp_port: int = 69
-    grpc_port: int = 42113
+    tftp_port: int = TFTP_PORT
+    grpc_port: int = GRPC_PORT
     workflow_http_port: int | None = None
     """None: the port after `grpc_port`."""
     osie_dir: str = ""

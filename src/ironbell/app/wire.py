@@ -27,7 +27,7 @@ from ironbell.app.wire_config import API_SOCKET, SMEE, WireConfig
 from ironbell.app.wire_sockets import WireSocketError, WireSockets, adopted, open_sockets
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.base.ownfolder import OwnFolder
-from ironbell.base.ports import bind_problem
+from ironbell.base.ports import DHCP_CLIENT_PORT, bind_problem
 from ironbell.kube.connection import Connection, GivenToken
 from ironbell.kube.http import HttpApi
 
@@ -114,7 +114,6 @@ def refuse_beside_others(interface: str) -> None:
         WireSocketError: something else, such as a DHCP client, has the port.
     """
     # the workflow service's process has no use for them
-    from ironbell.codec.dhcp import CLIENT_PORT
     from ironbell.services.dhcp.probe import probe_for_servers
     from ironbell.services.dhcp.sockets import SocketError
 
@@ -125,7 +124,7 @@ def refuse_beside_others(interface: str) -> None:
             raise
         task = f'look for other DHCP servers on interface "{interface}"'
         remedy = "give the interface a static address, or skip this with --force"
-        problem = bind_problem(error.__cause__, task=task, protocol="udp", port=CLIENT_PORT, remedy=remedy)
+        problem = bind_problem(error.__cause__, task=task, protocol="udp", port=DHCP_CLIENT_PORT, remedy=remedy)
         raise WireSocketError(problem) from error
     if found:
         servers = ", ".join(str(address) for address in found)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.netboot import CONSOLES, NetbootSettings
 
@@ -49,13 +50,13 @@ class WireConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`reservation`, `proxy`, `auto-proxy` or `off`."""
     force: bool = False
     """Serve reservations even where another DHCP server answers."""
-    http_port: int = 7080
+    http_port: int = HTTP_PORT
     metadata_port: int = 0
     """A second port for the metadata alone, such as 50061, where older Tinkerbell has it; 0: none."""
     metadata_by_instance_id: bool = False
     """Whether metadata is served by instance id as well, to whoever knows one."""
-    tftp_port: int = 69
-    grpc_port: int = 42113
+    tftp_port: int = TFTP_PORT
+    grpc_port: int = GRPC_PORT
     workflow_http_port: int | None = None
     """Where the workflow service says over HTTP how it is; None: nowhere."""
     grpc_authority: str = ""

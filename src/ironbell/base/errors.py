@@ -6,6 +6,7 @@ An error says who can do something about it: `reason` is a CamelCase word that g
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 
 
@@ -38,3 +39,13 @@ class IronbellError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+def os_problem(error: OSError) -> str:
+    """Describe a network error to people, such as `connection refused`, without numbers, addresses or Python types.
+
+    asyncio puts a Python tuple into the text of a failed connect.
+    """
+    if error.errno is not None and error.errno > 0 and type(error).__module__ == "builtins":
+        return os.strerror(error.errno).lower()
+    return error.strerror or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Ports that are free, and why one cannot be bound, for the person who has to free it.
+"""The ports that Ironbell serves, calls or writes as a default; which are free, and why one cannot be bound.
 
 Source: Linux proc(5), proc_pid_net(5): /proc/net/tcp and its siblings, /proc/PID/fd.
 """
@@ -11,6 +11,35 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+HTTP_PORT: Final = 7080
+"""Boot scripts and binaries, artefacts, metadata and reports."""
+GRPC_PORT: Final = 42113
+"""The workflow service; the port after it serves its health and metrics."""
+DHCP_PORT: Final = 67
+DHCP_CLIENT_PORT: Final = 68
+PROXY_DHCP_PORT: Final = 4011
+"""Where proxyDHCP servers answer requests (PXE 2.1, section 2.2)."""
+TFTP_PORT: Final = 69
+HEALTH_PORT: Final = 8081
+"""Health and metrics in the generated Deployments; a second process in the same Pod has the next port."""
+WEBHOOK_PORT: Final = 9443
+"""Admission and conversion webhooks in the generated Deployments."""
+WEB_PORT: Final = 80
+"""HTTP in a URL without a port."""
+HTTPS_PORT: Final = 443
+"""HTTPS in a URL without a port, Redfish, and Services of webhooks."""
+IPMI_PORT: Final = 623
+KUBERNETES_API_PORT: Final = 6443
+ETCD_PORT: Final = 2379
+"""Clients of etcd; its members reach each other on the next port."""
+NTP_PORT: Final = 123
+SYSLOG_PORT: Final = 514
+UPSTREAM_HTTP_PORTS: Final = (7171, 7172)
+"""Boot files and metadata on a host of Tinkerbell's."""
+UPSTREAM_METADATA_PORT: Final = 50061
+"""Metadata of an older Tinkerbell, which templates may ask for."""
 
 _PROC = Path("/proc")
 _TABLES = {"tcp": ("tcp", "tcp6"), "udp": ("udp", "udp6")}

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from ironbell.app.systems import SYSTEMS
+from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT, UPSTREAM_METADATA_PORT
 from ironbell.cli.options import api_options, named_folder
 from ironbell.cli.session import SECONDS
 from ironbell.contract.system import Option, Settings
@@ -119,7 +120,7 @@ def _details(option: Option) -> dict[str, Any]:
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
-    default=7080,
+    default=HTTP_PORT,
     show_default=True,
     help="Servers: scripts, artefacts, metadata.",
 )
@@ -127,18 +128,19 @@ def _details(option: Option) -> dict[str, Any]:
     "--metadata-port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Servers: a second port for metadata, such as 50061 for templates of older Tinkerbell; 0: none.",
+    help=f"Servers: a second port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older "
+    "Tinkerbell; 0: none.",
 )
 @click.option(
     "--metadata-by-instance-id",
     is_flag=True,
     help="Servers: serve metadata also to whoever knows an instance id, below /tootles/instanceID/ID.",
 )
-@click.option("--tftp-port", type=click.IntRange(0, 65535), default=69, show_default=True, help="Servers: TFTP.")
+@click.option("--tftp-port", type=click.IntRange(0, 65535), default=TFTP_PORT, show_default=True, help="Servers: TFTP.")
 @click.option(
     "--grpc-port",
     type=click.IntRange(0, 65535),
-    default=42113,
+    default=GRPC_PORT,
     show_default=True,
     help="Servers: the workflow service.",
 )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import os_problem
+from ironbell.base.ports import GRPC_PORT, HTTP_PORT, TFTP_PORT, UPSTREAM_METADATA_PORT
 from ironbell.cli.options import named_folder
 
 if TYPE_CHECKING:
@@ -108,11 +109,12 @@ LOOK_S = 1.0
 @click.option("--advertise", help="Our address for machines, instead of the one that their subnet reaches.")
 @click.option("--dhcp", type=click.Choice(["reservation", "proxy", "auto-proxy", "off"]), help="Who gives addresses.")
 @click.option("--force", is_flag=True, default=None, help="Give addresses even where another DHCP server answers.")
-@click.option("--http-port", type=int, help="Port for scripts, artefacts and metadata.  [default: 7080]")
+@click.option("--http-port", type=int, help=f"Port for scripts, artefacts and metadata.  [default: {HTTP_PORT}]")
 @click.option(
     "--metadata-port",
     type=int,
-    help="A second port for metadata, such as 50061 for templates of older Tinkerbell.  [default: none]",
+    help=f"A second port for metadata, such as {UPSTREAM_METADATA_PORT} for templates of older Tinkerbell.  "
+    "[default: none]",
 )
 @click.option(
     "--metadata-by-instance-id",
@@ -120,8 +122,8 @@ LOOK_S = 1.0
     default=None,
     help="Also serve metadata to whoever knows an instance id, below /tootles/instanceID/ID.",
 )
-@click.option("--tftp-port", type=int, help="Port for TFTP.  [default: 69]")
-@click.option("--grpc-port", type=int, help="Port of the workflow service.  [default: 42113]")
+@click.option("--tftp-port", type=int, help=f"Port for TFTP.  [default: {TFTP_PORT}]")
+@click.option("--grpc-port", type=int, help=f"Port of the workflow service.  [default: {GRPC_PORT}]")
 @click.option(
     "--workflow-http-port",
     type=int,

@@ -13,12 +13,10 @@ from typing import Final
 
 from ironbell.api.bmc.connection import Connection, ProviderOptions
 from ironbell.api.tinkerbell.hardware import Hardware
+from ironbell.base.ports import HTTPS_PORT, IPMI_PORT
 
 FIELDS_WITHOUT_EFFECT: Final = "FieldsWithoutEffect"
 """Type of the condition that lists them; absent where there are none."""
-REDFISH_PORT: Final = 443
-_IGNORED_PORT: Final = 623
-"""Default of `connection.port`, which no driver reads."""
 _REDFISH_NAME: Final = "gofish"
 _COMMENTS: Final = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _HANDLERS: Final = re.compile(
@@ -45,7 +43,7 @@ def listed(found: Sequence[Ineffective]) -> str:
 def of_connection(connection: Connection, path: str = "spec.connection") -> list[Ineffective]:
     """Fields of a BMC's connection. Redfish is the only driver."""
     options = connection.provider_options or ProviderOptions()
-    port = (options.redfish.port if options.redfish is not None else None) or REDFISH_PORT
+    port = (options.redfish.port if options.redfish is not None else None) or HTTPS_PORT
     used = f"Redfish is the only driver, and is used on port {port} (providerOptions.redfish.port)"
     where = f"{path}.providerOptions"
     found = []
@@ -55,7 +53,7 @@ def of_connection(connection: Connection, path: str = "spec.connection") -> list
         found.append(Ineffective(f"{where}.ipmitool", used))
     if options.intel_amt is not None:
         found.append(Ineffective(f"{where}.intelAMT", used))
-    if connection.port not in (0, _IGNORED_PORT, port):
+    if connection.port not in (0, IPMI_PORT, port):
         found.append(Ineffective(f"{path}.port", used))
     return found
 

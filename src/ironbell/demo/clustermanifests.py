@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.image.build import manifest_path
 from ironbell.image.kubernetes.release import ContainerImage, parse_images, pause
 from ironbell.lab.manifests import manifests as lab_manifests
@@ -69,7 +70,7 @@ def servers(lab: LabState) -> list[Document]:
 
 def cluster(request: ClusterRequest) -> list[Document]:
     """The Cluster with everything that belongs to it. Rollouts need no spare server."""
-    name, endpoint = request.name, {"host": request.endpoint, "port": 6443}
+    name, endpoint = request.name, {"host": request.endpoint, "port": KUBERNETES_API_PORT}
     networks = {"pods": {"cidrBlocks": ["10.244.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/16"]}}
     return [
         document(INFRASTRUCTURE, "v1beta1", "TinkerbellCluster", name, {

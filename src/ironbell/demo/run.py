@@ -22,6 +22,7 @@ from ironbell.api.core import Event
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
+from ironbell.base.ports import HTTP_PORT
 from ironbell.demo import manifests
 from ironbell.demo.screen import Screen
 from ironbell.demo.site import DemoError, RunningSite, running_site
@@ -34,7 +35,6 @@ from ironbell.lab.manifests import manifests as lab_manifests
 
 NODE = "node-1"
 USER = "demo"
-HTTP_PORT = 7080
 REDRAW_S = 0.5
 
 

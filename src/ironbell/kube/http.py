@@ -31,7 +31,7 @@ from ironbell.api.client import (
     api_error,
 )
 from ironbell.api.kind import Collection
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import os_problem
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.kube import metrics
 from ironbell.kube.connection import Connection

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import TFTP_PORT
 from ironbell.codec.tftp import Download, Retransmission
 
-PORT: Final = 69
 PXE_OPTIONS: Final[Mapping[str, str]] = {"blksize": "1408", "tsize": "0"}
 """What a PXE ROM asks for."""
 _DATAGRAM: Final = 2048
@@ -36,7 +36,7 @@ def fetch(
         TftpFailedError: the server refused, or said nothing for too long.
         OSError: nothing can be sent to the server.
     """
-    where: tuple[str, int] = (server, PORT)
+    where: tuple[str, int] = (server, TFTP_PORT)
     download = Download(name, where, options=dict(options), retransmission=patience or Retransmission())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)

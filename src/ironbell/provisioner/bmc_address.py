@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from ironbell.api.bmc.connection import Connection
 from ironbell.api.bmc.machine import MACHINE, Machine
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.contract.crossing import USE, Access, may_read_secret, part, secret_references
-from ironbell.contract.ineffective import REDFISH_PORT
 from ironbell.kube.decision import Key
 
 ADDRESS: Final = "ironbell.dev/bmc-address"
@@ -56,7 +56,7 @@ def address_of(connection: Connection) -> str:
 def address_text(host: str, port: int | None) -> str:
     """Host and port as they are recorded: the usual port is left out."""
     bare = host.lower().removeprefix("[").removesuffix("]").removesuffix(".")
-    if port in (None, 0, REDFISH_PORT):
+    if port in (None, 0, HTTPS_PORT):
         return bare
     return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 

@@ -9,8 +9,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from ironbell.base.errors import IronbellError
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import IronbellError, os_problem
 from ironbell.contract.node_images import ImageSource, NodeImages
 from ironbell.kube.reconciler import Askers
 from ironbell.provisioner.node_images import NodeImageIndex

@@ -23,6 +23,7 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 from grpclib.protocol import H2Protocol
 
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import ETCD_PORT
 from ironbell.codec.proto import etcd_pb2
 from ironbell.codec.proto.etcd_grpc import ClusterStub, MaintenanceStub
 from ironbell.workload.etcd import Alarm, AlarmType, EtcdError, EtcdUnreachableError, Member, MemberStatus
@@ -84,7 +85,7 @@ class _SocketChannel(Channel):
     """A channel over a socket that is there already."""
 
     def __init__(self, sock: socket.socket, tls: ssl.SSLContext, name: str) -> None:
-        super().__init__(name, 2379, ssl=tls)
+        super().__init__(name, ETCD_PORT, ssl=tls)
         self._sock = sock
         self._tls = tls
         self._name = name

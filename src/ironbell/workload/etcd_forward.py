@@ -24,6 +24,7 @@ from ironbell.api.client import Api, NotFound
 from ironbell.api.core.secret import SECRET
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import ETCD_PORT
 from ironbell.contract.cluster_secrets import Purpose, key_pair_of, secret_name
 from ironbell.contract.pki import KeyAlgorithm, KeyPair, Subject, make_signed
 from ironbell.kube.tls_sources import make_context
@@ -33,7 +34,6 @@ from ironbell.workload.etcd import EtcdUnreachableError
 from ironbell.workload.etcd_client import EtcdClient, etcd_over
 from ironbell.workload.link import Forwards
 
-PORT: Final = 2379
 DIAL_S: Final = 10.0
 _NAMESPACE: Final = "kube-system"
 _CLIENT: Final = Subject("cluster-api.x-k8s.io")
@@ -73,7 +73,7 @@ class ForwardedEtcd:
                     link = self._workloads.link(cluster)
                     if not isinstance(link, Forwards):
                         raise EtcdUnreachableError("the connection to the cluster cannot reach ports of pods")
-                    tunnel = await stack.enter_async_context(link.forward(_NAMESPACE, pod, PORT))
+                    tunnel = await stack.enter_async_context(link.forward(_NAMESPACE, pod, ETCD_PORT))
                     client = await stack.enter_async_context(etcd_over(tunnel, tls, pod))
                     await client.status()
             except TimeoutError as error:

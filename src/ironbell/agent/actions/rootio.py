@@ -30,9 +30,9 @@ from ironbell.agent.actions.rootio_plan import (
     partition_script,
     volume_commands,
 )
+from ironbell.base.ports import HTTP_PORT
 
 MOUNT_ROOT = Path("/mnt/rootio")
-_METADATA_PORT = 7080
 _TIMEOUT_S = 60.0
 _MAX_METADATA = 4 << 20
 
@@ -58,7 +58,7 @@ def _metadata(context: Context) -> bytes:
     if name := context.text("JSON_FILE"):
         return Path(name).read_bytes()
     host = context.required("MIRROR_HOST").strip()
-    port = int(context.number("METADATA_SERVICE_PORT", default=_METADATA_PORT, minimum=1))
+    port = int(context.number("METADATA_SERVICE_PORT", default=HTTP_PORT, minimum=1))
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metadata"
     try:
         with urllib3.PoolManager(timeout=_TIMEOUT_S) as pool:

@@ -12,6 +12,7 @@ from msgspec import field
 
 from ironbell.api.crd.markers import Int32, Schema, required
 from ironbell.api.meta import Model
+from ironbell.base.ports import IPMI_PORT
 
 
 class HostScheme(StrEnum):
@@ -146,7 +147,7 @@ class Connection(Model, frozen=True):
     """Address and credentials of a BMC."""
 
     host: Annotated[str, Schema("Host name or IP address of the BMC.", min_length=1)] = required(str)
-    port: Annotated[int, Schema("Ignored: each driver has a port in its own options.", default=623)] = 623
+    port: Annotated[int, Schema("Ignored: each driver has a port in its own options.", default=IPMI_PORT)] = IPMI_PORT
     auth_secret_ref: Annotated[
         SecretReference | None, Schema("Secret with keys username and password; not needed by the RPC driver.")
     ] = None

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ironbell.base.ports import HTTPS_PORT
+
 Value = dict[str, Any]
 
 _MODE = {"defaultMode": 0o644}
@@ -24,7 +26,7 @@ _RBAC = "rbac.authorization.k8s.io"
 STATIC: dict[str, Value] = {
     "admissionregistration.v1.MutatingWebhook": {**_WEBHOOK, "reinvocationPolicy": "Never"},
     "admissionregistration.v1.RuleWithOperations": _RULE_SCOPE,
-    "admissionregistration.v1.ServiceReference": {"port": 443},
+    "admissionregistration.v1.ServiceReference": {"port": HTTPS_PORT},
     "admissionregistration.v1.ValidatingWebhook": _WEBHOOK,
     "apps.v1.DaemonSetSpec": {"revisionHistoryLimit": 10},
     "apps.v1.DaemonSetUpdateStrategy": {"type": "RollingUpdate"},

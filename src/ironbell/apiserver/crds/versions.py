@@ -22,6 +22,7 @@ from ironbell.apiserver.fielderrors import (
     too_many,
 )
 from ironbell.apiserver.metadata import label_1035_fault, name_fault
+from ironbell.base.ports import HTTPS_PORT
 
 Value = dict[str, Any]
 
@@ -183,7 +184,7 @@ def _client_faults(config: Value, where: str) -> Iterator[FieldError]:
         for field in ("name", "namespace"):
             if not service.get(field):
                 yield required(f"{where}.service.{field}")
-        port = service.get("port", 443)
+        port = service.get("port", HTTPS_PORT)
         if not 0 < port < 65536:
             detail = "port is not valid: must be between 1 and 65535, inclusive"
             yield invalid(f"{where}.service.port", port, detail)

@@ -13,6 +13,7 @@ import msgspec
 from ironbell.apiserver.labelselector import LabelSelector
 from ironbell.apiserver.store.entry import Change, Entry
 from ironbell.apiserver.store.store import Store
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.codec.cel import CelError, CelSyntaxError, compile_expression
 
 GROUP = "admissionregistration.k8s.io"
@@ -27,7 +28,7 @@ class ServiceReference(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     path: str = ""
-    port: int = 443
+    port: int = HTTPS_PORT
 
 
 class ClientConfig(msgspec.Struct, frozen=True, rename="camel"):

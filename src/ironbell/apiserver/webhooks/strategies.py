@@ -15,6 +15,7 @@ from ironbell.apiserver.labelselector import selector_faults
 from ironbell.apiserver.metadata import name_fault, qualified_fault
 from ironbell.apiserver.strategy import Plain
 from ironbell.apiserver.webhooks.configuration import CONDITION_VARIABLES
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.codec.cel import CelSyntaxError, compile_expression
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -53,7 +54,7 @@ class WebhookRules(Plain):
                 rule.setdefault("scope", "*")
             service = (webhook.get("clientConfig") or {}).get("service")
             if service is not None:
-                service.setdefault("port", 443)
+                service.setdefault("port", HTTPS_PORT)
 
     def validate(self, new: dict[str, Any], old: dict[str, Any] | None) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -184,7 +185,7 @@ def _service_faults(service: dict[str, Any], path: str) -> Iterator[FieldError]:
     for field in ("name", "namespace"):
         if not service.get(field):
             yield required(f"{path}.{field}")
-    port = service.get("port", 443)
+    port = service.get("port", HTTPS_PORT)
     if not 1 <= port <= 65535:
         yield invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
     target = service.get("path") or ""

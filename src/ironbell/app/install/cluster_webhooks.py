@@ -14,6 +14,7 @@ from ironbell.app.cluster_webhooks import CONVERT_PATH, mutate_path, scale_path,
 from ironbell.app.install.options import InstallOptions, Object, Unit, labels, made
 from ironbell.app.systems import SYSTEMS, answered_by, converted_in, kinds_of
 from ironbell.app.webhook_places import DEFINITIONS, MUTATING, VALIDATING
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.contract.system import Definitions, System
 
 _TIMEOUT_S = 10
@@ -156,4 +157,4 @@ def _answering_unit(system: System, options: InstallOptions) -> Unit | None:
 
 
 def _client(unit: Unit, options: InstallOptions, path: str) -> Object:
-    return {"service": {"name": unit.name, "namespace": options.namespace, "port": 443, "path": path}}
+    return {"service": {"name": unit.name, "namespace": options.namespace, "port": HTTPS_PORT, "path": path}}

@@ -18,7 +18,6 @@ COMPONENT = "app.kubernetes.io/component"
 DEFAULT_COMPONENTS = (*(system.name for system in SYSTEMS if system.is_installed_by_default), "wire")
 DEFAULT_IMAGE = "ironbell"
 DEFAULT_REPLICAS = 2
-HEALTH_PORT = 8081
 
 
 @dataclass(frozen=True)

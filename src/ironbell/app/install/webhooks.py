@@ -9,10 +9,10 @@ from ironbell.app.install.options import InstallOptions, Object, Unit, made
 from ironbell.app.install.reference_webhooks import access_review_rules, reference_entries
 from ironbell.app.systems import answers_webhooks
 from ironbell.app.webhook_places import secret_of
+from ironbell.base.ports import HTTPS_PORT, WEBHOOK_PORT
 from ironbell.contract.crossing import USE
 from ironbell.contract.system import System
 
-PORT = 9443
 PATHS = {
     "templates": "/validate/templates",
     "hardware": "/validate/hardware",
@@ -47,7 +47,7 @@ def webhook_arguments(unit: Unit, options: InstallOptions) -> list[str]:
     """Arguments of `ironbell run` for it."""
     if not serves_webhooks(unit):
         return []
-    return [f"--webhook-address=0.0.0.0:{PORT}", f"--webhook-host={host_name(unit, options)}"]
+    return [f"--webhook-address=0.0.0.0:{WEBHOOK_PORT}", f"--webhook-host={host_name(unit, options)}"]
 
 
 def webhooks(options: InstallOptions) -> Iterator[Object]:
@@ -55,7 +55,7 @@ def webhooks(options: InstallOptions) -> Iterator[Object]:
     unit, system = next(((unit, system) for unit in options.units if (system := _engine(unit))), (None, None))
     if unit is None or system is None:
         return
-    service = {"name": unit.name, "namespace": options.namespace, "port": 443}
+    service = {"name": unit.name, "namespace": options.namespace, "port": HTTPS_PORT}
     ours = f"system:serviceaccount:{options.namespace}:ironbell-"
     entries: list[Object] = [
         {

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbell.app.components import Role, components_named
-from ironbell.app.install.options import COMPONENT, HEALTH_PORT, InstallOptions, Object, Unit, labels, made
-from ironbell.app.install.webhooks import PORT as WEBHOOK_PORT
+from ironbell.app.install.options import COMPONENT, InstallOptions, Object, Unit, labels, made
 from ironbell.app.install.webhooks import serves_webhooks, webhook_arguments
 from ironbell.app.privileges import SERVICE_ID
 from ironbell.app.wire_config import (
@@ -23,6 +22,7 @@ from ironbell.app.wire_config import (
     WORKFLOW_SERVERS,
     WireConfig,
 )
+from ironbell.base.ports import HEALTH_PORT, HTTPS_PORT, WEBHOOK_PORT
 from ironbell.contract.system import SecretMount
 
 NOBODY = 65534
@@ -145,7 +145,7 @@ def _ports(unit: Unit, words: tuple[str, ...] = ()) -> dict[str, int]:
 
 def _service_port(name: str, port: int) -> Object:
     # the API server asks webhooks where their configuration says, which is HTTPS's own port
-    return {"name": name, "port": 443 if port == WEBHOOK_PORT else port, "targetPort": port}
+    return {"name": name, "port": HTTPS_PORT if port == WEBHOOK_PORT else port, "targetPort": port}
 
 
 def _selector(unit: Unit) -> dict[str, str]:

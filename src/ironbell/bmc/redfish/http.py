@@ -22,7 +22,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import os_problem
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.base.printable import printable
 from ironbell.bmc.driver import (
     AuthenticationError,
@@ -55,7 +56,7 @@ class Endpoint:
     """Where a service is and how to enter it."""
 
     host: str
-    port: int = 443
+    port: int = HTTPS_PORT
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     insecure_tls: bool = False

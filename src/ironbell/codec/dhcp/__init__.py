@@ -8,14 +8,11 @@ Source: RFC 2131, RFC 2132, RFC 3396; structure after insomniacslk/dhcp: dhcpv4.
 """
 
 from ironbell.codec.dhcp.errors import DecodeError, DhcpError, EncodeError, OptionError
-from ironbell.codec.dhcp.numbers import CLIENT_PORT, PXE_PORT, SERVER_PORT, MessageType, Op, Option
+from ironbell.codec.dhcp.numbers import MessageType, Op, Option
 from ironbell.codec.dhcp.packet import Packet, decode, encode, reply_to
 from ironbell.codec.dhcp.summary import summary
 
 __all__ = [
-    "CLIENT_PORT",
-    "PXE_PORT",
-    "SERVER_PORT",
     "DecodeError",
     "DhcpError",
     "EncodeError",

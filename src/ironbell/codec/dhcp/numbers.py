@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-SERVER_PORT = 67
-CLIENT_PORT = 68
-PXE_PORT = 4011
-"""Where proxyDHCP servers answer requests (PXE 2.1, section 2.2)."""
-
 BROADCAST_FLAG = 0x8000
 ETHERNET = 1
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ironbell.api.cluster.names import LABEL_CLUSTER_NAME
 from ironbell.api.core import NAMESPACE
 from ironbell.api.meta import Condition
 from ironbell.api.tinkerbell.hardware import HARDWARE
+from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.contract.owners import owner_reference, refers_to
 from ironbell.contract.paused import is_externally_managed, is_paused, paused_condition
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
@@ -48,7 +49,6 @@ from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
 from ironbell.provisioner.lifecycle.bmc_health import BY_BMC, contact_changed
 from ironbell.provisioner.lifecycle.observe import SILENT
 
-DEFAULT_PORT: Final = 6443
 BY_CLUSTER_NAME = by_label(TINKERBELL_CLUSTER, LABEL_CLUSTER_NAME)
 
 
@@ -144,7 +144,7 @@ def endpoint(own: ApiEndpoint, cluster: ApiEndpoint) -> ApiEndpoint | None:
         if one.host and one.port:
             return one
     host = cluster.host or own.host
-    return ApiEndpoint(host=host, port=cluster.port or own.port or DEFAULT_PORT) if host else None
+    return ApiEndpoint(host=host, port=cluster.port or own.port or KUBERNETES_API_PORT) if host else None
 
 
 def _owned(obj: TinkerbellCluster, cluster: Cluster) -> Action | None:

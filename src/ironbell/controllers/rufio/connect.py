@@ -15,10 +15,10 @@ from typing import Final
 from ironbell.api.bmc.connection import Connection, RedfishOptions
 from ironbell.api.bmc.machine import PowerState
 from ironbell.api.tinkerbell.inventory import Inventory
+from ironbell.base.ports import HTTPS_PORT
 from ironbell.bmc import driver as bmc
 from ironbell.bmc import redfish
 from ironbell.bmc.redfish.http import Endpoint
-from ironbell.contract.ineffective import REDFISH_PORT
 from ironbell.controllers.rufio.operation import AskPower, Operation, SetBootDevice, SetMedia, SetPower
 from ironbell.controllers.rufio.secret import Credentials
 
@@ -48,7 +48,7 @@ async def connect(connection: Connection, credentials: Credentials) -> DriverSes
     settings = (options.redfish if options else None) or RedfishOptions()
     endpoint = Endpoint(
         host=connection.host,
-        port=settings.port or REDFISH_PORT,
+        port=settings.port or HTTPS_PORT,
         username=credentials.username,
         password=credentials.password,
         insecure_tls=connection.insecure_tls,

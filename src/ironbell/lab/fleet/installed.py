@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.codec import goyaml
 from ironbell.lab.fleet.state import DiskContents
 from ironbell.lab.sim.bootstrap import BootstrapDataError, Kubeadm, Script, read_kubeadm, read_script
@@ -18,7 +19,6 @@ from ironbell.lab.sim.cluster import Endpoint
 
 FOLDER: Final = "/etc/cloud/cloud.cfg.d/"
 _VERSION: Final = re.compile(r"v\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+]+?)?(?=$|\.gz|\.img|\.raw|\.qcow2|\.xz|\.zst|/|@|_)")
-_PORT: Final = 6443
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def endpoint_of(run: Kubeadm) -> Endpoint:
         raise BootstrapDataError(f"kubeadm {run.verb}: it is not told where the cluster's API is")
     host, colon, port = text.rpartition(":")
     if not colon:
-        return Endpoint(text, _PORT)
+        return Endpoint(text, KUBERNETES_API_PORT)
     if not port.isdecimal():
         raise BootstrapDataError(f"kubeadm {run.verb}: {text!r} is no address of an API")
     return Endpoint(host.strip("[]"), int(port))

@@ -20,6 +20,7 @@ from ironbell.agent.loop import Calls
 from ironbell.agent.rpc import Client
 from ironbell.agent.settings import Settings
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import WEB_PORT
 from ironbell.lab.fleet.catalogue import Server
 from ironbell.lab.fleet.state import AgentStart
 
@@ -114,7 +115,7 @@ async def _http(server: Server, method: str, url: str, body: bytes) -> Answer:
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(
-                parts.hostname, parts.port or 80, local_addr=(server.address, 0)
+                parts.hostname, parts.port or WEB_PORT, local_addr=(server.address, 0)
             )
             try:
                 writer.write(head.encode() + body)

@@ -22,6 +22,7 @@ from ironbell.agent.loop import Agent, Calls
 from ironbell.agent.notes import Power
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import GRPC_PORT
 from ironbell.base.randomness import Randomness
 from ironbell.codec.proto import heartbeat_pb2, log_pb2, workflow_pb2
 from ironbell.contract.boot_token import KERNEL_ARGUMENT as TOKEN_ARGUMENT
@@ -41,7 +42,6 @@ from ironbell.lab.sim.cluster import Endpoint
 RETRY_S: Final = 5.0
 NETBOOT_S: Final = 60.0
 """How long firmware tries the network before it boots the disk: four DHCP requests of 4, 8, 16 and 32 s."""
-_GRPC_PORT: Final = 42113
 _ONCE: Final = "Once"
 _NETWORK: Final = frozenset({"Pxe", "UefiHttp"})
 
@@ -230,7 +230,7 @@ class SimServer:
         return AgentStart(
             agent_id=arguments.get("worker_id") or self.server.mac,
             host=host if colon else authority,
-            port=int(port) if colon else _GRPC_PORT,
+            port=int(port) if colon else GRPC_PORT,
             boot_token=arguments.get(TOKEN_ARGUMENT, ""),
         )
 

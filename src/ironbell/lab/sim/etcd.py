@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ironbell.base.ports import ETCD_PORT
 from ironbell.base.randomness import Randomness
 from ironbell.workload.etcd import Alarm, EtcdError, EtcdUnreachableError, Member, MemberStatus
 
@@ -65,7 +66,12 @@ class EtcdCluster:
         if self._members and not self.has_quorum:
             raise EtcdError("etcdserver: no leader")
         number = int.from_bytes(self._randomness.token_bytes(8), "big") >> 1
-        member = Member(number, name, peer_urls=(f"https://{address}:2380",), client_urls=(f"https://{address}:2379",))
+        member = Member(
+            number,
+            name,
+            peer_urls=(f"https://{address}:{ETCD_PORT + 1}",),
+            client_urls=(f"https://{address}:{ETCD_PORT}",),
+        )
         self._members[number] = SimMember(member)
         self._elect()
 

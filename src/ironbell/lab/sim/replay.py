@@ -25,6 +25,7 @@ from ironbell.apiserver.schema.rules import CompileRule
 from ironbell.apiserver.store.log import Row
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.base.randomness import Randomness, SeededRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
@@ -267,4 +268,4 @@ async def open_site(
 
 
 def _endpoint(key: Key) -> Endpoint:
-    return Endpoint(f"{key[1]}.{key[0]}.sim", 6443)
+    return Endpoint(f"{key[1]}.{key[0]}.sim", KUBERNETES_API_PORT)

@@ -26,6 +26,7 @@ from ironbell.apiserver.identities.bearer import BearerTokens
 from ironbell.apiserver.identities.jwt import SigningKey
 from ironbell.base.clock import Clock
 from ironbell.base.errors import IronbellError
+from ironbell.base.ports import ETCD_PORT
 from ironbell.contract.pki import Subject
 from ironbell.kube.decision import Key
 from ironbell.lab.sim.cluster import Endpoint, SimCluster
@@ -35,7 +36,6 @@ from ironbell.lab.sim.servercertificates import NAMES, api_server_of, server_tls
 from ironbell.workload.etcd import EtcdUnreachableError
 
 FIRST_PORT, LAST_PORT = 20000, 29999
-ETCD_PORT = 2379
 _RETRY_S = 1.0
 
 _log = structlog.get_logger()

@@ -16,10 +16,10 @@ import threading
 from pathlib import Path
 
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.ports import SYSLOG_PORT
 
 ACTIVE_CONSOLES = Path("/sys/class/tty/console/active")
 _LOG_LIMIT_BYTES = 4 << 20
-_SYSLOG_PORT = 514
 _SYSLOG_DAEMON_NOTICE = 3 * 8 + 5
 _MAX_DATAGRAM = 8192
 
@@ -41,7 +41,7 @@ class Console:
     def send_to_syslog(self, host: str, *, hostname: str) -> None:
         """Also send every line to a syslog server over UDP, under this host's name."""
         address, _, port = host.partition(":")
-        number = int(port) if port.isdecimal() else _SYSLOG_PORT
+        number = int(port) if port.isdecimal() else SYSLOG_PORT
         self._hostname = hostname
         self._syslog = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM), (address, number))
 

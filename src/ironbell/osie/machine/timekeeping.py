@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from ironbell.base.clock import Clock
+from ironbell.base.ports import HTTP_PORT, NTP_PORT, UPSTREAM_HTTP_PORTS, UPSTREAM_METADATA_PORT, WEB_PORT
 
-_NTP_PORT = 123
 _NTP_EPOCH_OFFSET = 2_208_988_800
 _NTP_ERA_SECONDS = 1 << 32
 _SNTP_REQUEST = struct.pack("!B47x", 0x23)
@@ -34,7 +34,7 @@ _LEAP_UNKNOWN = 3
 # A step smaller than this is left alone: certificates do not care, and logs stay in order.
 _TOLERANCE_S = 2.0
 # Where HTTP answers on hosts of ours or upstream's: boot files, metadata, and the metadata of old.
-HTTP_PORTS = (7171, 7172, 80, 7080, 50061)
+HTTP_PORTS = (*UPSTREAM_HTTP_PORTS, WEB_PORT, HTTP_PORT, UPSTREAM_METADATA_PORT)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def ask_sntp(host: str) -> Reading | None:
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             connection.settimeout(_SNTP_TIMEOUT_S)
-            connection.connect((host, _NTP_PORT))
+            connection.connect((host, NTP_PORT))
             connection.send(_SNTP_REQUEST)
             seconds = parse_sntp(connection.recv(512))
     except OSError:

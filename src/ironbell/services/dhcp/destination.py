@@ -6,7 +6,8 @@ not ask for one, since a frame to an address that nobody answers ARP for needs a
 
 from __future__ import annotations
 
-from ironbell.codec.dhcp import CLIENT_PORT, SERVER_PORT, MessageType, Packet
+from ironbell.base.ports import DHCP_CLIENT_PORT, DHCP_PORT
+from ironbell.codec.dhcp import MessageType, Packet
 from ironbell.codec.dhcp.packet import ZERO
 
 BROADCAST = "255.255.255.255"
@@ -16,8 +17,8 @@ _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - compared, never bound
 def destination(request: Packet, kind: MessageType, *, source: str, source_port: int) -> tuple[str, int]:
     """(address, port) for a reply of this kind; `source` and `source_port` are the request's."""
     if request.giaddr != ZERO:
-        return str(request.giaddr), SERVER_PORT
-    port = source_port or CLIENT_PORT
+        return str(request.giaddr), DHCP_PORT
+    port = source_port or DHCP_CLIENT_PORT
     # The address that a refused client believes to have is not its own: only a broadcast is sure to reach it.
     if kind is MessageType.NAK:
         return BROADCAST, port

@@ -11,10 +11,9 @@ import asyncio
 import socket
 from ipaddress import IPv4Address
 
+from ironbell.base.ports import DHCP_CLIENT_PORT, DHCP_PORT
 from ironbell.base.randomness import Randomness, SystemRandomness
 from ironbell.codec.dhcp import (
-    CLIENT_PORT,
-    SERVER_PORT,
     DecodeError,
     MessageType,
     Op,
@@ -45,7 +44,7 @@ async def probe_for_servers(
         SocketError: the interface does not exist, the privilege is missing, port 68 is taken, or the interface is down.
     """
     discover = _discover(randomness or SystemRandomness())
-    sock = open_dhcp_socket(interface, CLIENT_PORT)
+    sock = open_dhcp_socket(interface, DHCP_CLIENT_PORT)
     loop = asyncio.get_running_loop()
     found: dict[IPv4Address, None] = {}
     try:
@@ -61,7 +60,7 @@ async def probe_for_servers(
 
 def _ask(sock: socket.socket, data: bytes, interface: str) -> None:
     try:
-        sock.sendto(data, (BROADCAST, SERVER_PORT))
+        sock.sendto(data, (BROADCAST, DHCP_PORT))
     except OSError as error:
         raise SocketError(f"cannot look for DHCP servers on interface {interface}: {error.strerror}") from error
 

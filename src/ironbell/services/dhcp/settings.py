@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 from urllib.parse import urlsplit
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec.dhcp import PXE_PORT, SERVER_PORT
+from ironbell.base.ports import DHCP_PORT, HTTP_PORT, PROXY_DHCP_PORT, TFTP_PORT
 from ironbell.codec.dhcp.packet import ZERO
 from ironbell.contract.boot_files import BY_ARCHITECTURE
 
@@ -104,10 +104,10 @@ class DhcpSettings:
     """Our address for everybody, instead of the one that each subnet reaches (behind NAT, or a virtual address)."""
     tftp_address: IPv4Address | None = None
     """None: the same address as DHCP's."""
-    tftp_port: int = 69
-    binary_url: str = "http://{address}:7080/ipxe/binary"
+    tftp_port: int = TFTP_PORT
+    binary_url: str = f"http://{{address}}:{HTTP_PORT}/ipxe/binary"
     """For UEFI HTTP boot; MAC and binary name are appended."""
-    script_url: str = "http://{address}:7080/ipxe/script/{mac}/auto.ipxe"
+    script_url: str = f"http://{{address}}:{HTTP_PORT}/ipxe/script/{{mac}}/auto.ipxe"
     mac_format: MacFormat = MacFormat.COLON
     binaries: Mapping[int, str] = field(default_factory=lambda: BY_ARCHITECTURE)
     """Client architecture to the iPXE binary for it."""
@@ -124,7 +124,7 @@ class DhcpSettings:
     @property
     def ports(self) -> tuple[int, ...]:
         """Ports to serve: proxies also answer where PXE clients ask a proxy alone."""
-        return (SERVER_PORT,) if self.mode is Mode.RESERVATION else (SERVER_PORT, PXE_PORT)
+        return (DHCP_PORT,) if self.mode is Mode.RESERVATION else (DHCP_PORT, PROXY_DHCP_PORT)
 
 
 @dataclass(frozen=True, slots=True)

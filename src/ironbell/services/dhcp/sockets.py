@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.codec.dhcp import SERVER_PORT
+from ironbell.base.ports import DHCP_PORT
 
 # The socket module has no name for it before Python 3.14 (Linux: include/uapi/linux/in.h).
 _IP_PKTINFO = 8
@@ -44,7 +44,7 @@ class Datagram:
     is_truncated: bool = False
 
 
-def open_dhcp_socket(interface: str, port: int = SERVER_PORT) -> socket.socket:
+def open_dhcp_socket(interface: str, port: int = DHCP_PORT) -> socket.socket:
     """A UDP socket that hears broadcasts on one interface; needs CAP_NET_BIND_SERVICE and CAP_NET_RAW.
 
     Raises:
@@ -108,7 +108,7 @@ def address_toward(client: IPv4Address, interface: str) -> IPv4Address | None:
         try:
             if interface:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
-            sock.connect((str(client), SERVER_PORT))
+            sock.connect((str(client), DHCP_PORT))
             return IPv4Address(sock.getsockname()[0])
         except OSError:
             return None

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ironbell.base.errors import IronbellError, Retry
+from ironbell.base.ports import TFTP_PORT
 
-TFTP_PORT = 69
 MAX_DATAGRAM = 2048
 """Longer than any request or acknowledgement."""
 

@@ -18,6 +18,7 @@ from grpclib.reflection.service import ServerReflection
 
 from ironbell.api.client import Api
 from ironbell.base.clock import Clock, SystemClock
+from ironbell.base.ports import GRPC_PORT
 from ironbell.base.rejections import Rejections
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import HardwareDirectory
@@ -34,7 +35,6 @@ from ironbell.services.workflow.protocol import GuardedServer
 from ironbell.services.workflow.service import HOLD_S, WorkflowService
 from ironbell.services.workflow.writer import WorkflowWriter
 
-DEFAULT_PORT = 42113
 _BACKLOG = 4096
 _STOP_S = 2.0
 
@@ -49,7 +49,7 @@ class Options:
     replica: str
     """A name for this replica that lasts over its restarts, such as its pod's or host's."""
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
+    port: int = GRPC_PORT
     tls: ssl.SSLContext | None = None
     limits: Limits = field(default_factory=Limits)
     hold_s: float = HOLD_S

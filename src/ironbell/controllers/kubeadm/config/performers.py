@@ -18,7 +18,7 @@ from ironbell.api.core.secret import SECRET
 from ironbell.api.meta import OwnerReference, to_builtin
 from ironbell.base.clock import Clock, rfc3339
 from ironbell.base.randomness import Randomness
-from ironbell.base.spare import SpareProcessors
+from ironbell.base.threads import SpareProcessors
 from ironbell.contract import pki
 from ironbell.contract.cluster_secrets import Purpose, SecretUnusableError, encoded, key_pair_secret, value_of
 from ironbell.contract.owners import owner_reference

@@ -17,12 +17,12 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
 from ironbell.api.cluster.machine import Machine
 from ironbell.api.cluster.names import ANNOTATION_CERTIFICATES_EXPIRY
 from ironbell.base.clock import rfc3339
+from ironbell.base.ports import KUBERNETES_API_PORT
 from ironbell.controllers.kubeadm.controlplane.model import created, has_node, is_deleting
 from ironbell.controllers.kubeadm.controlplane.questions import ServingCertificate
 from ironbell.kube.decision import Action, Fact, Need, patch
 from ironbell.workload.clusterkey import ClusterKey
 
-PORT: Final = 6443
 ASK_S: Final = 300.0
 _TIMEOUT_S: Final = 15.0
 
@@ -46,7 +46,7 @@ def port(config: KubeadmConfig) -> int:
     return (
         config.spec.init_configuration.local_api_endpoint.bind_port
         or (joins.local_api_endpoint.bind_port if joins is not None else 0)
-        or PORT
+        or KUBERNETES_API_PORT
     )
 
 

@@ -23,7 +23,7 @@ from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.secret import SECRET
 from ironbell.api.kind import Collection
 from ironbell.base.clock import Clock
-from ironbell.base.spare import SpareProcessors
+from ironbell.base.threads import SpareProcessors
 from ironbell.contract import pki
 from ironbell.contract.cluster_kubeconfig import make_kubeconfig, server_of
 from ironbell.contract.cluster_secrets import (

@@ -19,8 +19,8 @@ import traceback
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ironbell.base.allocator import tune_allocator
 from ironbell.base.errors import IronbellError
+from ironbell.base.memory import tune_allocator
 from ironbell.codec.gotemplate import LimitError
 from ironbell.controllers.tink.rendering.engine import TemplateEngine
 from ironbell.controllers.tink.rendering.messages import (

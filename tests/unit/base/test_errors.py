@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from ironbell.base.networkerrors import os_problem
+from ironbell.base.errors import os_problem
 
 
 def test_no_python_types_and_numbers() -> None:

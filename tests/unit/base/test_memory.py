@@ -5,7 +5,7 @@ import sys
 
 _MEASURE = """
 import ctypes, re
-from ironbell.base.allocator import tune_allocator
+from ironbell.base.memory import tune_allocator
 {tune}
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
