@@ -29,6 +29,8 @@ from ironbell.app.wire_config import (
     WORKFLOW_PROCESS,
     WORKFLOW_SERVERS,
 )
+from ironbell.contract.boot_progress import LOG_PREFIX
+from ironbell.contract.boot_progress import PROGRESS as WORKFLOW_PROGRESS
 from ironbell.contract.boot_token import BOOT_TOKEN
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_FAILED, INSTALLED_SYSTEM_UP
 from ironbell.contract.identity import KNOWN_BY
@@ -213,11 +215,11 @@ TABLE: Final = (
             names.BOOT_IDS,
             names.RESTARTS,
             names.HEARTBEATS,
-            names.PROGRESS,
+            WORKFLOW_PROGRESS,
             names.LOG_REPLICA,
             names.MACHINE_REPORT,
             names.REFUSED,
-            f"{names.LOG_PREFIX}*",
+            f"{LOG_PREFIX}*",
         ),
         "What agents reported beside the state of actions.",
     ),

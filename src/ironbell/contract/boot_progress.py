@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+PROGRESS: Final = "ironbell.dev/progress"
+"""On a Workflow: progress of the running action as JSON, which the workflow service writes; removed when the action has
+ended."""
+LOG_PREFIX: Final = "ironbell.dev/log."
+"""On a Workflow, followed by an action's id: last lines, exit code and digest of its log as JSON, which the workflow
+service writes."""
 
 
 class BootStage(Enum):

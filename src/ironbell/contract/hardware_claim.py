@@ -40,7 +40,7 @@ WIPED: Final = "ironbell.dev/wiped"
 """Annotation on Hardware: what was done to its disks when it was last released, as JSON, until it is claimed again."""
 HELD: Final = "ironbell.dev/hold"
 """Annotation on Hardware that nobody may take, power, wipe or install: why."""
-HOLD_FINALIZER: Final = "ironbell.dev/hold"
+HOLD_FINALIZER: Final = HELD
 """Finalizer on Hardware that is held: its deletion waits until the hold is removed."""
 PHASE: Final = "ironbell.dev/phase"
 """Annotation on Hardware: what becomes of the server (`ServerPhase`), for people. The Hardware controller sets it; who

@@ -22,6 +22,8 @@ from ironbell.contract.capabilities import Capabilities
 PREFIX: Final = "ironbell.dev/"
 INVENTORY_LABELS: Final = "ironbell.dev/inventory-labels"
 """Annotation on Hardware: the labels that were set from the inventory, as name=value, separated by commas."""
+SWITCH: Final = "ironbell.dev/switch"
+SWITCH_PORT: Final = "ironbell.dev/switch-port"
 _GIB: Final = 1 << 30
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _EDGES: Final = "._-"
@@ -116,14 +118,14 @@ LABELS: Final = (
         "EthernetInterface SpeedMbps",
     ),
     InventoryLabel(
-        "ironbell.dev/switch",
+        SWITCH,
         "name of the switch that the first interface is connected to",
         lambda has: label_value(has.switch or ""),
         "networkInterfaces[].lldpNeighbours[].systemName, else chassisID",
         "",
     ),
     InventoryLabel(
-        "ironbell.dev/switch-port",
+        SWITCH_PORT,
         "the port there",
         lambda has: label_value(has.switch_port or ""),
         "networkInterfaces[].lldpNeighbours[].portID",

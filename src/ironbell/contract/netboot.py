@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.interface import Interface
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.contract.directory import booted_agent_id, normal_mac
 from ironbell.contract.restored import why_held
 
-DISABLED_ANNOTATION = "tinkerbell.org/disabled"
 DEFAULT_ARCH = "x86_64"
 FIXED_KERNEL_ARGUMENTS = "modules=loop,squashfs,sd-mod,usb-storage intel_iommu=on iommu=pt"
 CONSOLES = ("tty0", "ttyS1,115200")
@@ -158,9 +158,9 @@ def plan_for_unknown(settings: NetbootSettings, *, address: str) -> NetbootPlan:
 
 def _refusal(hardware: Hardware, interface: Interface) -> str:
     """Why this interface may not netboot; empty when it may."""
-    if DISABLED_ANNOTATION in hardware.metadata.annotations:
-        why = hardware.metadata.annotations[DISABLED_ANNOTATION]
-        return f"the Hardware is disabled by annotation {DISABLED_ANNOTATION}{': ' + why if why else ''}"
+    if ANNOTATION_DISABLED in hardware.metadata.annotations:
+        why = hardware.metadata.annotations[ANNOTATION_DISABLED]
+        return f"the Hardware is disabled by annotation {ANNOTATION_DISABLED}{': ' + why if why else ''}"
     if (held := why_held(hardware)) is not None:
         return held
     if interface.netboot is None or not interface.netboot.allow_pxe:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ironbell.api.cluster.names import TAINT_OUTDATED_REVISION, TAINT_UNINITIALIZED
 from ironbell.contract.admission import FieldProblem, invalid
 
-_OURS: Final = ("node.cluster.x-k8s.io/uninitialized", "node.cluster.x-k8s.io/outdated-revision")
+_OURS: Final = (TAINT_UNINITIALIZED, TAINT_OUTDATED_REVISION)
 _NODE_PREFIX: Final = "node.kubernetes.io/"
 _NODE_ALLOWED: Final = "node.kubernetes.io/out-of-service"
 _CLOUD_PREFIX: Final = "node.cloudprovider.kubernetes.io/"

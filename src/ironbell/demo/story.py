@@ -9,9 +9,8 @@ import msgspec
 from ironbell.api.bmc.machine import Machine, PowerState
 from ironbell.api.core import Event
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState
-from ironbell.contract.boot_progress import BootStage
+from ironbell.contract.boot_progress import PROGRESS, BootStage
 
-PROGRESS = "ironbell.dev/progress"
 LABELS = {
     BootStage.LEASE.value: "DHCP",
     BootStage.BINARY.value: "boot file",

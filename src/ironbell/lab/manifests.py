@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Any
 
+from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
 from ironbell.lab.state import LabState, MachineState
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
@@ -69,8 +70,8 @@ def _hardware(lab: LabState, machine: MachineState, namespace: str) -> Document:
         "metadata": {
             **_meta(machine.name, namespace),
             "annotations": {
-                "ironbell.dev/machine-uuid": machine.uuid,
-                "ironbell.dev/disk-serial": machine.disk_serial,
+                MACHINE_UUID: machine.uuid,
+                DISK_SERIAL: machine.disk_serial,
             },
         },
         "spec": {

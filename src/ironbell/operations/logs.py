@@ -14,7 +14,7 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import SystemClock
 from ironbell.base.errors import IronbellError, Retry
-from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX
+from ironbell.contract.boot_progress import LOG_PREFIX
 from ironbell.kube.http import HttpApi
 from ironbell.operations.namespaces import elsewhere
 from ironbell.operations.objects import find_object
@@ -119,7 +119,7 @@ def kept_lines(workflow: Workflow, *, action: str = "") -> list[str]:
     """The last lines of every action that has ended, or of one, as the workflow service leaves them on the Workflow."""
     found = []
     for one in (each for task in workflow.status.tasks for each in task.actions):
-        text = workflow.metadata.annotations.get(f"{ANNOTATION_LOG_PREFIX}{one.id}")
+        text = workflow.metadata.annotations.get(f"{LOG_PREFIX}{one.id}")
         if text is None or action not in {"", one.name, one.id}:
             continue
         with contextlib.suppress(msgspec.MsgspecError):

@@ -29,6 +29,7 @@ from ironbell.app.write_rules import COMPONENTS_OF, EDGES, EVENTS, OPEN, TABLE, 
 from ironbell.base.clock import ManualClock
 from ironbell.base.randomness import SeededRandomness
 from ironbell.codec.cel import CelError, compile_expression
+from ironbell.contract.boot_progress import LOG_PREFIX
 from ironbell.services.workflow import names
 
 Object = dict[str, Any]
@@ -192,7 +193,7 @@ def every_change(plural: str) -> Iterator[tuple[FieldPath, Object, Object]]:
 LISTED = [field[2] for row in TABLE for field in row.fields if field[:2] == ("metadata", "annotations")]
 ANNOTATIONS = (
     *(key for key in LISTED if "*" not in key),
-    f"{names.LOG_PREFIX}action-1", names.ON_REBOOT, "ironbell.dev/keep-disks", "ironbell.dev/machine-uuid",
+    f"{LOG_PREFIX}action-1", names.ON_REBOOT, "ironbell.dev/keep-disks", "ironbell.dev/machine-uuid",
     "ironbell.dev/disk-serial", "ironbell.dev/hold", "ironbell.dev/wiped", "ironbell.dev/boot-for", "ironbell.dev/log",
     "ironbell.dev/rendered-from", "tinkerbell.org/disabled", "kubectl.kubernetes.io/last-applied-configuration",
 )  # fmt: skip

@@ -11,8 +11,6 @@ MACHINE_POOL_CONTROLLER: Final = "capi-machinepool"
 RESOURCE_SET_CONTROLLER: Final = "capi-clusterresourceset"
 RESOURCE_APPLYING_CONTROLLER: Final = "capi-clusterresourceset-applying"
 
-ANNOTATION_MACHINES_MADE: Final = "ironbell.dev/machines-made"
-"""On a MachineSet: how many names it has given to Machines, so that no name is given twice."""
 ANNOTATION_SPREAD: Final = "ironbell.dev/spread-failure-domains"
 """On a MachineDeployment or MachineSet: spread Machines over these failure domains, or over all if `true`.
 

@@ -23,6 +23,7 @@ from ironbell.base.labels import SelectorError
 from ironbell.contract.external import State, look_up
 from ironbell.contract.fields import text_at
 from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.inventory_labels import SWITCH_PORT
 from ironbell.controllers.capt.host import wish
 from ironbell.kube.decision import Fields, Key
 from ironbell.kube.finalizers import is_deleting
@@ -36,7 +37,7 @@ from ironbell.provisioner.lifecycle.selection import Wish, unusable, verdict
 
 MAX_DOMAINS = 100
 """As many as Cluster API takes."""
-_OF_ONE_SERVER = (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE, "ironbell.dev/switch-port")
+_OF_ONE_SERVER = (LABEL_OWNER_NAME, LABEL_OWNER_NAMESPACE, SWITCH_PORT)
 
 BY_FAILURE_DOMAIN_LABEL: Index[TinkerbellCluster] = Index(
     TINKERBELL_CLUSTER,

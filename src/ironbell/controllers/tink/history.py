@@ -14,7 +14,8 @@ import msgspec
 from ironbell.api.meta import Model
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowStatus, WorkflowTask
-from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, CONDITION_SUCCEEDED
+from ironbell.contract.boot_progress import LOG_PREFIX
+from ironbell.controllers.tink.names import CONDITION_SUCCEEDED
 from ironbell.controllers.tink.status import condition, shortened
 from ironbell.provisioner.installed_system import SystemFailure, installation_ended, reported_failure
 
@@ -135,7 +136,7 @@ def read(annotation: str) -> list[Entry]:
 
 def _log(workflow: Workflow, action: WorkflowAction) -> Log | None:
     try:
-        log = _log_decoder.decode(workflow.metadata.annotations.get(ANNOTATION_LOG_PREFIX + action.id, ""))
+        log = _log_decoder.decode(workflow.metadata.annotations.get(LOG_PREFIX + action.id, ""))
     except msgspec.DecodeError:
         return None
     return msgspec.structs.replace(log, lines=[shortened(line, LINE_LIMIT) for line in log.lines[-LINES_KEPT:]])

@@ -20,9 +20,6 @@ ANNOTATION_RENDERED_FROM: Final = "ironbell.dev/rendered-from"
 ANNOTATION_HISTORY: Final = "ironbell.dev/history"
 """On Hardware: the last Workflows that ended on it, newest first, as JSON."""
 
-ANNOTATION_LOG_PREFIX: Final = "ironbell.dev/log."
-"""On a Workflow, before an action's id: end of the action's log as JSON; the workflow service writes it."""
-
 
 class Reason(StrEnum):
     """Reasons of the condition `Succeeded` and of the events of a Workflow."""

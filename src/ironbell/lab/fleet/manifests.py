@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbell.contract.directory import DISK_SERIAL, MACHINE_UUID
 from ironbell.lab.fleet.catalogue import NETMASK, Server
 from ironbell.provisioner.bmc_address import CONFIRMED, address_text
 
@@ -54,8 +55,8 @@ def hardware(server: Server, namespace: str) -> Document:
             "namespace": namespace,
             "labels": {"rack": server.rack, "row": server.row},
             "annotations": {
-                "ironbell.dev/machine-uuid": server.uuid,
-                "ironbell.dev/disk-serial": ",".join(disk.serial for disk in server.disks),
+                MACHINE_UUID: server.uuid,
+                DISK_SERIAL: ",".join(disk.serial for disk in server.disks),
             },
         },
         "spec": {

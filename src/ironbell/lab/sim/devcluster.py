@@ -23,14 +23,12 @@ from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Key, Need, do, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Performers, Watch
 from ironbell.lab.sim.cluster import Endpoint
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DevCluster, DevClusterStatus, FailureDomain, Initialization
+from ironbell.lab.sim.kinds import DEV_CLUSTER, FAULT, DevCluster, DevClusterStatus, FailureDomain, Initialization
 from ironbell.lab.sim.questions import Place, PlaceQuestion
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S
 
 FINALIZER: Final = "devcluster.infrastructure.cluster.x-k8s.io"
-FAULT: Final = "simulation.ironbell.dev/fault"
-"""Annotation with what is wrong: `down` as long as it is there."""
 REMOVE: Final = "remove-cluster"
 SET_DOWN: Final = "set-down"
 NAME: Final = "simulation-devcluster"

@@ -26,15 +26,12 @@ from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Fact, Key, Need, do, patch, wait
 from ironbell.kube.reconciler import Cache, Index, Performers, Watch, by_label
 from ironbell.lab.sim.host import HostFault, HostPlan, HostState
-from ironbell.lab.sim.kinds import DEV_MACHINE, Address, DevMachine, DevMachineStatus, Initialization, Stage
+from ironbell.lab.sim.kinds import DEV_MACHINE, FAULT, Address, DevMachine, DevMachineStatus, Initialization, Stage
 from ironbell.lab.sim.questions import HostQuestion
 from ironbell.lab.sim.timing import Timing, duration_s
 from ironbell.workload.questions import PUSHED_S
 
 FINALIZER: Final = "devmachine.infrastructure.cluster.x-k8s.io"
-FAULT: Final = "simulation.ironbell.dev/fault"
-"""Annotation with what is to go wrong: `dies` at any time; when it is powered on `never-boots`, `bootstrap-fails`, or
-`slow` (ten minutes more)."""
 POWER_ON, RELEASE, LOSE = "power-on", "release", "lose"
 NAME: Final = "simulation-devmachine"
 _SLOW_S = 600.0

@@ -11,7 +11,7 @@ devmachinepool_types.go).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -24,6 +24,9 @@ from ironbell.api.meta import Condition, Model, Resource
 GROUP = "infrastructure.cluster.x-k8s.io"
 CONTRACTS = (("cluster.x-k8s.io/v1beta1", "v1beta1"), ("cluster.x-k8s.io/v1beta2", "v1beta2"))
 PROVIDER_LABEL = ("cluster.x-k8s.io/provider", "infrastructure-ironbell-simulation")
+FAULT: Final = "simulation.ironbell.dev/fault"
+"""Annotation with a fault to simulate. On a DevCluster: `down`, as long as it is set. On a DevMachine: `dies` at any
+time; when it is powered on `never-boots`, `bootstrap-fails`, or `slow` (ten minutes more)."""
 
 
 class DevCondition(Condition, frozen=True):

@@ -12,10 +12,13 @@ from datetime import datetime
 
 import msgspec
 
+from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
 from ironbell.base.clock import parse_rfc3339
 from ironbell.base.printable import printable
 from ironbell.base.wording import human_duration, spoken_duration
-from ironbell.contract.hardware_claim import HELD
+from ironbell.contract.boot_progress import PROGRESS
+from ironbell.contract.directory import ERROR
+from ironbell.contract.hardware_claim import HELD, INSTALLED_SYSTEM_UP
 from ironbell.contract.paused import ANNOTATION_PIVOT_PAUSED
 from ironbell.operations.why.findings import GOOD_WHEN_FALSE as OF_CLUSTERS
 from ironbell.operations.why.findings import one_line
@@ -205,8 +208,8 @@ def _is_bad(condition: Object) -> bool:
 
 
 _TOLD = (
-    ("ironbell.dev/error", "error"),
-    ("tinkerbell.org/disabled", "disabled"),
+    (ERROR, "error"),
+    (ANNOTATION_DISABLED, "disabled"),
     (HELD, "held"),
     (DELETION_WAITS_FOR, "deletion waits for"),
 )
@@ -215,15 +218,15 @@ _TOLD = (
 def _annotations(obj: Object) -> list[str]:
     found = obj["metadata"].get("annotations", {})
     lines = []
-    if "ironbell.dev/progress" in found:
-        lines.append(_progress(found["ironbell.dev/progress"]))
+    if PROGRESS in found:
+        lines.append(_progress(found[PROGRESS]))
     for name, label in _TOLD:
         if name in found:
             lines.append(f"{label}: {found[name]}")
     if ANNOTATION_PIVOT_PAUSED in found:
         lines.append("paused for a pivot that is under way: `ironbell pivot` goes on with it, --abort takes it back")
-    if "ironbell.dev/installed-system-up" in found:
-        lines.append(f"installed system reported that it is up at {found['ironbell.dev/installed-system-up']}")
+    if INSTALLED_SYSTEM_UP in found:
+        lines.append(f"installed system reported that it is up at {found[INSTALLED_SYSTEM_UP]}")
     return [line for line in lines if line]
 
 

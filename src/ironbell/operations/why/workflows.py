@@ -11,9 +11,10 @@ from ironbell.api.capt import TINKERBELL_MACHINE
 from ironbell.api.capt.names import LABEL_MACHINE_NAME
 from ironbell.api.tinkerbell.workflow import WorkflowState
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.boot_progress import LOG_PREFIX, PROGRESS
 from ironbell.contract.causes import Weight
 from ironbell.contract.directory import ERROR
-from ironbell.controllers.tink.names import ANNOTATION_LOG_PREFIX, Reason
+from ironbell.controllers.tink.names import Reason
 from ironbell.operations.why.advice import FAILED_WORKFLOW, OF_BMC, OF_WORKFLOW, SILENT_AFTER_S, Advice
 from ironbell.operations.why.model import Finding, Object
 from ironbell.operations.why.servers import split_trouble
@@ -123,7 +124,7 @@ def _running(obj: Object) -> str:
     actions, current = _actions(obj), obj.get("status", {}).get("currentState") or {}
     for number, action in enumerate(actions, 1):
         if action.get("id") == current.get("actionID") and action.get("state") == WorkflowState.RUNNING:
-            done = _percent(annotation(obj, "ironbell.dev/progress"), action.get("id", ""))
+            done = _percent(annotation(obj, PROGRESS), action.get("id", ""))
             return f'runs action {number} of {len(actions)}, "{action.get("name", "")}"{done}'
     return ""
 
@@ -145,7 +146,7 @@ def _percent(text: str, action_id: str) -> str:
 def _last_line(obj: Object, action: Object) -> str:
     """The last line that an action printed, as the Workflow keeps it."""
     try:
-        lines = msgspec.json.decode(annotation(obj, f"{ANNOTATION_LOG_PREFIX}{action.get('id', '')}") or "{}")
+        lines = msgspec.json.decode(annotation(obj, f"{LOG_PREFIX}{action.get('id', '')}") or "{}")
     except msgspec.DecodeError:
         return ""
     kept = lines.get("lines") if isinstance(lines, dict) else None

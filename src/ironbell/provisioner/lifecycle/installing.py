@@ -24,6 +24,7 @@ from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339, rfc3339_micro
+from ironbell.contract.boot_progress import PROGRESS
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
 from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
@@ -41,7 +42,6 @@ from ironbell.provisioner.lifecycle.names import (
     INSTALL_BEGUN,
     INSTALLED,
     MOVE_AFTER,
-    PROGRESS,
     SERVERS_PER_OWNER,
     State,
     provider_id,

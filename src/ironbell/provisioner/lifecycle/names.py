@@ -43,8 +43,6 @@ REPORT_TIMEOUT: Final = "ironbell.dev/report-timeout-seconds"
 """On a TinkerbellMachine, yours: how long the installed system may take to report that it is up, or to become a Node
 (900 s). After that its bootstrap counts as failed. 0 waits for neither: the machine is ready once it is installed."""
 
-PROGRESS: Final = "ironbell.dev/progress"
-"""On a Workflow: JSON of how far the present action is; the workflow service writes it."""
 
 WIPE: Final = "ironbell.dev/wipe"
 """On Hardware, or on a TinkerbellMachine, which counts before: how its disks are wiped when it is given back."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ironbell.api.cluster.names import ANNOTATION_MACHINE
 from ironbell.api.tinkerbell.hardware import HARDWARE, Hardware
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import parse_rfc3339
@@ -43,8 +44,6 @@ CLOCKS_DIFFER: Final = timedelta(seconds=30)
 """By how much the clocks of management and cluster may differ without delaying anything."""
 NOTICED: Final = timedelta(minutes=5)
 """After how long a cluster has certainly noticed that a kubelet is silent."""
-ANNOTATION_MACHINE: Final = "cluster.x-k8s.io/machine"
-"""On a Node: name of its Machine."""
 
 
 @dataclass(frozen=True, slots=True)

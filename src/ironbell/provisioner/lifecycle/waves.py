@@ -21,6 +21,7 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.base.clock import parse_rfc3339
+from ironbell.contract.inventory_labels import SWITCH
 from ironbell.contract.paused import PAUSED
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Key
@@ -37,7 +38,6 @@ COUNTS_S: Final = 3600.0
 """As long as the default template gives the image to be written."""
 LOOK_AGAIN_S: Final = 300.0
 """How often something looks whether it is its turn although nothing woke it."""
-_SWITCH: Final = "ironbell.dev/switch"
 _PAST: Final = frozenset({State.BOOTING, State.RUNNING, State.FAILED})
 _STANDS: Final = frozenset({"HardwareHeld", "HardwareNotConfirmed", "HardwareUnusable", *IMAGE_REASONS})
 """Reasons of owners that will not begin, and stand in nobody's way."""
@@ -53,7 +53,7 @@ _WIPES_NOT: Final = frozenset(
 def rack_of(hardware: Hardware, failure_domain_label: str) -> str:
     """Return a server's rack as `LABEL=VALUE`; empty if it is not known."""
     labels = hardware.metadata.labels
-    found = (name for name in (failure_domain_label, _SWITCH) if name and labels.get(name))
+    found = (name for name in (failure_domain_label, SWITCH) if name and labels.get(name))
     return next((f"{name}={labels[name]}" for name in found), "")
 
 

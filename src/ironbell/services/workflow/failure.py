@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
-from ironbell.services.workflow import names
+from ironbell.contract.boot_progress import PROGRESS
 from ironbell.services.workflow.changes import Change, Place
 
 
@@ -25,5 +25,5 @@ def failed_at(workflow: Workflow, agent_id: str, *, place: Place, message: str, 
             },
         },
         actions={place: {"state": failed, "executionStop": now, "message": message}},
-        annotations={names.PROGRESS: None},
+        annotations={PROGRESS: None},
     )

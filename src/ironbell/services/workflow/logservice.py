@@ -24,6 +24,7 @@ from ironbell.base.printable import one_line, printable
 from ironbell.base.rejections import Rejections
 from ironbell.codec.proto import log_pb2
 from ironbell.codec.proto.log_grpc import LogServiceBase
+from ironbell.contract.boot_progress import LOG_PREFIX, PROGRESS
 from ironbell.services.workflow import logfile, metrics, names, receive
 from ironbell.services.workflow.annotator import Annotator
 from ironbell.services.workflow.asking import caller_of
@@ -174,7 +175,7 @@ class LogService(LogServiceBase):
             document["totalBytes"] = progress.total_bytes
         document["bytesPerSecond"] = progress.bytes_per_second
         document["time"] = rfc3339(self._clock.now())
-        self._annotator.put(workflow.key, names.PROGRESS, msgspec.json.encode(document).decode())
+        self._annotator.put(workflow.key, PROGRESS, msgspec.json.encode(document).decode())
 
     async def ReportMachine(  # noqa: N802 - the name on the wire
         self, stream: grpclib.server.Stream[log_pb2.MachineReport, log_pb2.MachineReportResponse]
@@ -223,7 +224,7 @@ class LogService(LogServiceBase):
     async def keep(self, workflow: Workflow, action_id: str, ends: bool) -> dict[str, str | None]:
         """What is to be written on a Workflow with the result of an action: ends of logs, once no more come (`ends`).
         Until then they are written soon, and several at once."""
-        self._annotator.forget(workflow.key, names.PROGRESS)
+        self._annotator.forget(workflow.key, PROGRESS)
         if not ends:
             for name, value in (await self._end_of(workflow, action_id)).items():
                 self._annotator.put(workflow.key, name, value, within_s=KEPT_WITHIN_S)
@@ -231,7 +232,7 @@ class LogService(LogServiceBase):
         kept: dict[str, str] = {}
         for action in (action for task in workflow.status.tasks for action in task.actions):
             has_ended = action.id == action_id or action.state in _ENDED
-            if has_ended and names.LOG_PREFIX + action.id not in workflow.metadata.annotations:
+            if has_ended and LOG_PREFIX + action.id not in workflow.metadata.annotations:
                 kept |= await self._end_of(workflow, action.id, sum(map(len, kept.values())))
         for name in kept:
             self._annotator.forget(workflow.key, name)
@@ -255,7 +256,7 @@ class LogService(LogServiceBase):
             document["exitCode"] = summary.exit_code
         document["digest"] = summary.digest
         document["replica"] = self._replica
-        return {names.LOG_PREFIX + action_id: msgspec.json.encode(document).decode()}
+        return {LOG_PREFIX + action_id: msgspec.json.encode(document).decode()}
 
 
 _KINDS = frozenset(log_pb2.MachineReport.Kind.values())

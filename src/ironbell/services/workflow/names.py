@@ -16,14 +16,10 @@ RESTARTS: Final = "ironbell.dev/restarts"
 HEARTBEATS: Final = "ironbell.dev/heartbeats"
 """On a Workflow: agent id to the seconds between its signs of life while an action runs, as JSON."""
 
-PROGRESS: Final = "ironbell.dev/progress"
-"""On a Workflow: how far the current action is, as JSON; gone when the action has ended."""
 
 LOG_REPLICA: Final = "ironbell.dev/log-replica"
 """On a Workflow: which replica of the workflow service holds its log."""
 
-LOG_PREFIX: Final = "ironbell.dev/log."
-"""On a Workflow, followed by an action's id: last lines, exit code and digest of its log, as JSON."""
 
 REFUSED: Final = "ironbell.dev/refused-agent"
 """On a Workflow: who asked for its actions last and was refused, when and why, as JSON."""

@@ -15,6 +15,7 @@ import msgspec
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.numbers import decimal
+from ironbell.contract.boot_progress import PROGRESS
 from ironbell.services.workflow import names
 from ironbell.services.workflow.changes import Change, Place
 from ironbell.services.workflow.failure import failed_at
@@ -103,7 +104,7 @@ def _again(workflow: Workflow) -> Change:
         actions={(i, j): fresh for i, task in enumerate(tasks) for j in range(len(task.actions))},
         annotations={
             names.RESTARTS: str(_restarts(workflow) + 1),
-            names.PROGRESS: None,
+            PROGRESS: None,
         },
     )
 

@@ -20,7 +20,8 @@ from typing import Any
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
 from ironbell.base.printable import printable
-from ironbell.services.workflow import names, selection
+from ironbell.contract.boot_progress import PROGRESS
+from ironbell.services.workflow import selection
 from ironbell.services.workflow.changes import Change, Code, Place
 
 # What becomes part of a URL comes from a stranger. RFC 1123 names, as Kubernetes has them.
@@ -184,7 +185,7 @@ def _ends(workflow: Workflow, report: Report, place: Place, *, now: str) -> Acce
         Change(
             status={"state": state, "currentState": _current(task, action, report.state)},
             actions={place: fields},
-            annotations={names.PROGRESS: None},
+            annotations={PROGRESS: None},
         ),
         ends_action=True,
     )

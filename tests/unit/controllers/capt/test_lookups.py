@@ -10,11 +10,11 @@ from ironbell.api.tinkerbell import WORKFLOW
 from ironbell.api.tinkerbell.hardware import HARDWARE
 from ironbell.api.tinkerbell.workflow import Workflow
 from ironbell.codec.gotemplate import TemplateError
+from ironbell.contract.boot_progress import PROGRESS
 from ironbell.contract.directory import agent_id
 from ironbell.controllers.capt.cluster import endpoint
 from ironbell.controllers.capt.imageurl import image_url
 from ironbell.controllers.capt.machine import TinkerbellMachineReconciler
-from ironbell.provisioner.lifecycle.names import PROGRESS
 from ironbell.provisioner.lifecycle.observe import PROGRESS_S
 
 A, B = ("192.168.1.10", 443), ("192.168.1.20", 6443)

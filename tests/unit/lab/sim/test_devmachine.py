@@ -10,9 +10,9 @@ from ironbell.kube.decision import Action
 from ironbell.kube.testing import World, crash_check
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.devcluster import REMOVE, SET_DOWN, DevClusterReconciler, RemoveCluster, SetDown
-from ironbell.lab.sim.devmachine import FAULT, LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
+from ironbell.lab.sim.devmachine import LOSE, POWER_ON, RELEASE, DevMachineReconciler, Lose, Release
 from ironbell.lab.sim.host import HostPlan, HostState
-from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, DevCluster, DevMachine
+from ironbell.lab.sim.kinds import DEV_CLUSTER, DEV_MACHINE, FAULT, DevCluster, DevMachine
 from ironbell.lab.sim.questions import HostQuestion, Place, PlaceQuestion
 from ironbell.lab.sim.timing import Timing, duration_s
 

@@ -14,6 +14,7 @@ from ironbell.api.cluster import MACHINE_DEPLOYMENT, MACHINE_SET
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.cluster.names import (
+    ANNOTATION_CONVERSION_DATA,
     ANNOTATION_DESIRED_REPLICAS,
     ANNOTATION_DISABLE_MACHINE_CREATE,
     ANNOTATION_MAX_REPLICAS,
@@ -38,7 +39,7 @@ from ironbell.kube.patches import diff
 _NOT_HANDED_ON: Final = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
-        "cluster.x-k8s.io/conversion-data",
+        ANNOTATION_CONVERSION_DATA,
         ANNOTATION_REVISION,
         ANNOTATION_REVISION_HISTORY,
         ANNOTATION_DESIRED_REPLICAS,

@@ -21,6 +21,7 @@ from ironbell.api.cluster.names import (
     ANNOTATION_UPGRADE_STEP,
     FINALIZER_MACHINE_SET,
     LABEL_CLUSTER_NAME,
+    LABEL_DEPLOYMENT_NAME,
 )
 from ironbell.contract.cluster_deletion import creation_stopped
 from ironbell.contract.controlplane import ControlPlane
@@ -116,7 +117,7 @@ def _normal(observed: Observed, now: datetime) -> Decision:
     if attached := _attached(observed):
         return do(attached)
     if observed.is_owned and observed.owner is None:
-        name = f"{machine_set.metadata.namespace}/{machine_set.metadata.labels['cluster.x-k8s.io/deployment-name']}"
+        name = f"{machine_set.metadata.namespace}/{machine_set.metadata.labels[LABEL_DEPLOYMENT_NAME]}"
         return wait("MachineDeploymentNotFound", f"MachineDeployment {name}, whose label it has, does not exist")
     adopted = [action for machine in observed.orphans for action in _adopted(observed, machine)]
     if adopted:

@@ -16,12 +16,11 @@ from ironbell.api.cluster import MACHINE, MACHINE_SET
 from ironbell.api.cluster.machine import Machine
 from ironbell.contract.external import External
 from ironbell.contract.owners import is_owned_by
-from ironbell.contract.propagation import handed_over
+from ironbell.contract.propagation import MACHINES_MADE, handed_over
 from ironbell.contract.templates import SUFFIX, clone
 from ironbell.controllers.capi.machineset import desired, slots, spread
 from ironbell.controllers.capi.machineset.observed import Observed, Place
 from ironbell.controllers.capi.machineset.order import to_delete
-from ironbell.controllers.capi.names import ANNOTATION_MACHINES_MADE
 from ironbell.kube.decision import Action, Create, Fields, MergePatch, create, delete, emit, patch
 from ironbell.kube.finalizers import is_deleting
 
@@ -83,7 +82,7 @@ def noted(observed: Observed, used: int) -> MergePatch | None:
     """The patch that says how many slots are used up; None if it is known."""
     if used <= slots.used(observed.machine_set):
         return None
-    body = {"metadata": {"annotations": {ANNOTATION_MACHINES_MADE: str(used)}}}
+    body = {"metadata": {"annotations": {MACHINES_MADE: str(used)}}}
     return patch(MACHINE_SET, observed.machine_set, body, locked=True)
 
 

@@ -15,7 +15,7 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.base.numbers import decimal
 from ironbell.contract.generated_names import suffix
 from ironbell.contract.name_templates import MACHINE_SET_MACHINES, NameTemplateError, render_name
-from ironbell.controllers.capi.names import ANNOTATION_MACHINES_MADE
+from ironbell.contract.propagation import MACHINES_MADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Slot:
 
 def used(machine_set: MachineSet) -> int:
     """How many slots are known to be used up."""
-    text = machine_set.metadata.annotations.get(ANNOTATION_MACHINES_MADE, "")
+    text = machine_set.metadata.annotations.get(MACHINES_MADE, "")
     return decimal(text) or 0
 
 

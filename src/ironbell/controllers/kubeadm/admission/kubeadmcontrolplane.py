@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ironbell.api.cluster.names import ANNOTATION_SKIP_COREDNS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
 from ironbell.api.controlplane.kubeadmcontrolplanetemplate import KUBEADM_CONTROL_PLANE_TEMPLATE
 from ironbell.contract.admission import Admission, FieldProblem, forbidden, invalid, required, unchanged
@@ -24,7 +25,6 @@ from ironbell.controllers.kubeadm.admission.metadata import metadata_problems
 from ironbell.controllers.kubeadm.admission.spec import spec_problems, with_previous_defaults
 from ironbell.controllers.kubeadm.controlplane.addons import ImageError, tag_version
 from ironbell.controllers.kubeadm.controlplane.corefile import CorefileError, check_migration
-from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_SKIP_COREDNS
 from ironbell.kube.decision import Fields
 
 _CLUSTER: Final = "kubeadmConfigSpec.clusterConfiguration"

@@ -16,6 +16,7 @@ from typing import Final
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
 from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.kind import Kind
 from ironbell.api.meta import to_builtin
@@ -25,15 +26,11 @@ from ironbell.contract.external import External, State, look_up
 from ironbell.contract.generated_names import suffix
 from ironbell.contract.name_templates import render_name
 from ironbell.contract.owners import owner_reference
-from ironbell.contract.propagation import handed_over
+from ironbell.contract.propagation import MACHINES_MADE, handed_over
 from ironbell.contract.references import ObjectReference
 from ironbell.contract.templates import SUFFIX, clone, cloned_kind, is_cloned_from
 from ironbell.controllers.kubeadm.controlplane import desired
 from ironbell.controllers.kubeadm.controlplane.configspec import desired_spec, is_up_to_date
-from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_MACHINES_MADE,
-    ANNOTATION_REMEDIATION_IN_PROGRESS,
-)
 from ironbell.kube.decision import Action, Create, Fields, create, delete, patch
 from ironbell.kube.failures import Failure
 from ironbell.kube.reconciler import Cache
@@ -182,13 +179,13 @@ def _usable(template: External, place: Slot, wanted: Wanted) -> bool:
 
 
 def _made(kcp: KubeadmControlPlane) -> int:
-    text = kcp.metadata.annotations.get(ANNOTATION_MACHINES_MADE, "")
+    text = kcp.metadata.annotations.get(MACHINES_MADE, "")
     return decimal(text) or 0
 
 
 def _grown(kcp: KubeadmControlPlane, *, made: bool) -> Action:
     """The number grows; if a Machine was made, a remediation that waited for its replacement is over."""
-    changed: dict[str, str | None] = {ANNOTATION_MACHINES_MADE: str(_made(kcp) + 1)}
+    changed: dict[str, str | None] = {MACHINES_MADE: str(_made(kcp) + 1)}
     if made and ANNOTATION_REMEDIATION_IN_PROGRESS in kcp.metadata.annotations:
         changed[ANNOTATION_REMEDIATION_IN_PROGRESS] = None
     return patch(KUBEADM_CONTROL_PLANE, kcp, {"metadata": {"annotations": changed}}, locked=True)

@@ -10,6 +10,13 @@ from typing import Final
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.names import (
+    ANNOTATION_KUBEADM_CLUSTER_CONFIGURATION,
+    ANNOTATION_REMEDIATION_FOR,
+    LABEL_CLUSTER_NAME,
+    LABEL_CONTROL_PLANE,
+    LABEL_CONTROL_PLANE_NAME,
+)
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.meta import Resource, to_builtin
 from ironbell.contract.hashing import label_value
@@ -18,17 +25,13 @@ from ironbell.contract.propagation import handed_over, metadata_change
 from ironbell.controllers.kubeadm.controlplane.model import is_deleting
 from ironbell.controllers.kubeadm.controlplane.names import (
     ANNOTATION_HOOK,
-    ANNOTATION_OLD_CLUSTER_CONFIGURATION,
-    ANNOTATION_REMEDIATION_FOR,
     ETCD_PODS,
     KUBERNETES_PODS,
     MachineCondition,
 )
-from ironbell.controllers.kubeadm.controlplane.observed import LABEL_CLUSTER, LABEL_CONTROL_PLANE
 from ironbell.kube.decision import AnyKind, Fields, MergePatch, patch
 from ironbell.kube.patches import diff
 
-LABEL_CONTROL_PLANE_NAME: Final = "cluster.x-k8s.io/control-plane-name"
 NODE_DELETION_TIMEOUT_S: Final = 10
 """What admission writes into Machines that say nothing."""
 
@@ -37,7 +40,7 @@ def labels_of(kcp: KubeadmControlPlane, cluster: str) -> dict[str, str]:
     """Labels of a Machine and its parts."""
     return {
         **kcp.spec.machine_template.metadata.labels,
-        LABEL_CLUSTER: cluster,
+        LABEL_CLUSTER_NAME: cluster,
         LABEL_CONTROL_PLANE: "",
         LABEL_CONTROL_PLANE_NAME: label_value(kcp.metadata.name),
     }
@@ -133,8 +136,8 @@ def machine_sync(kcp: KubeadmControlPlane, cluster: str, machine: Machine, *, et
     if change := diff(current, _in_place(kcp, etcd_managed=etcd_managed)):
         body["spec"] = change
     meta = _metadata_change(kcp, cluster, machine)
-    if ANNOTATION_OLD_CLUSTER_CONFIGURATION in machine.metadata.annotations:
-        meta["annotations"] = {**meta.get("annotations", {}), ANNOTATION_OLD_CLUSTER_CONFIGURATION: None}
+    if ANNOTATION_KUBEADM_CLUSTER_CONFIGURATION in machine.metadata.annotations:
+        meta["annotations"] = {**meta.get("annotations", {}), ANNOTATION_KUBEADM_CLUSTER_CONFIGURATION: None}
     if meta:
         body["metadata"] = meta
     return patch(MACHINE, machine, body, locked=True) if body else None

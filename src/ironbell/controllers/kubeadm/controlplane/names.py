@@ -10,17 +10,9 @@ from enum import StrEnum
 from typing import Final
 
 FINALIZER: Final = "kubeadm.controlplane.cluster.x-k8s.io"
-ANNOTATION_SKIP_COREDNS: Final = "controlplane.cluster.x-k8s.io/skip-coredns"
-ANNOTATION_SKIP_KUBE_PROXY: Final = "controlplane.cluster.x-k8s.io/skip-kube-proxy"
-ANNOTATION_REMEDIATION_IN_PROGRESS: Final = "controlplane.cluster.x-k8s.io/remediation-in-progress"
-ANNOTATION_REMEDIATION_FOR: Final = "controlplane.cluster.x-k8s.io/remediation-for"
 PRE_TERMINATE_HOOK_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 ANNOTATION_HOOK: Final = f"{PRE_TERMINATE_HOOK_PREFIX}/kcp-cleanup"
 """On Machines: the host stays until this is taken off, which happens once etcd has no member there any more."""
-ANNOTATION_OLD_CLUSTER_CONFIGURATION: Final = "controlplane.cluster.x-k8s.io/kubeadm-cluster-configuration"
-"""Set on Machines by Cluster API before 1.12; taken off on sight."""
-ANNOTATION_MACHINES_MADE: Final = "ironbell.dev/machines-made"
-"""On a KubeadmControlPlane: how many Machines it has made, so that no name is used twice."""
 
 LABEL_CONTROL_PLANE_NODE: Final = "node-role.kubernetes.io/control-plane"
 

@@ -18,6 +18,7 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG, KubeadmConfig
 from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.cluster.machinepool import MACHINE_POOL, MachinePool
+from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_CONTROL_PLANE
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.meta import Resource
@@ -50,8 +51,6 @@ from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
 
-LABEL_CLUSTER: Final = "cluster.x-k8s.io/cluster-name"
-LABEL_CONTROL_PLANE: Final = "cluster.x-k8s.io/control-plane"
 KIND: Final = KUBEADM_CONTROL_PLANE.kind
 
 
@@ -75,7 +74,7 @@ CONTROL_PLANE_MACHINES: Final = Index(
     MACHINE,
     "kcp-control-plane-machine",
     lambda machine: (
-        _place(machine.metadata.namespace, machine.metadata.labels.get(LABEL_CLUSTER, ""))
+        _place(machine.metadata.namespace, machine.metadata.labels.get(LABEL_CLUSTER_NAME, ""))
         if LABEL_CONTROL_PLANE in machine.metadata.labels
         else []
     ),
@@ -102,7 +101,7 @@ def _of_member(member: Machine | MachinePool, cache: Cache) -> Iterable[Key]:
 def _of_config(config: KubeadmConfig, cache: Cache) -> Iterable[Key]:
     if LABEL_CONTROL_PLANE not in config.metadata.labels:
         return []
-    return _in_cluster(config.metadata.namespace, config.metadata.labels.get(LABEL_CLUSTER, ""), cache)
+    return _in_cluster(config.metadata.namespace, config.metadata.labels.get(LABEL_CLUSTER_NAME, ""), cache)
 
 
 def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:

@@ -10,17 +10,11 @@ from typing import Final
 
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_IN_PROGRESS, ANNOTATION_UPGRADE_STEP
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, has_node
-from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_REMEDIATION_IN_PROGRESS,
-    ConditionType,
-    MachineCondition,
-    health_conditions,
-)
+from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition, health_conditions
 from ironbell.controllers.kubeadm.controlplane.quorum import components_survive, etcd_forecast
 from ironbell.kube.conditions import is_true
-
-UPGRADE_STEP: Final = "topology.internal.cluster.x-k8s.io/upgrade-step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ PASSED: Final = Preflight()
 def pending_topology_version(cluster: Cluster, version: str) -> str:
     """The version that the Cluster's topology has not handed over yet; empty where there is none to wait for."""
     wanted = cluster.spec.topology.version
-    step = cluster.metadata.annotations.get(UPGRADE_STEP, "")
+    step = cluster.metadata.annotations.get(ANNOTATION_UPGRADE_STEP, "")
     if not wanted or version in (wanted, step):
         return ""
     return step or wanted

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_FOR, ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.base.clock import rfc3339
 from ironbell.codec.durations import seconds_text
 from ironbell.controllers.kubeadm.controlplane.model import (
@@ -32,11 +33,7 @@ from ironbell.controllers.kubeadm.controlplane.model import (
     is_unhealthy,
     moment,
 )
-from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_HOOK,
-    ANNOTATION_REMEDIATION_FOR,
-    ANNOTATION_REMEDIATION_IN_PROGRESS,
-)
+from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
 from ironbell.controllers.kubeadm.controlplane.preflight import pending_topology_version
 from ironbell.controllers.kubeadm.controlplane.quorum import components_survive, etcd_forecast
 from ironbell.controllers.kubeadm.controlplane.selection import to_remediate

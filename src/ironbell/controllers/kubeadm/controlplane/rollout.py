@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import ANNOTATION_CLONED_FROM_GROUP_KIND, ANNOTATION_CLONED_FROM_NAME
 from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
 from ironbell.controllers.kubeadm.controlplane.configspec import is_up_to_date
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, created, moment
 from ironbell.kube.decision import Fields
-
-CLONED_FROM_NAME: Final = "cluster.x-k8s.io/cloned-from-name"
-CLONED_FROM_GROUP_KIND: Final = "cluster.x-k8s.io/cloned-from-groupkind"
 
 
 def reasons(
@@ -78,7 +76,7 @@ def _after(kcp: KubeadmControlPlane, machine: Machine, now: datetime) -> bool:
 
 def _template_rotated(kcp: KubeadmControlPlane, infra: Mapping[str, Any]) -> bool:
     annotations = infra.get("metadata", {}).get("annotations") or {}
-    name, group_kind = annotations.get(CLONED_FROM_NAME), annotations.get(CLONED_FROM_GROUP_KIND)
+    name, group_kind = annotations.get(ANNOTATION_CLONED_FROM_NAME), annotations.get(ANNOTATION_CLONED_FROM_GROUP_KIND)
     if name is None or group_kind is None:
         return False
     wanted = kcp.spec.machine_template.spec.infrastructure_ref

@@ -7,9 +7,10 @@ kubeadmcontrolplane_controller}.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from ironbell.api.cluster.machine import Machine
+from ironbell.api.cluster.names import ANNOTATION_DELETE_MACHINE, ANNOTATION_REMEDIATE_MACHINE
 from ironbell.contract.failure_domains import fewest, most
 from ironbell.controllers.kubeadm.controlplane.model import (
     ControlPlane,
@@ -26,9 +27,6 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     MachineCondition,
     health_conditions,
 )
-
-DELETE_ANNOTATION: Final = "cluster.x-k8s.io/delete-machine"
-REMEDIATE_ANNOTATION: Final = "cluster.x-k8s.io/remediate-machine"
 
 
 def domain_for_new(plane: ControlPlane) -> str:
@@ -48,7 +46,7 @@ def victim(plane: ControlPlane, outdated: Sequence[Machine]) -> Machine:
 
 def _eligible(plane: ControlPlane, outdated: Sequence[Machine]) -> Sequence[Machine]:
     def asked(machines: Sequence[Machine]) -> list[Machine]:
-        return [machine for machine in machines if DELETE_ANNOTATION in machine.metadata.annotations]
+        return [machine for machine in machines if ANNOTATION_DELETE_MACHINE in machine.metadata.annotations]
 
     def unhealthy(machines: Sequence[Machine]) -> list[Machine]:
         types = health_conditions(plane.etcd_managed)
@@ -82,7 +80,7 @@ def to_remediate(plane: ControlPlane, candidates: Sequence[Machine]) -> Machine:
 
     def rank(machine: Machine) -> tuple[Any, ...]:
         return (
-            REMEDIATE_ANNOTATION not in machine.metadata.annotations,
+            ANNOTATION_REMEDIATE_MACHINE not in machine.metadata.annotations,
             has_node(machine),
             *(condition_true(machine, type_) for type_ in types),
             created(machine),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ironbell.api.cluster.machine import MACHINE, Machine
+from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE
 from ironbell.contract.cluster_deletion import creation_stopped
 from ironbell.contract.external import External
@@ -25,11 +26,7 @@ from ironbell.controllers.kubeadm.controlplane.look import Look, Sight
 from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark, Mark, Verdict
 from ironbell.controllers.kubeadm.controlplane.members import orphan_to_remove
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node
-from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_REMEDIATION_IN_PROGRESS,
-    ConditionType,
-    MachineCondition,
-)
+from ironbell.controllers.kubeadm.controlplane.names import ConditionType, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.preflight import PASSED, Preflight, preflight
 from ironbell.controllers.kubeadm.controlplane.quorum import etcd_forecast
 from ironbell.controllers.kubeadm.controlplane.remediation import (

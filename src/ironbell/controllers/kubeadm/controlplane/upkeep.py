@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbell.api.cluster.names import ANNOTATION_SKIP_COREDNS, ANNOTATION_SKIP_KUBE_PROXY
 from ironbell.api.controlplane.kubeadmcontrolplane import KubeadmControlPlane
 from ironbell.base.errors import IronbellError
 from ironbell.controllers.kubeadm.controlplane.addons import coredns_change, kube_proxy_image
@@ -18,7 +19,6 @@ from ironbell.controllers.kubeadm.controlplane.corefile import check_migration
 from ironbell.controllers.kubeadm.controlplane.effects import prepare_upgrade, set_coredns, set_kube_proxy
 from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
-from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_SKIP_COREDNS, ANNOTATION_SKIP_KUBE_PROXY
 from ironbell.controllers.kubeadm.controlplane.observed import Asked, Observed
 from ironbell.controllers.kubeadm.controlplane.questions import ROLLOUT_S, STEADY_S
 from ironbell.controllers.kubeadm.controlplane.steps import Step

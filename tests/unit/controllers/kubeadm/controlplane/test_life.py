@@ -10,6 +10,7 @@ from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.client import Invalid, Unavailable
 from ironbell.api.cluster.cluster import CLUSTER
 from ironbell.api.cluster.machine import MACHINE
+from ironbell.api.cluster.names import ANNOTATION_REMEDIATION_FOR, ANNOTATION_REMEDIATION_IN_PROGRESS
 from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE, KubeadmControlPlane
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.api.kind import Kind
@@ -19,10 +20,6 @@ from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.certificates import MAKE_CERTIFICATES
 from ironbell.controllers.kubeadm.controlplane.configspec import is_join
 from ironbell.controllers.kubeadm.controlplane.deletion import next_step
-from ironbell.controllers.kubeadm.controlplane.names import (
-    ANNOTATION_REMEDIATION_FOR,
-    ANNOTATION_REMEDIATION_IN_PROGRESS,
-)
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
 from ironbell.controllers.kubeadm.controlplane.reconciler import ControlPlaneReconciler
 from ironbell.kube.conditions import find_condition

@@ -12,7 +12,12 @@ from ironbell.api.cluster import CLUSTER, MACHINE_HEALTH_CHECK
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.clusterclass_controlplane import ControlPlaneClass, ControlPlaneClassHealthCheck
 from ironbell.api.cluster.clusterclass_workers import MachineDeploymentClass, MachineDeploymentClassHealthCheck
-from ironbell.api.cluster.names import LABEL_CONTROL_PLANE, LABEL_TOPOLOGY_DEPLOYMENT_NAME, LABEL_TOPOLOGY_OWNED
+from ironbell.api.cluster.names import (
+    LABEL_CLUSTER_NAME,
+    LABEL_CONTROL_PLANE,
+    LABEL_TOPOLOGY_DEPLOYMENT_NAME,
+    LABEL_TOPOLOGY_OWNED,
+)
 from ironbell.api.cluster.topology import (
     ControlPlaneTopology,
     ControlPlaneTopologyHealthCheck,
@@ -70,7 +75,7 @@ def _check(
         "metadata": {
             "name": name_of(target),
             "namespace": cluster.metadata.namespace,
-            "labels": {"cluster.x-k8s.io/cluster-name": name, LABEL_TOPOLOGY_OWNED: ""},
+            "labels": {LABEL_CLUSTER_NAME: name, LABEL_TOPOLOGY_OWNED: ""},
             "ownerReferences": to_builtin([owner_reference(CLUSTER, cluster)]),
         },
         "spec": told(
