@@ -1,31 +1,141 @@
-"""When the user data of a server is served, given and withdrawn. Pure.
+"""When a server's user data is given, served, withheld and withdrawn, and when an installation is complete. Pure.
 
 The rule is about the data, not about marks: user data that is on a Hardware is served, whoever wrote it, so
 withdrawing it removes it in the same write. The annotation `ironbell.dev/user-data-of` only explains why there is none,
 and which version of a Secret was given.
+
+A server that loses its power in the middle of an installation, or that is claimed with an old system on its disk, boots
+that disk. What runs there must not learn the user data of the server's new owner: it would join a cluster, as a system
+whose installation is not complete, and the next attempt would wipe a node.
+
+The metadata service has one rule for every route, EC2 and NoCloud alike, and three kinds of documents. What a server is
+(its names, keys, network) is served whenever the server is known: a node that is held, or has long joined its cluster,
+still asks for it at each boot, and without an answer cloud-init would take it for another machine. The storage layout
+is for the in-memory OS. What a server is to do (user data and vendor data) may hold secrets, and is served only while
+it is to be done:
+
+- not once the user data was withdrawn, since the server has joined its cluster or is being released;
+- not while its record is from a backup and not confirmed;
+- not before its installation is complete, and not while it is held in the middle of it; then it may ask again.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
 
+from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.tinkerbell import HARDWARE
 from ironbell.api.tinkerbell.hardware import Hardware
-from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
+from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
+from ironbell.contract.hardware_claim import HELD, USER_DATA_OF, WITHDRAWN, claim_of
 from ironbell.contract.restored import why_held
 from ironbell.kube.decision import MergePatch, patch
 
+EARLY: Final = "ironbell.dev/user-data-early"
+"""Annotation on Hardware: actions of its installation read the user data themselves."""
+INSTRUCTIONS: Final = frozenset({"user-data", "vendor-data"})
+"""Names of documents that tell a server what to do, in every tree."""
+_COMPLETE: Final = frozenset({WorkflowState.POST, WorkflowState.SUCCESS})
+
+FindWorkflow = Callable[[str, str], Workflow | None]
+"""A Workflow by namespace and name, as the caller knows it."""
+
+
+class Document(Enum):
+    """The kinds of documents of the metadata service."""
+
+    DESCRIPTION = "description"
+    STORAGE = "storage"
+    INSTRUCTIONS = "instructions"
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The document is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withhold:
+    """There is no such document now, and asking again does not help."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The document is not served yet; the server may ask again."""
+
+    why: str
+
+
+def kind_of(name: str) -> Document:
+    """The kind of a document by its name; `storage` is the in-memory OS's."""
+    if name in INSTRUCTIONS:
+        return Document.INSTRUCTIONS
+    return Document.STORAGE if name == "storage" else Document.DESCRIPTION
+
+
+def service_of(hardware: Hardware, document: Document, find: FindWorkflow) -> Serve | Withhold | Later:
+    """Decide whether a document of a server is served to the system that is known to be that server's."""
+    if document is not Document.INSTRUCTIONS:
+        return Serve()
+    if why := why_withheld(hardware):
+        return Withhold(why)
+    if why := why_incomplete(hardware, find) or _why_interrupted(hardware):
+        return Later(why)
+    return Serve()
+
+
+def is_provisioned(hardware: Hardware) -> bool:
+    """Return whether a server was installed for its owner, and the owner knows."""
+    return hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true"
+
+
+def is_at_last_action(workflow: Workflow) -> bool:
+    """Return whether the last action runs, or has run: it leaves the in-memory OS, and may not report how it ends."""
+    actions = [action for task in workflow.status.tasks for action in task.actions]
+    current = workflow.status.current_state
+    return current is not None and bool(actions) and bool(current.action_id) and current.action_id == actions[-1].id
+
+
+def is_complete(workflow: Workflow) -> bool:
+    """Return whether an installation has written all that the installed system needs to boot."""
+    state = workflow.status.state
+    return state in _COMPLETE or (state == WorkflowState.RUNNING and is_at_last_action(workflow))
+
 
 def why_withheld(hardware: Hardware) -> str:
-    """Why no user data is served; empty if what is there is."""
-    if not hardware.spec.user_data and hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+    """Why no user data is served; empty if what is set is served."""
+    if not hardware.spec.user_data and _given(hardware) == WITHDRAWN:
         return "The user data was withdrawn: the machine has joined its cluster, or is being released."
     return why_held(hardware) or ""
 
 
+def why_incomplete(hardware: Hardware, find: FindWorkflow) -> str:
+    """Why a server's user data is not served yet; empty if it may be.
+
+    It is about user data that was given to the server for its current owner, until that is provisioned: the Workflow
+    has the owner's name.
+    """
+    claim = claim_of(hardware)
+    if claim is None or not _is_given(hardware) or is_provisioned(hardware):
+        return ""
+    if hardware.metadata.annotations.get(EARLY) == "true":
+        return ""
+    workflow = find(hardware.metadata.namespace, claim.name)
+    if workflow is None or workflow.spec.hardware_ref != hardware.metadata.name:
+        return "the machine has not been installed for its owner"
+    if is_complete(workflow):
+        return ""
+    return f"the machine is not installed: workflow {workflow.metadata.name} is {workflow.status.state or 'new'}"
+
+
 def needs_user_data(hardware: Hardware, version: str) -> bool:
-    """Whether a server lacks this version of its bootstrap data; what was withdrawn is not given again."""
-    given = hardware.metadata.annotations.get(USER_DATA_OF)
+    """Return whether a server lacks this version of its bootstrap data; what was withdrawn is not given again."""
+    given = _given(hardware)
     return given != WITHDRAWN and (given != version or not hardware.spec.user_data)
 
 
@@ -34,7 +144,25 @@ def withdrawal(hardware: Hardware) -> MergePatch | None:
 
     Upstream's controller writes the data on every reconcile, so it may come back under a mark of ours.
     """
-    if hardware.spec.user_data is None and hardware.metadata.annotations.get(USER_DATA_OF) == WITHDRAWN:
+    if hardware.spec.user_data is None and _given(hardware) == WITHDRAWN:
         return None
     body: dict[str, Any] = {"metadata": {"annotations": {USER_DATA_OF: WITHDRAWN}}, "spec": {"userData": None}}
     return patch(HARDWARE, hardware, body, locked=True)
+
+
+def _given(hardware: Hardware) -> str | None:
+    """Secret and version of the user data that was given, `withdrawn`, or None."""
+    return hardware.metadata.annotations.get(USER_DATA_OF)
+
+
+def _is_given(hardware: Hardware) -> bool:
+    return _given(hardware) not in (None, WITHDRAWN)
+
+
+def _why_interrupted(hardware: Hardware) -> str:
+    """Why a held server whose installation is under way is served nothing; a Workflow that a person wrote goes on while
+    its server is held."""
+    held = hardware.metadata.annotations.get(HELD)
+    if held is None or claim_of(hardware) is None or not _is_given(hardware) or is_provisioned(hardware):
+        return ""
+    return f"the server is held: {held or 'no reason given'}"

@@ -29,8 +29,8 @@ from ironbell.contract.boot_progress import BootEvent, BootStage
 from ironbell.contract.boot_token import Identity, Mint, annotation, metadata_token, minted
 from ironbell.contract.directory import HardwareDirectory
 from ironbell.contract.hardware_claim import USER_DATA_OF, WITHDRAWN
-from ironbell.contract.installation import EARLY, FindWorkflow
 from ironbell.contract.netboot import NetbootSettings
+from ironbell.provisioner.user_data import EARLY, FindWorkflow
 from ironbell.services.boot.binaries import IpxeBinaries
 from ironbell.services.boot.http import BootHttp
 from ironbell.services.metadata.http import MetadataHttp

@@ -18,7 +18,6 @@ from typing import Final
 
 import msgspec
 
-from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.core.secret import SecretMetadata
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware
@@ -26,7 +25,6 @@ from ironbell.api.tinkerbell.workflow import Workflow, WorkflowState
 from ironbell.base.clock import rfc3339, rfc3339_micro
 from ironbell.contract.boot_progress import PROGRESS
 from ironbell.contract.hardware_claim import INSTALLED_SYSTEM_UP
-from ironbell.contract.installation import is_at_last_action
 from ironbell.contract.machine_failure import INSTALLATION_FAILED
 from ironbell.kube.decision import Effect, Key, MergePatch, create, delete, patch
 from ironbell.provisioner.health import INSTALL_FAILED, InstallFailures, Severity, install_failures, is_silent, silence
@@ -50,7 +48,7 @@ from ironbell.provisioner.lifecycle.selection import pick, verdict
 from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
 from ironbell.provisioner.lifecycle.wiping import invalid_wipe_policy, wipe_policy
 from ironbell.provisioner.node_images import MissingImage
-from ironbell.provisioner.user_data import needs_user_data
+from ironbell.provisioner.user_data import is_at_last_action, is_provisioned, needs_user_data
 from ironbell.provisioner.wiping import has_started
 
 GIVE_USER_DATA: Final = "give-user-data"
@@ -78,7 +76,7 @@ class ImagePendingError(Exception):
 
 def install(draft: Draft, hardware: Hardware) -> Step:
     """Return the next step for an owner that has this server and is not ready yet."""
-    if hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true":
+    if is_provisioned(hardware):
         return booting.is_up(draft)
     fill = user_data(draft.wish.bootstrap, hardware)
     if fill is not None:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from ironbell.api.capt.names import ANNOTATION_PROVISIONED
 from ironbell.api.meta import Resource
 from ironbell.api.tinkerbell import HARDWARE, TEMPLATE, WORKFLOW
 from ironbell.api.tinkerbell.hardware import Hardware, HardwareState
@@ -60,6 +59,7 @@ from ironbell.provisioner.lifecycle.names import (
 )
 from ironbell.provisioner.lifecycle.owner import Owner
 from ironbell.provisioner.lifecycle.waves import LOOK_AGAIN_S
+from ironbell.provisioner.user_data import is_provisioned
 from ironbell.provisioner.wiping import DiskCertificate, disk_certificates, is_wiped, unproven, wipe_timeout_s
 
 WIPE_WORKFLOW_TIMEOUT_S: Final = 86400
@@ -168,8 +168,7 @@ def _is_of_earlier_machine(obj: Workflow | Template, owner: Owner, hardware: Har
 
 def _may_be_installed(owner: Owner, hardware: Hardware) -> bool:
     """Whether an installation was begun. Upstream's controllers count no attempts, but record that one succeeded."""
-    is_provisioned = hardware.metadata.annotations.get(ANNOTATION_PROVISIONED) == "true"
-    return owner.number(INSTALL_ATTEMPT, 0) > 0 or owner.status.is_ready or is_provisioned
+    return owner.number(INSTALL_ATTEMPT, 0) > 0 or owner.status.is_ready or is_provisioned(hardware)
 
 
 def _succeeded(draft: Draft, hardware: Hardware, method: str, workflow: Workflow) -> Step:

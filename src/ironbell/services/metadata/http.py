@@ -32,10 +32,9 @@ from ironbell.contract.boot_progress import BootEvent, BootObserver, BootStage, 
 from ironbell.contract.boot_token import Identity
 from ironbell.contract.directory import Ambiguous, HardwareDirectory, Match
 from ironbell.contract.identity import metadata_needs_token
-from ironbell.contract.installation import FindWorkflow
+from ironbell.provisioner.user_data import FindWorkflow, Later, Withhold, kind_of, service_of
 from ironbell.services.metadata import ec2, nocloud
 from ironbell.services.metadata.reports import MAX_BODY_BYTES, ReportError, parse_report
-from ironbell.services.metadata.rule import Later, Withhold, kind_of, verdict
 from ironbell.services.metadata.storage import storage_document
 
 _log = structlog.get_logger()
@@ -190,7 +189,7 @@ class MetadataHttp:
         Raises:
             HTTPServiceUnavailable: it is not told yet.
         """
-        match verdict(hardware, kind_of(name), self.find_workflow):
+        match service_of(hardware, kind_of(name), self.find_workflow):
             case Withhold(why):
                 _served.labels(frontend, "withdrawn").inc()
                 return why
