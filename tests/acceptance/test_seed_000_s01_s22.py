@@ -165,7 +165,7 @@ def test_s17_processors_memory_and_disks_are_looked_at(story: Story, wanted: dic
     hardware = next(one for one in servers if claim_of(one) is None and one.metadata.name not in ("s00", "s01"))
     found = verdict(wish(msgspec.convert({"hardwareRequirements": wanted}, TinkerbellMachineSpec)), hardware)
     assert bool(found.problems) is bool(lacks), found.problems
-    assert lacks in " ".join(found.problems)
+    assert lacks in " ".join(map(str, found.problems))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_s17_processors_memory_and_disks_are_looked_at(story: Story, wanted: dic
 )
 def test_s18_only_servers_that_are_free_and_well_are_taken(more: dict[str, object], why: str) -> None:
     found = verdict(wish(TinkerbellMachineSpec()), server("x", **more))
-    assert why in " ".join(found.problems)
+    assert why in " ".join(map(str, found.problems))
 
 
 def test_s19_the_chosen_server_is_told_to_boot_from_the_network(story: Story) -> None:

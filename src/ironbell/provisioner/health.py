@@ -41,12 +41,32 @@ class Severity(IntEnum):
     """Nothing can be installed on the server now."""
 
 
+SILENT_BMC: Final = "its BMC does not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What rules a server out."""
+
+    message: str
+    """What is wrong with this server."""
+    kind: str = ""
+    """The same without what differs from server to server; empty if nothing does."""
+    shown: str = ""
+    """What stands for the kind where it is the same for all servers that have it; empty: the kind itself."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
 @dataclass(frozen=True, slots=True)
 class Concern:
     """One thing that speaks against a server. The message follows "Hardware NAME: "."""
 
     severity: Severity
     message: str
+    problem: Problem | None = None
+    """What rules the server out, if this does."""
 
 
 class InstallFailures(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -124,7 +144,9 @@ def _bmc(hardware: Hardware, bmcs: Mapping[Key, Machine]) -> Iterator[Concern]:
         yield Concern(Severity.MANUAL, "it has no BMC: somebody must power it on and boot it over the network")
     bmc = bmcs.get(key) if key is not None else None
     if bmc is not None and (cause := silence(bmc)):
-        yield Concern(Severity.BLOCKED, f"its BMC {bmc.metadata.name} does not answer: {cause}")
+        name, message = bmc.metadata.name, f"its BMC {bmc.metadata.name} does not answer: {cause}"
+        problem = Problem(message, SILENT_BMC, f"{SILENT_BMC} ({name}: {cause})")
+        yield Concern(Severity.BLOCKED, message, problem)
 
 
 def _wipe(hardware: Hardware) -> Iterator[Concern]:

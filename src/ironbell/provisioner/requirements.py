@@ -9,16 +9,17 @@ from fnmatch import fnmatchcase
 from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.quantities import amount, canonical
 from ironbell.contract.capabilities import Capabilities
+from ironbell.provisioner.health import Problem
 
 _UNKNOWN = "is not known: its inventory has not come yet"
 
 
-def lacks(wanted: HardwareRequirements | None, has: Capabilities) -> list[str]:
-    """What is missing, each in words; empty if the server fits."""
+def lacks(wanted: HardwareRequirements | None, has: Capabilities) -> list[Problem]:
+    """What the server lacks; empty if it fits."""
     return [] if wanted is None else list(_missing(wanted, has))
 
 
-def _missing(wanted: HardwareRequirements, has: Capabilities) -> Iterator[str]:
+def _missing(wanted: HardwareRequirements, has: Capabilities) -> Iterator[Problem]:
     yield from _text("architecture", wanted.architecture, has.architecture)
     yield from _text("vendor", wanted.vendor, has.vendor)
     yield from _text("model", wanted.model, has.model)
@@ -29,13 +30,13 @@ def _missing(wanted: HardwareRequirements, has: Capabilities) -> Iterator[str]:
         yield from _disks(wanted.disks.count, wanted.disks.size, has)
 
 
-def _text(field: str, pattern: str, value: str | None) -> Iterator[str]:
+def _text(field: str, pattern: str, value: str | None) -> Iterator[Problem]:
     if not pattern:
         return
     if value is None:
-        yield f"{field} {_UNKNOWN}"
+        yield Problem(f"{field} {_UNKNOWN}")
     elif not fnmatchcase(value.lower(), _literal(pattern.lower())):
-        yield f"{field} is {value!r}, not {pattern!r}"
+        yield Problem(f"{field} is {value!r}, not {pattern!r}")
 
 
 def _literal(pattern: str) -> str:
@@ -43,20 +44,20 @@ def _literal(pattern: str) -> str:
     return "".join(f"[{char}]" if char in "?[" else char for char in pattern)
 
 
-def _number(field: str, wanted: Decimal, value: int | None, shown: str) -> Iterator[str]:
+def _number(field: str, wanted: Decimal, value: int | None, shown: str) -> Iterator[Problem]:
     if wanted <= 0:
         return
     if value is None:
-        yield f"{field} {_UNKNOWN}"
+        yield Problem(f"{field} {_UNKNOWN}")
     elif value < wanted:
-        yield f"{field} is {value}, less than {shown}"
+        yield Problem(f"{field} is {value}, less than {shown}", f"{field} is less than {shown}")
 
 
-def _disks(count: int, size: str | int, has: Capabilities) -> Iterator[str]:
+def _disks(count: int, size: str | int, has: Capabilities) -> Iterator[Problem]:
     if has.disks is None:
-        yield f"disks: their number {_UNKNOWN}"
+        yield Problem(f"disks: their number {_UNKNOWN}")
         return
     enough = sum(1 for disk in has.disks if disk.size >= amount(size))
     if enough < count:
         shown = f" of at least {canonical(size)}" if amount(size) > 0 else ""
-        yield f"disks: {enough}{shown} are there, {count} are needed"
+        yield Problem(f"disks: {enough}{shown} are there, {count} are needed")

@@ -83,5 +83,5 @@ def candidates(
 def _shown(one: Verdict) -> Object:
     namespace, name = one.hardware.key
     last = f"; claimed only if no better server fits: {'; '.join(one.concerns)}" if one.concerns else ""
-    state = f"fits, score {one.score}{last}" if one.fits else f"ruled out: {'; '.join(one.problems)}"
+    state = f"fits, score {one.score}{last}" if one.fits else f"ruled out: {'; '.join(map(str, one.problems))}"
     return {"kind": "Hardware", "metadata": {"namespace": namespace, "name": name}, "status": {"state": state}}

@@ -30,7 +30,7 @@ from ironbell.kube.decision import Key
 from ironbell.kube.finalizers import is_deleting
 from ironbell.provisioner.claims_from import UNSET, ClaimRules
 from ironbell.provisioner.deferral import is_reserved_for, reservation_of
-from ironbell.provisioner.health import Severity, concerns
+from ironbell.provisioner.health import SILENT_BMC, Problem, Severity, concerns
 from ironbell.provisioner.health import severity as gravest
 from ironbell.provisioner.permission import workflow_objection
 from ironbell.provisioner.requirements import lacks
@@ -68,7 +68,7 @@ class Verdict:
     """Whether one server may be claimed, and how it ranks."""
 
     hardware: Hardware
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     """What rules it out."""
     score: int = 0
     severity: Severity = Severity.NONE
@@ -97,16 +97,16 @@ def verdict(wished: Wish, hardware: Hardware, bmcs: Bmcs = NO_BMCS, *, ignores_r
     Cluster may fit."""
     labels = hardware.metadata.labels
     raised = concerns(hardware, bmcs)
-    blocked = [concern.message for concern in raised if concern.severity is Severity.BLOCKED]
+    blocked = [concern.problem for concern in raised if concern.problem is not None]
     problems = [*_not_free(hardware, wished.cluster, ignores_reservation), *unusable(hardware), *blocked]
     if forbidden := wished.claims.problem(hardware.metadata.namespace, wished.namespace):
-        problems.append(forbidden)
+        problems.append(Problem(forbidden))
     if wished.required and not any(selector.matches(labels) for selector in wished.required):
-        problems.append("its labels match no required term of spec.hardwareAffinity")
+        problems.append(Problem("its labels match no required term of spec.hardwareAffinity"))
     if wished.failure_domain and labels.get(wished.failure_domain_label) != wished.failure_domain:
         has = labels.get(wished.failure_domain_label)
         where = f"in failure domain {has!r}" if has else f"without label {wished.failure_domain_label}"
-        problems.append(f"it is {where}, not in {wished.failure_domain!r}")
+        problems.append(Problem(f"it is {where}, not in {wished.failure_domain!r}"))
     if wished.requirements is not None:
         problems += lacks(wished.requirements, capabilities(hardware))
     score = sum(weight for weight, selector in wished.preferred if selector.matches(labels))
@@ -138,42 +138,44 @@ def _of_waiters(hardware: Hardware) -> tuple[object, ...]:
     return metadata.labels, metadata.deletion_timestamp, annotations, hardware.spec, hardware.status
 
 
-def _not_free(hardware: Hardware, cluster: str, ignores_reservation: bool) -> list[str]:
+def _not_free(hardware: Hardware, cluster: str, ignores_reservation: bool) -> list[Problem]:
     found = []
     claim, due = claim_of(hardware), reservation_of(hardware)
     if due is not None:
         if not (ignores_reservation or is_reserved_for(hardware, cluster)):
-            found.append(_WIPED_FIRST if due.ended else f"{_RESERVED}{due}")
+            found.append(_WIPED_FIRST if due.ended else Problem(f"it is reserved for {due}", _RESERVED))
     elif claim is not None:
-        found.append(f"it belongs to {claim}")
+        found.append(Problem(f"it belongs to {claim}", _CLAIMED))
     if is_deleting(hardware):
-        found.append("it is being deleted")
+        found.append(Problem("it is being deleted"))
     held = hardware.metadata.annotations.get(HELD)
     if held is not None:
-        found.append(f"it is held ({HELD}: {held or 'no reason given'})")
+        message = f"it is held ({HELD}: {held or 'no reason given'})"
+        found.append(Problem(message, _HELD, message))
     return found
 
 
-def unusable(hardware: Hardware) -> list[str]:
+def unusable(hardware: Hardware) -> list[Problem]:
     """What makes it impossible to install this server at all, each naming its field."""
     found = []
     if hardware.status.state == HardwareState.ERROR:
-        found.append(f"its status.state is Error: {hardware.metadata.annotations.get(ERROR) or 'see its annotations'}")
+        cause = hardware.metadata.annotations.get(ERROR) or "see its annotations"
+        found.append(Problem(f"{_IN_ERROR}: {cause}", _IN_ERROR))
     first = hardware.spec.interfaces[0] if hardware.spec.interfaces else None
     if first is None:
-        found.append("spec.interfaces is empty")
+        found.append(Problem("spec.interfaces is empty"))
     elif first.dhcp is None or first.dhcp.ip is None or not first.dhcp.ip.address:
-        found.append("spec.interfaces[0].dhcp.ip.address is empty")
+        found.append(Problem("spec.interfaces[0].dhcp.ip.address is empty"))
     elif not _is_address(first.dhcp.ip.address):
-        found.append(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is no IP address")
+        found.append(Problem(f"spec.interfaces[0].dhcp.ip.address {first.dhcp.ip.address!r} is no IP address"))
     if not hardware.spec.disks or not hardware.spec.disks[0].device:
-        found.append("spec.disks[0].device is empty")
+        found.append(Problem("spec.disks[0].device is empty"))
     instance = hardware.spec.metadata.instance if hardware.spec.metadata is not None else None
     if instance is None or not instance.id:
-        found.append("spec.metadata.instance.id is empty")
+        found.append(Problem("spec.metadata.instance.id is empty"))
     macs = [interface.dhcp.mac for interface in hardware.spec.interfaces[:1] if interface.dhcp is not None]
     if workflow_objection(hardware, macs) is not None:
-        found.append("spec.interfaces[].netboot.allowWorkflow is false")
+        found.append(Problem("spec.interfaces[].netboot.allowWorkflow is false"))
     return found
 
 
@@ -224,9 +226,9 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
         earlier = "1 machine that came earlier waits" if place == 1 else f"{place} machines that came earlier wait"
         return f"{fitting} of {whole} Hardware {'fits' if fitting == 1 else 'fit'}, and {earlier} for the same"
     counts: Counter[str] = Counter({_CLAIMED: taken} if taken else {})
-    problems: dict[str, list[str]] = {}
+    problems: dict[str, list[Problem]] = {}
     for one in ranked:
-        kind = _kind_of(one.problems[0])
+        kind = one.problems[0].kind or one.problems[0].message
         counts[kind] += 1
         problems.setdefault(kind, []).append(one.problems[0])
     found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -236,41 +238,18 @@ def shortage(ranked: Sequence[Verdict], place: int, taken: int = 0) -> str:
     return f"none of {whole} Hardware fits: " + "; ".join(reasons)
 
 
-def _worded(kind: str, problems: Sequence[str]) -> str:
-    """A kind of reason, with what is particular about it if that is the same for all."""
-    if kind == SILENT_BMC and len(problems) == 1:
-        return _which_bmc(problems[0])
-    return problems[0] if kind == _HELD and len(set(problems)) == 1 else kind
-
-
-def _which_bmc(problem: str) -> str:
-    """The same kind of reason with the one BMC that it is about, and what that reports."""
-    name, _, cause = problem.removeprefix("its BMC ").partition(" does not answer: ")
-    return f"{SILENT_BMC} ({name}: {cause})"
+def _worded(kind: str, problems: Sequence[Problem]) -> str:
+    """A kind of problem, with what is particular about it if that is the same for all."""
+    shown = {problem.shown for problem in problems}
+    if len(shown) != 1 or (kind == SILENT_BMC and len(problems) > 1):
+        return kind
+    return shown.pop() or kind
 
 
 _REASONS_SHOWN: Final = 3
 """How many reasons are named."""
 _CLAIMED: Final = "claimed by others"
 _HELD: Final = f"it is held ({HELD})"
-SILENT_BMC: Final = "its BMC does not answer"
 _IN_ERROR: Final = "its status.state is Error"
-_RESERVED: Final = "it is reserved for "
-_WIPED_FIRST: Final = "its disks are being wiped completely"
-
-
-def _kind_of(problem: str) -> str:
-    """A reason without what differs from server to server."""
-    if problem.startswith("it belongs to "):
-        return _CLAIMED
-    if problem.startswith(_HELD.removesuffix(")")):
-        return _HELD
-    if problem.startswith(_RESERVED):
-        return "reserved for other Clusters"
-    if problem.startswith(_IN_ERROR):
-        return _IN_ERROR
-    has, is_less, wanted = problem.partition(", less than ")
-    if is_less:
-        return f"{has.partition(' is ')[0]} is less than {wanted}"
-    silent, names_it, _ = problem.partition(" does not answer: ")
-    return SILENT_BMC if names_it and silent.startswith("its BMC ") else problem
+_RESERVED: Final = "reserved for other Clusters"
+_WIPED_FIRST: Final = Problem("its disks are being wiped completely")

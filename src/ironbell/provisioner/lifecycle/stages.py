@@ -60,7 +60,7 @@ def _with_server(draft: Draft) -> Step:
         return _without_server(draft)
     problems = unusable(hardware)
     if problems and not is_ready:
-        message = f"Hardware {hardware.metadata.name} cannot be installed: {'; '.join(problems)}"
+        message = f"Hardware {hardware.metadata.name} cannot be installed: {'; '.join(map(str, problems))}"
         draft.note(HARDWARE_READY, False, "HardwareUnusable", message)
         return draft.waits("HardwareUnusable", message)
     draft.hardware = hardware

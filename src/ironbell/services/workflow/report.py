@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from ironbell.api.tinkerbell.workflow import Workflow, WorkflowAction, WorkflowState, WorkflowTask
@@ -68,11 +69,21 @@ class Accept:
     ends_action: bool
 
 
+class IgnoreReason(StrEnum):
+    """Why a report changes nothing; values of a metric's label."""
+
+    NOT_FOUND = "workflow not found"
+    ENDED = "workflow is"
+    NOT_CURRENT = "not the current action"
+    RUNNING = "already running"
+
+
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Answer OK and change nothing; `reason` is a few words for logs and metrics."""
+    """Answer OK and change nothing; `message` is for logs."""
 
-    reason: str
+    reason: IgnoreReason
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +116,18 @@ def check(report: Report) -> Refuse | None:
 def judge(workflow: Workflow | None, report: Report, *, now: str) -> Verdict:
     """What to do with a report that `check` let pass. `now` is RFC 3339."""
     if workflow is None:
-        return _unwanted(report, Code.NOT_FOUND, "workflow not found")
+        return _unwanted(report, Code.NOT_FOUND, IgnoreReason.NOT_FOUND)
     place = _find(workflow, report)
     if place is None:
         return Refuse(Code.NOT_FOUND, "action not found")
     state = workflow.status.state
     if state not in {WorkflowState.PENDING, WorkflowState.RUNNING}:
-        return _unwanted(report, Code.FAILED_PRECONDITION, f"workflow is in state {state or 'new'}")
+        message = f"workflow is in state {state or 'new'}"
+        return _unwanted(report, Code.FAILED_PRECONDITION, IgnoreReason.ENDED, message)
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     if place != selection.position(workflow) or action.state in {WorkflowState.FAILED, WorkflowState.TIMEOUT}:
-        return _unwanted(report, Code.FAILED_PRECONDITION, "not the current action")
+        return _unwanted(report, Code.FAILED_PRECONDITION, IgnoreReason.NOT_CURRENT)
     if not report.is_result:
         return _begins(workflow, report, place, now=now)
     return _ends(workflow, report, place, now=now)
@@ -127,8 +139,9 @@ def ends_workflow(workflow: Workflow, report: Report) -> bool:
     return report.state != WorkflowState.SUCCESS or place is None or _is_last(workflow, place)
 
 
-def _unwanted(report: Report, code: Code, reason: str) -> Ignore | Refuse:
-    return Ignore(reason) if report.is_result else Refuse(code, reason)
+def _unwanted(report: Report, code: Code, reason: IgnoreReason, message: str = "") -> Ignore | Refuse:
+    message = message or reason.value
+    return Ignore(reason, message) if report.is_result else Refuse(code, message)
 
 
 def _find(workflow: Workflow, report: Report) -> Place | None:
@@ -150,7 +163,7 @@ def _begins(workflow: Workflow, report: Report, place: Place, *, now: str) -> Ve
     task = workflow.status.tasks[place[0]]
     action = task.actions[place[1]]
     if action.state == WorkflowState.RUNNING and workflow.status.state == WorkflowState.RUNNING:
-        return Ignore("already running")
+        return Ignore(IgnoreReason.RUNNING, IgnoreReason.RUNNING.value)
     fields = {"state": _BEGINS, "executionStart": action.execution_start or now, "message": _cut(report.message)}
     return Accept(
         Change(status={"state": _BEGINS, "currentState": _current(task, action, _BEGINS)}, actions={place: fields}),

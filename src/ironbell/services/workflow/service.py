@@ -253,9 +253,9 @@ class WorkflowService(WorkflowServiceBase):
             if isinstance(verdict, Refuse):
                 raise GRPCError(Status[verdict.code.value], verdict.message)
             if isinstance(verdict, Ignore):
-                metrics.IGNORED.labels(verdict.reason.partition(" in state")[0]).inc()
+                metrics.IGNORED.labels(verdict.reason.value).inc()
                 values = {"workflow": report.workflow_id, "agent": report.agent_id}
-                self._rejections.log(receive.peer_of(stream), "report ignored", reason=verdict.reason, **values)
+                self._rejections.log(receive.peer_of(stream), "report ignored", reason=verdict.message, **values)
             if report.is_result:
                 await self._finished(report)
             await stream.send_message(workflow_pb2.ActionStatusResponse())

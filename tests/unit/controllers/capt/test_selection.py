@@ -104,7 +104,7 @@ def test_a_selector_that_is_none_is_an_error() -> None:
 def test_what_rules_a_server_out_is_said(changes: dict[str, Any], says: str) -> None:
     found = verdict(wish(wanted()), server("a", **changes))
     assert not found.fits
-    assert any(says in problem for problem in found.problems)
+    assert any(says in problem.message for problem in found.problems)
 
 
 SAW_SDA = {ANNOTATION_AGENT_ATTRIBUTES: '{"blockDevices":[{"name":"sda","size":"1TB"}]}'}
@@ -167,7 +167,9 @@ def test_a_bmc_that_does_not_answer_rules_its_server_out() -> None:
         {"metadata": {"namespace": "default", "name": "bmc-a"}, "status": {"conditions": [condition]}}
     )
     found = verdict(wish(wanted()), server("a", spec=behind), {silent.key: silent})
-    assert found.problems == ("its BMC bmc-a does not answer: BMCAuthenticationFailed: wrong password",)
+    assert tuple(map(str, found.problems)) == (
+        "its BMC bmc-a does not answer: BMCAuthenticationFailed: wrong password",
+    )
     told = shortage([found, verdict(wish(wanted()), server("b", spec=behind), {silent.key: silent})], 0)
     assert told == "none of 2 Hardware fits: 2: its BMC does not answer"
     assert shortage([found], 0) == (
@@ -193,7 +195,7 @@ def test_failure_domains() -> None:
     assert chosen({}, *servers, failure_domain_label="rack", failure_domain="r2") == "b"
     assert chosen({}, *servers, failure_domain_label="rack") == "a"
     told = verdict(wish(wanted(), failure_domain_label="rack", failure_domain="r2"), servers[2]).problems
-    assert told == ("it is without label rack, not in 'r2'",)
+    assert [problem.message for problem in told] == ["it is without label rack, not in 'r2'"]
 
 
 INVENTORY = {
@@ -222,13 +224,23 @@ INVENTORY = {
 def test_requirements_by_inventory(requirements: dict[str, Any], says: str) -> None:
     report = {ANNOTATION_AGENT_ATTRIBUTES: msgspec.json.encode(INVENTORY).decode()}
     problems = verdict(wish(wanted(hardwareRequirements=requirements)), server("a", annotations=report)).problems
-    assert (says in "; ".join(problems)) if says else not problems
+    assert (says in "; ".join(map(str, problems))) if says else not problems
+
+
+def test_a_reason_is_counted_by_its_kind_whatever_a_report_contains() -> None:
+    """The vendor is what the machine reports; in it stands what our own sentence about a number has."""
+    report = {ANNOTATION_AGENT_ATTRIBUTES: '{"product":{"vendor":"No, less than none"},"cpu":{"totalCores":2}}'}
+    servers = [server(name, annotations=report) for name in "ab"]
+    by_vendor = shortage(verdicts(wish(wanted(hardwareRequirements={"vendor": "dell*"})), servers), 0)
+    assert by_vendor == "none of 2 Hardware fits: 2: vendor is 'No, less than none', not 'dell*'"
+    by_number = shortage(verdicts(wish(wanted(hardwareRequirements={"cpuCores": 4})), servers), 0)
+    assert by_number == "none of 2 Hardware fits: 2: cpuCores is less than 4"
 
 
 def test_what_is_not_known_satisfies_nothing() -> None:
     for requirements in ({"cpuCores": 1}, {"memory": 1}, {"vendor": "*"}, {"disks": {}}, {"nicSpeed": "1k"}):
         problems = verdict(wish(wanted(hardwareRequirements=requirements)), server("a")).problems
-        assert any("not known" in problem for problem in problems), requirements
+        assert any("not known" in problem.message for problem in problems), requirements
 
 
 def test_the_bmcs_inventory_fills_what_the_agent_did_not_say() -> None:

@@ -11,7 +11,7 @@ from ironbell.api.tinkerbell.hardware import Hardware
 from ironbell.api.tinkerbell.workflow import WORKFLOW, Workflow
 from ironbell.services.workflow import reboot, report, response, selection
 from ironbell.services.workflow.changes import Change, Code, annotations_patch, status_patch
-from ironbell.services.workflow.report import Accept, Ignore, Refuse, Report
+from ironbell.services.workflow.report import Accept, Ignore, IgnoreReason, Refuse, Report
 from ironbell.services.workflow.selection import Interrupted, Nothing, Serve, Unrunnable
 
 NOW = "2026-01-01T00:00:00Z"
@@ -208,8 +208,13 @@ class TestReports:
     @pytest.mark.parametrize("state", sorted({*STATES} - {"PENDING", "RUNNING"}))
     def test_what_has_ended_or_not_begun_never_changes(self, state):
         workflow = a_workflow("RUNNING", state=state)
-        assert isinstance(report.judge(workflow, self.a_report("SUCCESS"), now=NOW), Ignore)
+        late = report.judge(workflow, self.a_report("SUCCESS"), now=NOW)
+        assert late == Ignore(IgnoreReason.ENDED, f"workflow is in state {state or 'new'}")
         assert isinstance(report.judge(workflow, self.a_report("RUNNING"), now=NOW), Refuse)
+
+    def test_labels_of_the_metric_stay_what_they_are(self):
+        labels = ["workflow not found", "workflow is", "not the current action", "already running"]
+        assert [reason.value for reason in IgnoreReason] == labels
 
     def test_a_disabled_workflow_begins_no_action_and_keeps_the_result_of_the_one_at_work(self):
         disabled = {"tinkerbell.org/disabled": "look first"}
