@@ -22,6 +22,7 @@ from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.plurals import plural_of
 from ironbell.contract.versions import api_version_key
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
 V1BETA1: Final = "v1beta1"
@@ -72,13 +73,11 @@ class Contracted:
     contract: str
 
 
-def _matters(old: KindDefinition | None, new: KindDefinition | None) -> bool:
-    if old is None or new is None:
-        return True
-    return (old.metadata.labels, old.spec) != (new.metadata.labels, new.spec)
-
-
-DEFINITIONS: Final[Watch[KindDefinition]] = read_by(KIND_DEFINITION, BY_GROUP_KIND, relevant=_matters)
+DEFINITIONS: Final[Watch[KindDefinition]] = read_by(
+    KIND_DEFINITION,
+    BY_GROUP_KIND,
+    relevant=changed(lambda definition: (definition.metadata.labels, definition.spec)),
+)
 """To be among the watches of a reconciler that looks up references."""
 
 

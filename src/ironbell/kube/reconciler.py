@@ -26,6 +26,7 @@ from ironbell.api.unstructured import Unstructured
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Key, Question
 from ironbell.kube.failures import Failure
+from ironbell.kube.predicates import Predicate
 
 R = TypeVar("R", bound=Resource)
 V = TypeVar("V")
@@ -115,7 +116,7 @@ class Watch(Generic[R]):
 
     kind: Kind[R]
     keys: Callable[[R, Cache], Iterable[Key]]
-    relevant: Callable[[R | None, R | None], bool] | None = None
+    relevant: Predicate[R] | None = None
     """Old and new state to whether anybody cares; None means always. Only saves work, decides nothing."""
     reads: bool = False
     """Whether `Cache.readers` is to know who read an object of this kind."""
@@ -194,7 +195,7 @@ class Reconciler(Protocol[O]):
 def read_by(
     kind: Kind[R],
     *indexes: Index[R],
-    relevant: Callable[[R | None, R | None], bool] | None = None,
+    relevant: Predicate[R] | None = None,
     delay_s: float = 0.0,
 ) -> Watch[R]:
     """Watch a kind for the sake of whoever read the very object when last observed, there or not.
@@ -215,7 +216,7 @@ def owned_by(
     kind: AnyKind,
     child: Kind[R],
     *,
-    relevant: Callable[[R | None, R | None], bool] | None = None,
+    relevant: Predicate[R] | None = None,
     delay_s: float = 0.0,
     tells: bool = False,
 ) -> Watch[R]:

@@ -20,6 +20,7 @@ from ironbell.controllers.ipam.observed import pool_key
 from ironbell.controllers.ipam.rivals import missing
 from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, delete, do, wait
 from ironbell.kube.finalizers import remove_finalizer
+from ironbell.kube.predicates import created_or_deleted
 from ironbell.kube.reconciler import Cache, Index, Watch
 
 LOOK_AGAIN_S: Final = 5.0
@@ -49,9 +50,7 @@ class IpAddressReconciler:
 
     name = "ipam-address"
     kind: AnyKind = IP_ADDRESS
-    watches: Sequence[Watch[Any]] = (
-        Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=lambda old, new: old is None or new is None),
-    )
+    watches: Sequence[Watch[Any]] = (Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=created_or_deleted),)
     indexes: Sequence[Index[Any]] = ()
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

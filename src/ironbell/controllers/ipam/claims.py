@@ -76,6 +76,7 @@ from ironbell.kube.decision import (
 )
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
+from ironbell.kube.predicates import Predicate, changed
 from ironbell.kube.reconciler import Cache, Index, Watch
 
 ASK_AGAIN_S: Final = 600.0
@@ -122,10 +123,6 @@ def _of_address(address: IpAddress, cache: Cache) -> Iterable[Key]:
         yield first.key
 
 
-def _came_or_went(old: IpAddress | None, new: IpAddress | None) -> bool:
-    return old is None or new is None or is_deleting(old) != is_deleting(new)
-
-
 def _of_pool(kind: AnyKind) -> Any:
     def keys(pool: IpPool, cache: Cache) -> Iterable[Key]:
         value = index_value((kind, pool.metadata.namespace, pool.metadata.name))
@@ -134,21 +131,14 @@ def _of_pool(kind: AnyKind) -> Any:
     return keys
 
 
-def _pool_matters(old: IpPool | None, new: IpPool | None) -> bool:
-    return old is None or new is None or _facts(old) != _facts(new)
-
-
-def _facts(pool: IpPool) -> tuple[Any, ...]:
-    return pool.spec, pool.metadata.annotations, is_deleting(pool)
-
-
 def _of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     claims = cache.indexed(BY_CLUSTER, cluster.metadata.name)
     return [claim.key for claim in claims if claim.metadata.namespace == cluster.metadata.namespace]
 
 
-def _pause_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    return old is None or new is None or old.spec.paused != new.spec.paused
+_POOL_CHANGED: Final[Predicate[IpPool]] = changed(
+    lambda pool: (pool.spec, pool.metadata.annotations, is_deleting(pool))
+)
 
 
 class IpAddressClaimReconciler:
@@ -157,10 +147,10 @@ class IpAddressClaimReconciler:
     name = "ipam-claim"
     kind: AnyKind = IP_ADDRESS_CLAIM
     watches: Sequence[Watch[Any]] = (
-        Watch(IP_ADDRESS, _of_address, relevant=_came_or_went),
-        Watch(IN_CLUSTER_IP_POOL, _of_pool(IN_CLUSTER_IP_POOL), relevant=_pool_matters),
-        Watch(GLOBAL_IN_CLUSTER_IP_POOL, _of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_pool_matters),
-        Watch(CLUSTER, _of_cluster, relevant=_pause_matters),
+        Watch(IP_ADDRESS, _of_address, relevant=changed(is_deleting)),
+        Watch(IN_CLUSTER_IP_POOL, _of_pool(IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+        Watch(GLOBAL_IN_CLUSTER_IP_POOL, _of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+        Watch(CLUSTER, _of_cluster, relevant=changed(lambda cluster: cluster.spec.paused)),
     )
     indexes: Sequence[Index[Any]] = (ADDRESSES_OF, SAME_ADDRESS, WAITING, BY_CLUSTER)
 

@@ -22,6 +22,7 @@ from ironbell.controllers.ipam.ranges import COUNT_LIMIT, AddressError, Ranges, 
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, wait
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
+from ironbell.kube.predicates import created_or_deleted
 from ironbell.kube.reconciler import Cache, Index, Watch
 
 COUNT_DELAY_S: Final = 1.0
@@ -43,7 +44,7 @@ class PoolReconciler:
         self.kind: AnyKind = kind
         self.indexes: Sequence[Index[Any]] = (ADDRESSES_OF,)
         self.watches: Sequence[Watch[Any]] = (
-            Watch(IP_ADDRESS, self._of_address, relevant=_came_or_went, delay_s=COUNT_DELAY_S, tells=True),
+            Watch(IP_ADDRESS, self._of_address, relevant=created_or_deleted, delay_s=COUNT_DELAY_S, tells=True),
         )
 
     def _of_address(self, address: IpAddress, _cache: Cache) -> Iterable[Key]:
@@ -87,7 +88,3 @@ def count(ranges: Ranges, given: Sequence[tuple[int, int] | None]) -> IpPoolAddr
             {one for one in given if one is not None and not (one[0] == ranges.version and one[1] in inside)}
         ),
     )
-
-
-def _came_or_went(old: IpAddress | None, new: IpAddress | None) -> bool:
-    return old is None or new is None

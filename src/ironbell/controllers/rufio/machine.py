@@ -34,6 +34,7 @@ from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, targ
 from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.bmc_address import ADDRESS, pin_of, to_record
 
@@ -79,13 +80,9 @@ def _of_task(task: Task, _cache: Cache) -> Iterable[Key]:
     return [(namespace, name)] if name else []
 
 
-def _task_matters(old: Task | None, new: Task | None) -> bool:
-    """Whether it says something new of the BMC: of its writes most are about the Task itself."""
-    return _told_by(old) != _told_by(new)
-
-
-def _told_by(task: Task | None) -> tuple[str | None, ...]:
-    annotations = task.metadata.annotations if task is not None else {}
+def _reported_by(task: Task) -> tuple[str | None, ...]:
+    """What a Task reports about the BMC; most of its writes are about the Task itself."""
+    annotations = task.metadata.annotations
     return annotations.get(ANNOTATION_MACHINE), annotations.get(ANNOTATION_ATTEMPT)
 
 
@@ -98,7 +95,10 @@ class MachineReconciler:
 
     name = "rufio-machine"
     kind: AnyKind = MACHINE
-    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), Watch(TASK, _of_task, _task_matters))
+    watches: Sequence[Watch[Any]] = (
+        Watch(SECRET_METADATA, _of_secret),
+        Watch(TASK, _of_task, changed(_reported_by, absent=(None, None))),
+    )
     indexes: Sequence[Index[Any]] = (BY_SECRET, TASKS_BY_MACHINE)
 
     def __init__(self, *, power_interval_s: float = POWER_INTERVAL_S) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from ironbell.api.bmc.machine import MACHINE, Machine
+from ironbell.api.bmc.machine import MACHINE
 from ironbell.api.bmc.task import TASK, Task
 from ironbell.api.core.secret import SECRET_METADATA, SecretMetadata
 from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED
@@ -26,6 +26,7 @@ from ironbell.controllers.rufio.steps import TaskObserved
 from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
 from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.provisioner.bmc_address import Pin, pin_of
 
@@ -47,16 +48,12 @@ def _pin(task: Task, cache: Cache) -> Pin | None:
     return pin_of(machine) if machine is not None else None
 
 
-def _address_matters(old: Machine | None, new: Machine | None) -> bool:
-    return old is None or new is None or pin_of(old) != pin_of(new)
-
-
 class TaskReconciler:
     """Brings one operation to its end."""
 
     name = "rufio-task"
     kind: AnyKind = TASK
-    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), read_by(MACHINE, relevant=_address_matters))
+    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), read_by(MACHINE, relevant=changed(pin_of)))
     indexes: Sequence[Index[Any]] = (BY_SECRET,)
 
     def observe(self, cache: Cache, key: Key) -> TaskObserved | None:

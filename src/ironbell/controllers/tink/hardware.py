@@ -35,6 +35,7 @@ from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for, hold_finalizers
 from ironbell.provisioner.health import bmc_key, is_silent
@@ -77,12 +78,8 @@ def _behind(bmc: BmcMachine, cache: Cache) -> Iterable[Key]:
     return [hardware.key for hardware in cache.indexed(BY_BMC, "/".join(bmc.key))]
 
 
-def _shows_otherwise(old: BmcMachine | None, new: BmcMachine | None) -> bool:
-    """Whether tables are to show something else: BMCs are written with each query."""
-    return _shown(old) != _shown(new)
-
-
 def _shown(bmc: BmcMachine | None) -> tuple[bool, str]:
+    """What tables show of a BMC, which is written with each query."""
     return bmc is not None and is_silent(bmc), server_power(bmc)
 
 
@@ -102,7 +99,7 @@ class HardwareReconciler:
     kind: AnyKind = HARDWARE
     watches: Sequence[Watch[Any]] = (
         Watch(HARDWARE, neighbours),
-        Watch(BMC_MACHINE, _behind, _shows_otherwise, delay_s=BMC_DELAY_S, tells=True),
+        Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, tells=True),
     )
     indexes: Sequence[Index[Any]] = (BY_CLAIM, BY_BMC)
 

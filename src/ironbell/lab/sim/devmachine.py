@@ -24,6 +24,7 @@ from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Fact, Key, Need, do, patch, wait
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Performers, Watch, by_label
 from ironbell.lab.sim.host import HostFault, HostPlan, HostState
 from ironbell.lab.sim.kinds import DEV_MACHINE, FAULT, Address, DevMachine, DevMachineStatus, Initialization, Stage
@@ -77,7 +78,7 @@ class DevMachineReconciler:
                 for obj in cache.indexed(_BY_CLUSTER, cluster.metadata.name)
                 if obj.metadata.namespace == cluster.metadata.namespace
             ],
-            relevant=lambda old, new: old is None or new is None or _relevant(old) != _relevant(new),
+            relevant=changed(lambda cluster: (cluster.spec.paused, cluster.status.initialization)),
         ),
     )
     indexes: Sequence[Index[Any]] = (_BY_CLUSTER,)
@@ -144,10 +145,6 @@ def performers(
 def _infrastructure_keys(machine: Machine) -> list[Key]:
     reference = machine.spec.infrastructure_ref
     return [(machine.metadata.namespace, reference.name)] if reference.kind == DEV_MACHINE.kind else []
-
-
-def _relevant(cluster: Cluster) -> tuple[Any, ...]:
-    return cluster.spec.paused, cluster.status.initialization
 
 
 def _deleted(obj: DevMachine) -> Decision:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from ironbell.api.cluster import (
     CLUSTER,
@@ -27,15 +27,15 @@ from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.cluster import conditions, deletion, endpoint, status
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, TIMEOUT_S, KubeconfigArguments
 from ironbell.controllers.capi.cluster.observed import (
+    OWN,
+    PROVIDERS,
+    ROLL_UP_S,
     TEMPLATE_KINDS,
     Observed,
-    comes_or_goes,
+    counted,
     is_first_node,
-    machine_matters,
     observe,
     of_member,
-    own_matters,
-    provider_matters,
 )
 from ironbell.controllers.capi.cluster.references import (
     Progress,
@@ -56,12 +56,10 @@ from ironbell.controllers.capi.machines import younger_until_s
 from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
 from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Key, Need, Waiting, do
 from ironbell.kube.finalizers import add_finalizer, is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection
-
-ROLL_UP_S: Final = 1.0
-"""How long changes of sets and Machines are gathered before they are counted."""
 
 
 class ClusterReconciler:
@@ -70,9 +68,12 @@ class ClusterReconciler:
     name = CLUSTER_CONTROLLER
     kind: AnyKind = CLUSTER
     watches: Sequence[Watch[Any]] = (
-        *(Watch(kind, of_member, comes_or_goes) for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)),
+        *(
+            Watch(kind, of_member, changed(is_deleting))
+            for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+        ),
         Watch(MACHINE, of_member, is_first_node),
-        Watch(MACHINE, of_member, machine_matters, delay_s=ROLL_UP_S, tells=True),
+        Watch(MACHINE, of_member, changed(counted), delay_s=ROLL_UP_S, tells=True),
         *(
             Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
             for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
@@ -82,9 +83,8 @@ class ClusterReconciler:
         read_by(SECRET_METADATA),
         DEFINITIONS,
     )
-    own: Changes = Changes(urgent=own_matters, delay_s=ROLL_UP_S, tells=True)
-    looked_up: Changes = Changes(urgent=provider_matters, delay_s=ROLL_UP_S, tells=True)
-    """A control plane tells much of its progress, which is added up here."""
+    own: Changes = OWN
+    looked_up: Changes = PROVIDERS
     indexes: Sequence[Index[Any]] = (
         MACHINES_OF_CLUSTER,
         MACHINE_SETS_OF_CLUSTER,

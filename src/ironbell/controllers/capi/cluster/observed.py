@@ -23,10 +23,10 @@ from ironbell.contract.templates import SUFFIX
 from ironbell.controllers.capi.cluster import endpoint
 from ironbell.controllers.capi.cluster.descendants import Descendants, descendants
 from ironbell.controllers.capi.indexes import cluster_keys
-from ironbell.kube.changes import is_acted_on
 from ironbell.kube.decision import AnyKind, Fact, Key
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Unsynced
+from ironbell.kube.predicates import actionable
+from ironbell.kube.reconciler import Cache, Changes, Index, Unsynced
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 
@@ -35,13 +35,18 @@ def _template_keys(definition: KindDefinition) -> list[str]:
     return ["template"] if definition.spec.names.kind.endswith(SUFFIX) else []
 
 
-_TOLD: Final = frozenset({"control_plane", "workers", "phase", "observed_generation"})
-_TOLD_BY_CONTROL_PLANES: Final = frozenset(
+ROLL_UP_S: Final = 1.0
+"""How long changes of sets and Machines are gathered before they are counted."""
+_REPORTS: Final = frozenset({"control_plane", "workers", "phase", "observed_generation"})
+_CONTROL_PLANE_REPORTS: Final = frozenset(
     {
         *("replicas", "readyReplicas", "availableReplicas", "upToDateReplicas", "updatedReplicas"),
         *("unavailableReplicas", "selector", "observedGeneration"),
     }
 )
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
+PROVIDERS: Final = Changes(urgent=actionable(reports=_CONTROL_PLANE_REPORTS), delay_s=ROLL_UP_S, tells=True)
+"""A control plane reports much of its progress, which is added up here."""
 TEMPLATE_KINDS: Final[Index[KindDefinition]] = Index(KIND_DEFINITION, "capi-template-kind", _template_keys)
 
 
@@ -71,13 +76,6 @@ class Observed:
         return bool(self.cluster.spec.topology.class_ref.name)
 
 
-def machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Whether a Machine's change is one that its Cluster counts or tells of."""
-    if old is None or new is None:
-        return True
-    return _counted(old) != _counted(new)
-
-
 def is_first_node(old: Machine | None, new: Machine | None) -> bool:
     """Whether a control plane Machine has just got its Node: without a control plane object that starts everything."""
     if new is None or LABEL_CONTROL_PLANE not in new.metadata.labels:
@@ -85,27 +83,13 @@ def is_first_node(old: Machine | None, new: Machine | None) -> bool:
     return bool(new.status.node_ref.name) and (old is None or not old.status.node_ref.name)
 
 
-def comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
-    """Whether an object is new, gone, or about to go."""
-    return old is None or new is None or is_deleting(old) != is_deleting(new)
-
-
-def own_matters(old: Cluster, new: Cluster) -> bool:
-    """Whether more of a Cluster has changed than what it tells of itself and of what belongs to it."""
-    return is_acted_on(old, new, tells=_TOLD)
-
-
-def provider_matters(old: Unstructured, new: Unstructured) -> bool:
-    """Whether more of a provider's object has changed than what it tells of itself."""
-    return is_acted_on(old, new, tells=_TOLD_BY_CONTROL_PLANES)
-
-
 def of_member(obj: Resource, _cache: Cache) -> Iterable[Key]:
     """The Cluster that an object's label names."""
     return [(obj.metadata.namespace, value.partition("/")[2]) for value in cluster_keys(obj)]
 
 
-def _counted(machine: Machine) -> tuple[Any, ...]:
+def counted(machine: Machine) -> tuple[Any, ...]:
+    """The fields of a Machine that its Cluster counts or reports."""
     wanted = ("Ready", "Available", "UpToDate", "OwnerRemediated", "HealthCheckSucceeded", POWERED_ON)
     told = [(c.type, c.status, c.message) for c in machine.status.conditions if c.type in wanted]
     info = machine.status.node_info

@@ -41,9 +41,9 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     sources_of,
 )
 from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
-from ironbell.kube.changes import is_specified_anew
 from ironbell.kube.decision import AnyKind, Decision, Effect, Fact, Key, Need, create, delete, do, wait
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import any_of, changed, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
@@ -64,25 +64,14 @@ class Observed:
     connection: Fact[ConnectionState] | None = None
 
 
-def set_matters(old: ClusterResourceSet | None, new: ClusterResourceSet | None) -> bool:
-    """Whether a ClusterResourceSet's change bears on what is applied."""
-    if old is None or new is None:
-        return True
-    return (old.spec, old.metadata.annotations, is_deleting(old)) != (
-        new.spec,
-        new.metadata.annotations,
-        is_deleting(new),
-    )
+def _set_fields(resource_set: ClusterResourceSet) -> tuple[Any, ...]:
+    """The fields of a ClusterResourceSet that bear on what is applied."""
+    return resource_set.spec, resource_set.metadata.annotations, is_deleting(resource_set)
 
 
 def cluster_of(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Key]:
     """The Cluster of a binding, which has its name."""
     return [binding.key]
-
-
-def cluster_matters(old: Cluster, new: Cluster) -> bool:
-    """Whether a Cluster's change bears on what is applied there, or whether it can be."""
-    return is_specified_anew(old, new) or old.status.initialization != new.status.initialization
 
 
 class ResourceApplyingReconciler:
@@ -92,12 +81,14 @@ class ResourceApplyingReconciler:
     kind: AnyKind = CLUSTER
     watches: Sequence[Watch[Any]] = (
         Watch(CLUSTER_RESOURCE_SET_BINDING, cluster_of),
-        read_by(CLUSTER_RESOURCE_SET, SETS_OF_NAMESPACE, relevant=set_matters),
+        read_by(CLUSTER_RESOURCE_SET, SETS_OF_NAMESPACE, relevant=changed(_set_fields)),
         read_by(CONFIG_MAP),
         read_by(SECRET_METADATA),
     )
     indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE,)
-    own: Changes = Changes(relevant=cluster_matters)
+    own: Changes = Changes(
+        relevant=any_of(desired_state_changed, changed(lambda cluster: cluster.status.initialization))
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         cluster = cache.get(CLUSTER, *key)

@@ -36,6 +36,7 @@ from ironbell.controllers.capi.names import RESOURCE_SET_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, AnyKind, Decision, Key, Need, Waiting, delete, do, patch
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
 APPLIED: Final = "ResourcesApplied"
@@ -57,13 +58,6 @@ class Observed:
     bindings: tuple[ClusterResourceSetBinding, ...] = ()
 
 
-def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether a Cluster comes, goes, or is selected by others."""
-    if old is None or new is None:
-        return True
-    return (old.metadata.labels, is_deleting(old)) != (new.metadata.labels, is_deleting(new))
-
-
 def _sets_of_cluster(cluster: Cluster, cache: Cache) -> Iterable[Key]:
     namespace = cluster.metadata.namespace
     return [one.key for one in cache.indexed(SETS_OF_NAMESPACE, namespace) if selects(one, cluster)]
@@ -81,7 +75,12 @@ class ClusterResourceSetReconciler:
     name = RESOURCE_SET_CONTROLLER
     kind: AnyKind = CLUSTER_RESOURCE_SET
     watches: Sequence[Watch[Any]] = (
-        Watch(CLUSTER, _sets_of_cluster, cluster_matters, delay_s=ROLL_UP_S),
+        Watch(
+            CLUSTER,
+            _sets_of_cluster,
+            changed(lambda cluster: (cluster.metadata.labels, is_deleting(cluster))),
+            delay_s=ROLL_UP_S,
+        ),
         Watch(CLUSTER_RESOURCE_SET_BINDING, _sets_of_binding, delay_s=ROLL_UP_S),
         read_by(CONFIG_MAP),
         read_by(SECRET_METADATA),

@@ -23,10 +23,10 @@ from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
 from ironbell.controllers.capi.machine.questions import LOOK_EVERY_S, Evicted, NodesNow, PodsOn, VolumesOn
-from ironbell.kube.changes import is_acted_on
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import actionable, changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
@@ -171,12 +171,8 @@ def _deletion(cache: Cache, machine: Machine, cluster: Cluster | None, provider_
     )
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """A Cluster's status counts its Machines, and changes with each of them: most of that concerns no Machine."""
-    return old is None or new is None or _of_cluster(old) != _of_cluster(new)
-
-
 def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
+    """The fields of a Cluster that its Machines depend on; its status changes with each of them."""
     initialized = find_condition(cluster.status.conditions, "ControlPlaneInitialized")
     return (
         cluster.metadata.uid,
@@ -189,40 +185,21 @@ def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
     )
 
 
-def _more_than_told(old: Machine, new: Machine) -> bool:
-    return is_acted_on(old, new, tells=_TOLD)
-
-
-def _set_matters(old: MachineSet | None, new: MachineSet | None) -> bool:
-    return old is None or new is None or _of_template(old) != _of_template(new)
-
-
-def _deployment_matters(old: MachineDeployment | None, new: MachineDeployment | None) -> bool:
-    if old is None or new is None:
-        return True
-    return (_of_template(old), old.spec.rollout.after) != (_of_template(new), new.spec.rollout.after)
-
-
 def _of_template(owner: MachineSet | MachineDeployment) -> tuple[Any, ...]:
     return (owner.metadata.labels, owner.metadata.annotations.get(ANNOTATION_REVISION), owner.spec.template)
 
 
-def _goes(old: Machine | None, new: Machine | None) -> bool:
-    """Whether a control plane Machine has come or is going."""
-    return (_of_control_plane(old) if old else []) != (_of_control_plane(new) if new else [])
-
-
 ROLL_UP_S: Final = 1.0
 """How long conditions are gathered, of providers' objects and those that others set on a Machine."""
-_TOLD: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
-OWN: Final = Changes(urgent=_more_than_told, delay_s=ROLL_UP_S, tells=True)
-PROVIDERS: Final = Changes(urgent=is_acted_on, delay_s=ROLL_UP_S, tells=True)
+_REPORTS: Final = frozenset({"phase", "last_updated", "observed_generation", "addresses", "node_info"})
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
+PROVIDERS: Final = Changes(urgent=actionable(), delay_s=ROLL_UP_S, tells=True)
 WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
-    read_by(CLUSTER, relevant=_cluster_matters),
-    read_by(MACHINE_SET, relevant=_set_matters),
-    read_by(MACHINE_DEPLOYMENT, relevant=_deployment_matters),
+    read_by(CLUSTER, relevant=changed(_of_cluster)),
+    read_by(MACHINE_SET, relevant=changed(_of_template)),
+    read_by(MACHINE_DEPLOYMENT, relevant=changed(lambda it: (_of_template(it), it.spec.rollout.after))),
     read_by(MACHINE_DRAIN_RULE, RULES),
-    read_by(MACHINE, CONTROL_PLANE, relevant=_goes),
+    read_by(MACHINE, CONTROL_PLANE, relevant=changed(_of_control_plane, absent=[])),
 )
 INDEXES: Final[Sequence[Index[Any]]] = (BY_GROUP_KIND, CONTROL_PLANE, RULES)

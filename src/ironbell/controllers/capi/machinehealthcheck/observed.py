@@ -24,6 +24,7 @@ from ironbell.contract.templates import SUFFIX, cloned_kind
 from ironbell.controllers.capi.indexes import MACHINES_OF_CLUSTER, cluster_key
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, AllNodes, Connection, ConnectionState, NodeByName, NodeView
@@ -113,10 +114,6 @@ def _remediation(cache: Cache, check: MachineHealthCheck, machines: Sequence[Mac
     return Remediation(template, cloned_kind(cache, template), requests)
 
 
-def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    return old is None or new is None or _of_machine(old) != _of_machine(new)
-
-
 def _of_machine(machine: Machine) -> tuple[Any, ...]:
     meta = machine.metadata
     return (
@@ -129,12 +126,8 @@ def _of_machine(machine: Machine) -> tuple[Any, ...]:
     )
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """A Cluster's status counts its Machines, and changes with each of them: most of that does not concern us."""
-    return old is None or new is None or _of_cluster(old) != _of_cluster(new)
-
-
 def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
+    """The fields of a Cluster that checks depend on; its status changes with each of its Machines."""
     gates = ("ControlPlaneInitialized", "InfrastructureReady")
     conditions = [(one.type, one.status) for one in cluster.status.conditions if one.type in gates]
     return (cluster.metadata.uid, cluster.spec.paused, conditions)
@@ -142,7 +135,7 @@ def _of_cluster(cluster: Cluster) -> tuple[Any, ...]:
 
 WATCHES: Final[Sequence[Watch[Any]]] = (
     DEFINITIONS,
-    read_by(CLUSTER, relevant=_cluster_matters),
-    read_by(MACHINE, MACHINES_OF_CLUSTER, relevant=_machine_matters, delay_s=SPACING_S),
+    read_by(CLUSTER, relevant=changed(_of_cluster)),
+    read_by(MACHINE, MACHINES_OF_CLUSTER, relevant=changed(_of_machine), delay_s=SPACING_S),
 )
 INDEXES: Final[Sequence[Index[Any]]] = (BY_GROUP_KIND, MACHINES_OF_CLUSTER)

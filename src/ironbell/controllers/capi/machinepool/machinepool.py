@@ -37,7 +37,7 @@ from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
 from ironbell.controllers.capi.machines import joined_versions
-from ironbell.controllers.capi.machineset.machineset import cluster_matters
+from ironbell.controllers.capi.machineset.machineset import CLUSTER_CHANGED
 from ironbell.controllers.capi.names import MACHINE_POOL_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
@@ -83,7 +83,7 @@ class MachinePoolReconciler:
 
     name = MACHINE_POOL_CONTROLLER
     kind: AnyKind = MACHINE_POOL
-    watches: Sequence[Watch[Any]] = (read_by(CLUSTER, relevant=cluster_matters), DEFINITIONS)
+    watches: Sequence[Watch[Any]] = (read_by(CLUSTER, relevant=CLUSTER_CHANGED), DEFINITIONS)
     indexes: Sequence[Index[Any]] = (BY_GROUP_KIND, MACHINE_POOLS_OF_CLUSTER)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

@@ -42,6 +42,7 @@ from ironbell.controllers.capi.remediated import remediation_patch
 from ironbell.controllers.capi.templates import owned_template
 from ironbell.kube.decision import Action, AnyKind, Decision, Key, Waiting, delete, do, emit, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
+from ironbell.kube.predicates import Predicate, changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 
 ROLL_UP_S: Final = 0.5
@@ -49,25 +50,14 @@ ROLL_UP_S: Final = 0.5
 PREFLIGHT_S: Final = 15.0
 
 
-def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Whether a Cluster's change bears on its MachineSets."""
-    if old is None or new is None:
-        return True
-    return (old.spec, old.metadata.annotations, old.status.failure_domains) != (
-        new.spec,
-        new.metadata.annotations,
-        new.status.failure_domains,
-    )
-
-
-def deployment_matters(old: MachineDeployment | None, new: MachineDeployment | None) -> bool:
-    """Whether a MachineDeployment's change bears on its MachineSets other than through them."""
-    if old is None or new is None:
-        return True
-    return (old.metadata.annotations.get(ANNOTATION_REVISION), old.spec) != (
-        new.metadata.annotations.get(ANNOTATION_REVISION),
-        new.spec,
-    )
+CLUSTER_CHANGED: Final[Predicate[Cluster]] = changed(
+    lambda cluster: (cluster.spec, cluster.metadata.annotations, cluster.status.failure_domains)
+)
+"""Passes changes of a Cluster that bear on its sets of Machines."""
+_DEPLOYMENT_CHANGED: Final[Predicate[MachineDeployment]] = changed(
+    lambda deployment: (deployment.metadata.annotations.get(ANNOTATION_REVISION), deployment.spec)
+)
+"""Passes changes of a MachineDeployment that its MachineSets do not show."""
 
 
 class MachineSetReconciler:
@@ -77,8 +67,8 @@ class MachineSetReconciler:
     kind: AnyKind = MACHINE_SET
     watches: Sequence[Watch[Any]] = (
         Watch(MACHINE, of_machine, delay_s=ROLL_UP_S),
-        read_by(CLUSTER, relevant=cluster_matters),
-        read_by(MACHINE_DEPLOYMENT, relevant=deployment_matters),
+        read_by(CLUSTER, relevant=CLUSTER_CHANGED),
+        read_by(MACHINE_DEPLOYMENT, relevant=_DEPLOYMENT_CHANGED),
         DEFINITIONS,
     )
     indexes: Sequence[Index[Any]] = (MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES, BY_GROUP_KIND)

@@ -21,7 +21,6 @@ from ironbell.api.cluster import (
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.clusterclass import ClusterClass
 from ironbell.api.cluster.machine import Machine
-from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.cluster.names import LABEL_CLUSTER_NAME, LABEL_TOPOLOGY_DEPLOYMENT_NAME
 from ironbell.api.meta import Resource
 from ironbell.contract.external import external_watch
@@ -40,6 +39,7 @@ from ironbell.controllers.capi.topology.writing import Writer
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, AnyKind, Decision, Key, do, wait
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Changes, DynamicWatch, Index, Watch, read_by
 
 TOPOLOGY_CONTROLLER = "capi-topology"
@@ -80,38 +80,23 @@ def _of_cluster(obj: Resource, _cache: Cache) -> Iterable[Key]:
     return [(obj.metadata.namespace, name)] if name and is_owned(obj) else []
 
 
-def _of_class(old: Cluster, new: Cluster) -> bool:
-    return any(one.spec.topology.class_ref.name for one in (old, new))
+def _desired(obj: Resource) -> tuple[Any, ...]:
+    """The metadata that changes with an object's desired state."""
+    meta = obj.metadata
+    return meta.generation, meta.labels, meta.annotations, meta.deletion_timestamp
 
 
-def _spec_matters(old: Resource | None, new: Resource | None) -> bool:
-    if old is None or new is None:
-        return True
-    before, now = old.metadata, new.metadata
-    return (before.generation, before.labels, before.annotations, before.deletion_timestamp) != (
-        now.generation,
-        now.labels,
-        now.annotations,
-        now.deletion_timestamp,
-    )
-
-
-def _pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
-    if old is None or new is None:
-        return True
-    return _spec_matters(old, new) or old.status.versions != new.status.versions
-
-
-def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    return _machine_version(old) != _machine_version(new)
-
-
-def _machine_version(machine: Machine | None) -> tuple[object, ...]:
-    if machine is None or not is_owned(machine):
+def _machine_version(machine: Machine) -> tuple[Any, ...]:
+    if not is_owned(machine):
         return ()
     info = machine.status.node_info
     kubelet = "" if info is None else info.kubelet_version
     return (machine.metadata.labels.get(LABEL_TOPOLOGY_DEPLOYMENT_NAME), machine.spec.version, kubelet)
+
+
+def _has_topology(cluster: Cluster) -> bool:
+    """Whether a ClusterClass describes the cluster."""
+    return bool(cluster.spec.topology.class_ref.name)
 
 
 class TopologyReconciler:
@@ -121,15 +106,15 @@ class TopologyReconciler:
     kind: AnyKind = CLUSTER
     watches: Sequence[Watch[Any]] = (
         read_by(CLUSTER_CLASS),
-        Watch(MACHINE_DEPLOYMENT, _of_cluster, _spec_matters),
-        Watch(MACHINE_POOL, _of_cluster, _pool_matters),
-        Watch(MACHINE_HEALTH_CHECK, _of_cluster, _spec_matters),
-        Watch(MACHINE, _of_cluster, _machine_matters),
+        Watch(MACHINE_DEPLOYMENT, _of_cluster, changed(_desired)),
+        Watch(MACHINE_POOL, _of_cluster, changed(lambda pool: (_desired(pool), pool.status.versions))),
+        Watch(MACHINE_HEALTH_CHECK, _of_cluster, changed(_desired)),
+        Watch(MACHINE, _of_cluster, changed(_machine_version, absent=())),
         DEFINITIONS,
     )
     indexes: Sequence[Index[Any]] = (DEPLOYMENTS, POOLS, MACHINES, BY_GROUP_KIND)
     dynamic: Sequence[DynamicWatch] = (external_watch(CLUSTER),)
-    own: Changes = Changes(relevant=_of_class)
+    own: Changes = Changes(relevant=lambda old, new: _has_topology(old) or _has_topology(new))
 
     def __init__(self, schemas: Schemas) -> None:
         """`schemas` reads the schemas of variables."""

@@ -33,6 +33,7 @@ from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.conditions import is_true
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.finalizers import is_deleting
+from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Index, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
@@ -40,24 +41,17 @@ from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 CONTROL_PLANE_INITIALIZED: Final = "ControlPlaneInitialized"
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """A Cluster's status changes often; its configs need few of its fields."""
-    if old is None or new is None:
-        return True
-    return old.spec != new.spec or (
-        old.status.initialization.infrastructure_provisioned,
-        is_true(old.status.conditions, CONTROL_PLANE_INITIALIZED),
-    ) != (
-        new.status.initialization.infrastructure_provisioned,
-        is_true(new.status.conditions, CONTROL_PLANE_INITIALIZED),
-    )
+def _cluster_fields(cluster: Cluster) -> tuple[Any, ...]:
+    """The few fields of a Cluster that bootstrap data depends on; its status changes often."""
+    initialized = is_true(cluster.status.conditions, CONTROL_PLANE_INITIALIZED)
+    return cluster.spec, cluster.status.initialization.infrastructure_provisioned, initialized
 
 
 WATCHES: Final[Sequence[Watch[Any]]] = (
     # of its own Machine, and of the one that holds the init lock
-    read_by(MACHINE, relevant=owner.machine_matters),
-    read_by(MACHINE_POOL, relevant=owner.pool_matters),
-    read_by(CLUSTER, relevant=_cluster_matters),
+    read_by(MACHINE, relevant=changed(owner.of_machine)),
+    read_by(MACHINE_POOL, relevant=changed(owner.of_pool)),
+    read_by(CLUSTER, relevant=changed(_cluster_fields)),
     read_by(SECRET_METADATA),
     read_by(CONFIG_MAP),
     DEFINITIONS,

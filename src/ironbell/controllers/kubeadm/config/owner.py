@@ -75,13 +75,3 @@ def of_pool(pool: MachinePool) -> ConfigOwner:
         is_pool=True,
         has_nodes=len(pool.status.node_refs) == wanted,
     )
-
-
-def machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    """A Machine's status changes often; its config needs little of it."""
-    return old is None or new is None or of_machine(old) != of_machine(new)
-
-
-def pool_matters(old: MachinePool | None, new: MachinePool | None) -> bool:
-    """As for a Machine."""
-    return old is None or new is None or of_pool(old) != of_pool(new)

@@ -44,9 +44,9 @@ from ironbell.controllers.kubeadm.controlplane.questions import (
     KubeconfigEnd,
     ServingCertificate,
 )
-from ironbell.kube.changes import is_acted_on, is_specified_anew
 from ironbell.kube.decision import Fact, Key
 from ironbell.kube.failures import Failure
+from ironbell.kube.predicates import Predicate, actionable, any_of, changed, created_or_deleted, desired_state_changed
 from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState, NodeByName, NodeByProviderId, NodeView
@@ -109,20 +109,8 @@ def _of_secret(secret: SecretMetadata, cache: Cache) -> Iterable[Key]:
     return [] if parsed is None else _in_cluster(secret.metadata.namespace, parsed[0], cache)
 
 
-def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """Most of what a Cluster tells of itself it has from here."""
-    if old is None or new is None or is_specified_anew(old, new):
-        return True
-    before, now = old.status, new.status
-    return (before.initialization, before.failure_domains) != (now.initialization, now.failure_domains)
-
-
-def _machine_matters(old: Machine | None, new: Machine | None) -> bool:
-    """Whether a Machine has changed in something that is acted on, and not only added up."""
-    return old is None or new is None or _acted_on(old) != _acted_on(new)
-
-
 def _acted_on(machine: Machine) -> tuple[Any, ...]:
+    """The fields of a Machine that decisions depend on; others are only added up."""
     meta, status = machine.metadata, machine.status
     return (
         (meta.labels, meta.annotations, meta.finalizers, meta.owner_references, meta.deletion_timestamp),
@@ -131,33 +119,29 @@ def _acted_on(machine: Machine) -> tuple[Any, ...]:
     )
 
 
-def _own_matters(old: KubeadmControlPlane, new: KubeadmControlPlane) -> bool:
-    return is_acted_on(old, new, tells=_TOLD)
-
-
-def _comes_or_goes(old: Resource | None, new: Resource | None) -> bool:
-    return old is None or new is None
-
-
+_CLUSTER_CHANGED: Final[Predicate[Cluster]] = any_of(
+    desired_state_changed, changed(lambda cluster: (cluster.status.initialization, cluster.status.failure_domains))
+)
+"""Most of a Cluster's status is copied from here."""
 ROLL_UP_S: Final = 1.0
 """How long conditions of Machines, and our own, are gathered before they are added up."""
-_TOLD: Final = frozenset(
+_REPORTS: Final = frozenset(
     {
         *("replicas", "ready_replicas", "available_replicas", "up_to_date_replicas"),
         *("selector", "version", "versions", "observed_generation"),
     }
 )
 _REMEDIATION: Final = (HEALTH_CHECK_SUCCEEDED, MachineCondition.OWNER_REMEDIATED)
-OWN: Final = Changes(urgent=_own_matters, delay_s=ROLL_UP_S, tells=True)
-PARTS: Final = Changes(relevant=is_specified_anew)
+OWN: Final = Changes(urgent=actionable(reports=_REPORTS), delay_s=ROLL_UP_S, tells=True)
+PARTS: Final = Changes(relevant=desired_state_changed)
 """Of hosts and templates nothing is read but what they are to be."""
 WATCHES: Final[Sequence[Watch[Any]]] = (
-    Watch(CLUSTER, _of_cluster, _cluster_matters),
-    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=_machine_matters),
+    Watch(CLUSTER, _of_cluster, _CLUSTER_CHANGED),
+    owned_by(KUBEADM_CONTROL_PLANE, MACHINE, relevant=changed(_acted_on)),
     owned_by(KUBEADM_CONTROL_PLANE, MACHINE, delay_s=ROLL_UP_S, tells=True),
-    Watch(MACHINE, _of_member, _comes_or_goes),
-    Watch(MACHINE_POOL, _of_member, _comes_or_goes),
-    Watch(KUBEADM_CONFIG, _of_config, is_specified_anew),
+    Watch(MACHINE, _of_member, created_or_deleted),
+    Watch(MACHINE_POOL, _of_member, created_or_deleted),
+    Watch(KUBEADM_CONFIG, _of_config, desired_state_changed),
     Watch(SECRET_METADATA, _of_secret),
 )
 
