@@ -6,10 +6,9 @@ status.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import field
@@ -22,10 +21,10 @@ from ironbell.base.labels import SelectorError
 from ironbell.contract.selectors import compiled
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import AnyKind, Decision, Fields, Key, MergePatch, do
+from ironbell.kube.decision import Decision, Fields, Key, MergePatch, do
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 from ironbell.provisioner.default_template import Inputs, default_template
 from ironbell.provisioner.lifecycle.host import HostState, HostWish, Step
 from ironbell.provisioner.lifecycle.names import hardware_key, provider_id
@@ -90,9 +89,7 @@ class HostReconciler:
     """Claims a server for a Host, has it installed, and releases it."""
 
     name = "demo-host"
-    kind: AnyKind = HOST
-    watches: Sequence[Watch[Any]] = LIFECYCLE.watches
-    indexes: Sequence[Index[Any]] = LIFECYCLE.indexes
+    declaration = Declaration(HOST, watches=LIFECYCLE.watches, indexes=LIFECYCLE.indexes)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         host = cache.get(HOST, *key)

@@ -14,7 +14,7 @@ from ironbell.api.core import CONFIG_MAP, ConfigMap
 from ironbell.contract.external import External, State, look_up
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS, ObjectReference
 from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, do, patch, wait
-from ironbell.kube.reconciler import Cache, DynamicWatch
+from ironbell.kube.reconciler import Cache, Declaration, DynamicWatch
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 
@@ -59,12 +59,9 @@ class FollowerReconciler:
     """Tells on every ConfigMap that follows something what became of that; makes it where `make` is set."""
 
     name = "follower"
-    kind = CONFIG_MAP
-    watches = (DEFINITIONS,)
-    indexes = (BY_GROUP_KIND,)
 
     def __init__(self, dynamic: Sequence[DynamicWatch] = (), *, group: str = GROUP) -> None:
-        self.dynamic = dynamic
+        self.declaration = Declaration(CONFIG_MAP, watches=(DEFINITIONS,), indexes=(BY_GROUP_KIND,), dynamic=dynamic)
         self._group = group
         self.observed: Counter[str] = Counter()
         self.waited: list[str] = []

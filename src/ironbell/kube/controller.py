@@ -35,7 +35,7 @@ from ironbell.kube.informer import Informer
 from ironbell.kube.load import Load
 from ironbell.kube.queue import CONFLICTS, ERRORS, UNAVAILABLE, Priority, QueueClosedError, WorkQueue
 from ironbell.kube.readers import Readers
-from ironbell.kube.reconciler import AT_ONCE, Askers, Cache, Changes, Feed, Performers, Reconciler
+from ironbell.kube.reconciler import Askers, Cache, Changes, Feed, Performers, Reconciler
 from ironbell.kube.turn import Turn
 from ironbell.kube.view import View
 
@@ -82,7 +82,7 @@ class RunningController:
     """The state of one controller in one process."""
 
     def __init__(self, controller: Controller, around: Surroundings) -> None:
-        reconciler = controller.reconciler
+        reconciler, declaration = controller.reconciler, controller.reconciler.declaration
         self.name = reconciler.name
         self._controller = controller
         self._reconciler = reconciler
@@ -91,23 +91,20 @@ class RunningController:
         self.facts = FactBook(
             self.name, controller.askers, clock=around.clock, randomness=around.randomness, notify=self._answered
         )
-        self._looked_up: Changes = getattr(reconciler, "looked_up", AT_ONCE)
+        self._declaration = declaration
+        self._looked_up = declaration.looked_up
         self._readers = Readers()
         self._failures = Failures()
         reads = DynamicReads(
             around.dynamic,
             self._readers,
-            mappings=[
-                self._mapped("looked-up object", watch.keys, self._looked_up)
-                for watch in getattr(reconciler, "dynamic", ())
-            ],
+            mappings=[self._mapped("looked-up object", watch.keys, self._looked_up) for watch in declaration.dynamic],
             add=self.queue.add,
             changed=self._read_changed,
         )
         self._view = View(
             around.informers,
-            reconciler.kind,
-            reconciler.watches,
+            declaration,
             facts=self.facts,
             readers=self._readers,
             dynamic=reads,
@@ -123,16 +120,16 @@ class RunningController:
         """And since when."""
         self._meters = _Meters(self.name)
         metrics.max_workers.labels(self.name).set(controller.workers)
-        for index in reconciler.indexes:
+        for index in declaration.indexes:
             around.informers.of(index.kind).store.declare(index)
 
     def listen(self) -> None:
         """Look at every object once, and from now on let changes bring keys in."""
         self.resync()
-        own, how = self._reconciler.kind, getattr(self._reconciler, "own", AT_ONCE)
-        self._around.informers.of(own).add_handler(self._mapped(str(own), lambda obj, _cache: [obj.key], how))
-        for watch in self._reconciler.watches:
-            how = Changes(delay_s=watch.delay_s, tells=watch.tells)
+        kind, own = self._declaration.kind, self._declaration.own
+        self._around.informers.of(kind).add_handler(self._mapped(str(kind), lambda obj, _cache: [obj.key], own))
+        for watch in self._declaration.watches:
+            how = Changes[Any](delay_s=watch.delay_s, tells=watch.tells)
             handler = self._mapped(str(watch.kind), watch.keys, how, watch.relevant)
             self._around.informers.of(watch.kind).add_handler(handler)
         self._unfeed = [feed(self.facts.renew) for feed in self._controller.feeds]
@@ -159,7 +156,7 @@ class RunningController:
 
     def resync(self) -> None:
         """Let every object be looked at again, after what is fresh."""
-        for key in self._around.informers.of(self._reconciler.kind).store.held_keys():
+        for key in self._around.informers.of(self._declaration.kind).store.held_keys():
             self.queue.add(key, Priority.RESYNC)
 
     def _answered(self, key: Key) -> None:
@@ -184,7 +181,7 @@ class RunningController:
         self,
         about: str,
         keys_of: Callable[[Any, Cache], Iterable[Key]],
-        how: Changes,
+        how: Changes[Any],
         matters: Callable[[Any, Any], bool] | None = None,
     ) -> Callable[[Any, Any], None]:
         """What brings back the keys that a change concerns. `matters` is asked of a coming and a going as well."""
@@ -208,7 +205,7 @@ class RunningController:
 
         return changed
 
-    def _wait_s(self, about: str, how: Changes, old: Any, new: Any) -> float | None:
+    def _wait_s(self, about: str, how: Changes[Any], old: Any, new: Any) -> float | None:
         """How long a change may wait; None if nobody cares. A coming and a going always matter."""
         if old is None or new is None:
             return how.delay_s if how.urgent is None else 0.0
@@ -333,7 +330,7 @@ class RunningController:
         return "error"
 
     def _tell(self, key: Key, reason: str, message: str) -> None:
-        kind = self._reconciler.kind
+        kind = self._declaration.kind
         obj = self._around.informers.of(kind).store.get(key)
         if obj is not None and self._around.dry_run is None:
             self._around.emit(Emit(kind, *key, obj.metadata.uid, reason=reason, message=message, type="Warning"))

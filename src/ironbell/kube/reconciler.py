@@ -4,11 +4,10 @@ A controller module defines a class that satisfies `Reconciler`: `observe` reads
 is pure. Effects and questions are answered by performers and askers, which hold the connections and are given to the
 runtime beside the reconciler (`kube.runtime.Controller`), so that tests run the same reconciler without them.
 
-Every kind that `observe` reads is the reconciler's own `kind` or one of its `watches`: nothing polls for what can be
-watched. Reading another kind raises `UndeclaredKindError`. Kinds that only the objects name, such as those of an
-infrastructure provider, are read with `Cache.dynamic`. A reconciler may have an attribute `dynamic`, a sequence of
-`DynamicWatch`, and attributes `own` and `looked_up`: how changes of its own objects and of looked-up ones bring keys
-back (`Changes`).
+What a reconciler reads, and which changes bring its keys back, is its `Declaration`. Every kind that `observe` reads is
+the declared `kind` or one of the `watches`: nothing polls for what can be watched. Reading another kind raises
+`UndeclaredKindError`. Kinds that only the objects name, such as those of an infrastructure provider, are read with
+`Cache.dynamic`.
 
 Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/reconcile/reconcile.go for the contract.
 """
@@ -16,9 +15,9 @@ Source: ARCHITECTURE.md section 4; kubernetes-sigs/controller-runtime: pkg/recon
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Resource
@@ -29,6 +28,7 @@ from ironbell.kube.failures import Failure
 from ironbell.kube.predicates import Predicate
 
 R = TypeVar("R", bound=Resource)
+R_contra = TypeVar("R_contra", bound=Resource, contravariant=True)
 V = TypeVar("V")
 O = TypeVar("O")  # noqa: E741 - Observed
 
@@ -129,20 +129,20 @@ class Watch(Generic[R]):
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(Generic[R_contra]):
     """Which changes of objects bring keys back, and when. Only saves work, decides nothing."""
 
-    relevant: Callable[[Any, Any], bool] | None = None
-    """Old and new state (not None) to whether anybody cares; None means always."""
-    urgent: Callable[[Any, Any], bool] | None = None
-    """Old and new state to whether it is to be seen at once; None means none of them is."""
+    relevant: Callable[[R_contra, R_contra], bool] | None = None
+    """Passes the updates that matter; None passes all. Creations and deletions always matter."""
+    urgent: Callable[[R_contra, R_contra], bool] | None = None
+    """Passes the updates that bring keys back at once; None passes none of them."""
     delay_s: float = 0.0
     """For what is not urgent: as `Watch.delay_s`."""
     tells: bool = False
     """For what is not urgent: as `Watch.tells`."""
 
 
-AT_ONCE = Changes()
+AT_ONCE: Final[Changes[Any]] = Changes()
 """Every change, at once."""
 
 
@@ -166,6 +166,27 @@ class Unsynced:
     """Why they could not be listed, such as a refusal by the API server; empty while the first list is under way."""
 
 
+@dataclass(frozen=True)
+class Declaration(Generic[R]):
+    """What a reconciler reads, and which changes bring its keys back."""
+
+    kind: Kind[R]
+    """The root kind: its objects' keys are the reconciler's."""
+    _: KW_ONLY
+    watches: Sequence[Watch[Any]] = ()
+    indexes: Sequence[Index[Any]] = ()
+    dynamic: Sequence[DynamicWatch] = ()
+    own: Changes[R] = AT_ONCE
+    """How changes of objects of the root kind bring their keys back."""
+    looked_up: Changes[Unstructured] = AT_ONCE
+    """How changes of objects that were read with `Cache.dynamic` bring keys back."""
+
+    @property
+    def kinds(self) -> Sequence[AnyKind]:
+        """The root kind and those watched: all that may be read without `Cache.dynamic`."""
+        return [self.kind, *(watch.kind for watch in self.watches)]
+
+
 class Reconciler(Protocol[O]):
     """One controller: one root kind, level-triggered."""
 
@@ -175,13 +196,7 @@ class Reconciler(Protocol[O]):
         ...
 
     @property
-    def kind(self) -> AnyKind: ...
-
-    @property
-    def watches(self) -> Sequence[Watch[Any]]: ...
-
-    @property
-    def indexes(self) -> Sequence[Index[Any]]: ...
+    def declaration(self) -> Declaration[Any]: ...
 
     def observe(self, cache: Cache, key: Key) -> O | None:
         """Everything that the decision depends on, as one frozen value; None when there is nothing to decide."""

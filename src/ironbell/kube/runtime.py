@@ -96,7 +96,7 @@ class Manager:
     def add(self, controller: Controller) -> None:
         """Add a controller, before `run`. The objects of its kind are counted in the metrics."""
         self._controllers.append((RunningController(controller, self._around), controller.workers))
-        kind = controller.reconciler.kind
+        kind = controller.reconciler.declaration.kind
         if kind.has_status and kind.collection not in self._tallies:
             self._tallies[kind.collection] = Tally(self.informers.of(kind))
 

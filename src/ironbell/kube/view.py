@@ -13,7 +13,7 @@ from ironbell.kube.decision import AnyKind, Fact, Key, Question
 from ironbell.kube.dynamic import DynamicReads
 from ironbell.kube.failures import Failure, Failures
 from ironbell.kube.readers import Readers
-from ironbell.kube.reconciler import Index, UndeclaredKindError, Unsynced, Watch
+from ironbell.kube.reconciler import Declaration, Index, UndeclaredKindError, Unsynced
 
 R = TypeVar("R", bound=Resource)
 V = TypeVar("V")
@@ -31,17 +31,15 @@ class View:
     def __init__(
         self,
         informers: Informers,
-        kind: AnyKind,
-        watches: Sequence[Watch[Any]],
+        declaration: Declaration[Any],
         *,
         facts: KnowsFacts,
         readers: Readers,
         dynamic: DynamicReads,
         failures: Failures,
     ) -> None:
-        kinds = [kind, *(watch.kind for watch in watches)]
-        self._stores = {declared.collection: informers.of(declared).store for declared in kinds}
-        self._noted = {watch.kind.collection for watch in watches if watch.reads}
+        self._stores = {kind.collection: informers.of(kind).store for kind in declaration.kinds}
+        self._noted = {watch.kind.collection for watch in declaration.watches if watch.reads}
         self._facts = facts
         self._readers = readers
         self._dynamic = dynamic

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.contract.access import Permissions, may, may_read, policy_rules
 from ironbell.contract.system import Runtime
 from ironbell.controllers.toy.kinds import TOY, Toy
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, patch_status
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.decision import DONE, Decision, Key, patch_status
+from ironbell.kube.reconciler import Declaration, Cache
 
 
 class ToyReconciler:
     """Gives each toy its size."""
 
     name = "toy"
-    kind: AnyKind = TOY
-    watches: Sequence[Watch[Any]] = ()
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(TOY)
 
     def observe(self, cache: Cache, key: Key) -> Toy | None:
         """Read the toy."""

@@ -45,8 +45,6 @@ def test_everything_that_is_watched_may_be_read(component: Component) -> None:
         for resource in rule["resources"]
     }
     watched = {
-        (kind.group, kind.plural)
-        for controller in made(component)
-        for kind in (controller.reconciler.kind, *(watch.kind for watch in controller.reconciler.watches))
+        (kind.group, kind.plural) for controller in made(component) for kind in controller.reconciler.declaration.kinds
     }
     assert watched - allowed == set()

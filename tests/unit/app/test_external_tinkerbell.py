@@ -109,7 +109,7 @@ async def test_a_machine_lives_on_a_server_of_another_cluster() -> None:
         split, "http://192.0.2.1:7080", nobody_else, images=EVERY_VERSION, workloads=no_workloads()
     ):
         manager.add(controller)
-        kinds = [controller.reconciler.kind, *(watch.kind for watch in controller.reconciler.watches)]
+        kinds = controller.reconciler.declaration.kinds
         here.serve(kind for kind in kinds if kind.collection not in THEIRS)
         there.serve(kind for kind in kinds if kind.collection in THEIRS)
     await asked(here)

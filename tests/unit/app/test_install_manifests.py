@@ -59,7 +59,7 @@ async def test_what_controllers_watch_is_what_their_component_may_read() -> None
         runtime = Runtime(api, lambda _name: None, clock, randomness, manager.informers)
         for controller in component.system.controllers.load()(runtime):
             reconciler = controller.reconciler
-            kinds |= {reconciler.kind.collection, *(watch.kind.collection for watch in reconciler.watches)}
+            kinds |= {kind.collection for kind in reconciler.declaration.kinds}
         may = allowed(component.rules)
         listed = {(group, resource) for group, resource, verb in may if verb == "list"}
         await runtime.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +15,8 @@ from ironbell.api.core.event import EVENT
 from ironbell.base.randomness import SeededRandomness
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, create, do, patch
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.decision import DONE, Decision, Key, create, do, patch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 from ironbell.kube.testing import MemoryApi, running, until
 from ironbell.kube.testing.clock import LoopClock
 
@@ -48,9 +47,7 @@ class Copier:
     """Writes into its ConfigMap how often others wrote, and keeps a Secret of the same name."""
 
     name = "copier"
-    kind: AnyKind = CONFIG_MAP
-    watches: Sequence[Watch[Any]] = (Watch(SECRET, lambda secret, _cache: [secret.key]),)
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(CONFIG_MAP, watches=(Watch(SECRET, lambda secret, _cache: [secret.key]),))
 
     def observe(self, cache: Cache, key: Key) -> tuple[ConfigMap, bool] | None:
         found = cache.get(CONFIG_MAP, *key)

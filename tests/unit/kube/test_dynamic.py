@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -279,7 +280,9 @@ def test_readers_know_what_was_read_last() -> None:
 
 async def test_changes_of_looked_up_objects_are_gathered_where_that_is_asked_for() -> None:
     class Patient(FollowerReconciler):
-        looked_up = Changes(delay_s=10.0)
+        def __init__(self) -> None:
+            super().__init__()
+            self.declaration = replace(self.declaration, looked_up=Changes(delay_s=10.0))
 
     api, reconciler = Api(), Patient()
     await api.define("v1beta1")

@@ -14,7 +14,7 @@ from ironbell.kube import testing
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller
 from ironbell.kube.decision import DONE, Decision, Key
-from ironbell.kube.reconciler import Cache, Changes, Unsynced, Watch
+from ironbell.kube.reconciler import Cache, Changes, Declaration, Unsynced, Watch
 from ironbell.kube.runtime import Manager
 from ironbell.kube.testing import MemoryApi, until
 from ironbell.kube.testing.clock import LoopClock
@@ -26,9 +26,9 @@ class Counter:
     """Looks at a ConfigMap when Secrets change, and at the parts that it owns."""
 
     name = "counter"
-    kind = CONFIG_MAP
-    watches = (Watch(SECRET, lambda secret, _cache: [(secret.metadata.namespace, "root")], delay_s=5.0),)
-    indexes = ()
+    declaration = Declaration(
+        CONFIG_MAP, watches=(Watch(SECRET, lambda secret, _cache: [(secret.metadata.namespace, "root")], delay_s=5.0),)
+    )
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -68,13 +68,13 @@ class Reader:
     """Looks at ConfigMaps when their data changes, a while later when their labels do, and else not at all."""
 
     name = "reader"
-    kind = CONFIG_MAP
-    watches = ()
-    indexes = ()
-    own = Changes(
-        relevant=lambda old, new: (old.data, old.metadata.labels) != (new.data, new.metadata.labels),
-        urgent=lambda old, new: old.data != new.data,
-        delay_s=5.0,
+    declaration = Declaration(
+        CONFIG_MAP,
+        own=Changes(
+            relevant=lambda old, new: (old.data, old.metadata.labels) != (new.data, new.metadata.labels),
+            urgent=lambda old, new: old.data != new.data,
+            delay_s=5.0,
+        ),
     )
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ async def test_changes_of_own_objects_come_as_a_reconciler_wants_them() -> None:
 
 async def test_a_defect_in_what_is_urgent_lets_everything_be_looked_at() -> None:
     class Broken(Reader):
-        own = Changes(relevant=lambda old, new: bool(old.nonsense))
+        declaration = Declaration(CONFIG_MAP, own=Changes(relevant=lambda old, new: bool(old.nonsense)))  # type: ignore[attr-defined]
 
     api, reader = api_in_memory(), Broken()
     async with testing.running(api, Controller(reader), clock=LoopClock(), randomness=SeededRandomness(1)):

@@ -243,7 +243,7 @@ async def test_roll_ups_of_many_changes_are_few() -> None:
     counted: Counter[str] = Counter()
 
     class Counting(RackReconciler):
-        watches = (replace(owned_by(RACK, SLOT), delay_s=1.0),)
+        declaration = replace(RackReconciler.declaration, watches=(owned_by(RACK, SLOT, delay_s=1.0),))
 
         def observe(self, cache: Cache, key: Key) -> RackState | None:
             counted[key[1]] += 1

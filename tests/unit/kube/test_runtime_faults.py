@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -309,7 +310,10 @@ async def test_a_defect_in_a_mapping_does_not_end_the_informer() -> None:
 
     class BadMapping(RackReconciler):
         name = "bad-mapping"
-        watches = (Watch(SLOT, lambda slot, cache: 1 / 0),)  # type: ignore[arg-type,return-value]
+        declaration = replace(
+            RackReconciler.declaration,
+            watches=(Watch(SLOT, lambda slot, cache: 1 / 0),),  # type: ignore[arg-type,return-value]
+        )
 
     with capture_logs() as logs:
         async with running(api, Controller(BadMapping()), *plugs.controllers()):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -43,8 +42,8 @@ from ironbell.controllers.capt.domains import (
     is_taken_or_freed,
 )
 from ironbell.kube import finalizers, patches
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, patch, wait
-from ironbell.kube.reconciler import Cache, Index, Watch, by_label, read_by
+from ironbell.kube.decision import DONE, Action, Decision, Key, do, patch, wait
+from ironbell.kube.reconciler import Cache, Declaration, Watch, by_label, read_by
 from ironbell.provisioner.claims_from import ANNOTATED, rules_changed
 from ironbell.provisioner.lifecycle.bmc_health import BY_BMC, contact_changed
 from ironbell.provisioner.lifecycle.observe import SILENT
@@ -84,19 +83,21 @@ class TinkerbellClusterReconciler:
     """Fills in endpoint, failure domains and readiness."""
 
     name = "capt-cluster"
-    kind: AnyKind = TINKERBELL_CLUSTER
-    watches: Sequence[Watch[Any]] = (
-        Watch(CLUSTER, _keys, _cluster_matters),
-        Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
-        Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
-        Watch(BMC_MACHINE, clusters_of_bmc, contact_changed, delay_s=1.0),
-        Watch(NAMESPACE, clusters_with_domains, rules_changed),
-        read_by(TINKERBELL_MACHINE_TEMPLATE),
-        DEFINITIONS,
-    )
-    indexes: Sequence[Index[Any]] = (
-        *(BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND),
-        *(BY_BMC, SILENT, WITH_DOMAINS, ANNOTATED),
+    declaration = Declaration(
+        TINKERBELL_CLUSTER,
+        watches=(
+            Watch(CLUSTER, _keys, _cluster_matters),
+            Watch(HARDWARE, clusters_of, has_moved, delay_s=1.0),
+            Watch(HARDWARE, clusters_that_miss, is_taken_or_freed, delay_s=1.0),
+            Watch(BMC_MACHINE, clusters_of_bmc, contact_changed, delay_s=1.0),
+            Watch(NAMESPACE, clusters_with_domains, rules_changed),
+            read_by(TINKERBELL_MACHINE_TEMPLATE),
+            DEFINITIONS,
+        ),
+        indexes=(
+            *(BY_FAILURE_DOMAIN_LABEL, BY_LABEL_NAME, BY_CLUSTER_NAME, BY_GROUP_KIND),
+            *(BY_BMC, SILENT, WITH_DOMAINS, ANNOTATED),
+        ),
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

@@ -8,11 +8,11 @@ Source: tinkerbell/cluster-api-provider-tinkerbell: controller/machine/{tinkerbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from ironbell.api.capt import TINKERBELL_CLUSTER, TINKERBELL_MACHINE
 from ironbell.api.capt.tinkerbellcluster import TinkerbellCluster
@@ -38,9 +38,9 @@ from ironbell.controllers.capt.observed import MACHINES_OF, Observed, gather
 from ironbell.controllers.capt.status import decision, status_change
 from ironbell.controllers.capt.templates import template_for
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import AnyKind, Decision, Fields, Key, MergePatch, Waiting, wait
+from ironbell.kube.decision import Decision, Fields, Key, MergePatch, Waiting, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 from ironbell.provisioner.deferral import identity
 from ironbell.provisioner.lifecycle.claiming import WAITING_FOR_HARDWARE
 from ironbell.provisioner.lifecycle.created import Boot
@@ -101,14 +101,16 @@ class TinkerbellMachineReconciler:
     """How many servers of a rack are powered on at the same time; 0 is no bound."""
     images: ImageSource = NO_IMAGES
     """Where machines that name no image get theirs."""
-    kind: AnyKind = TINKERBELL_MACHINE
-    watches: Sequence[Watch[Any]] = (
-        Watch(MACHINE, _of_machine),
-        Watch(CLUSTER, _of_cluster, _cluster_matters),
-        Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
-        *LIFECYCLE.watches,
+    declaration: ClassVar[Declaration[TinkerbellMachine]] = Declaration(
+        TINKERBELL_MACHINE,
+        watches=(
+            Watch(MACHINE, _of_machine),
+            Watch(CLUSTER, _of_cluster, _cluster_matters),
+            Watch(TINKERBELL_CLUSTER, _of_infrastructure, _infrastructure_matters),
+            *LIFECYCLE.watches,
+        ),
+        indexes=(MACHINES_OF, *LIFECYCLE.indexes),
     )
-    indexes: Sequence[Index[Any]] = (MACHINES_OF, *LIFECYCLE.indexes)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)

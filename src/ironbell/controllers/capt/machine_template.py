@@ -11,9 +11,8 @@ zero); docs/proposals/20210310-opt-in-autoscaling-from-zero.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,10 +20,10 @@ from ironbell.api.capt import TINKERBELL_MACHINE_TEMPLATE
 from ironbell.api.capt.tinkerbellmachinetemplate import NodeInfo, TinkerbellMachineTemplate
 from ironbell.api.tinkerbell.inventory import HardwareRequirements
 from ironbell.base.quantities import amount, canonical, is_quantity
-from ironbell.kube.decision import AnyKind, Decision, Key, do
+from ironbell.kube.decision import Decision, Key, do
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 
 _ARCHITECTURES: Final = ("amd64", "arm64", "s390x", "ppc64le")
 _LINUX: Final = "linux"
@@ -52,9 +51,7 @@ class TinkerbellMachineTemplateReconciler:
     """Keeps `status.capacity` and `status.nodeInfo`."""
 
     name = "capt-machine-template"
-    kind: AnyKind = TINKERBELL_MACHINE_TEMPLATE
-    watches: Sequence[Watch[Any]] = ()
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(TINKERBELL_MACHINE_TEMPLATE)
 
     def observe(self, cache: Cache, key: Key) -> TinkerbellMachineTemplate | None:
         template = cache.get(TINKERBELL_MACHINE_TEMPLATE, *key)
@@ -64,4 +61,4 @@ class TinkerbellMachineTemplateReconciler:
         del now
         wanted = observed.spec.template.spec.hardware_requirements
         status = msgspec.structs.replace(observed.status, capacity=capacity(wanted), node_info=node_info(wanted))
-        return do(status_change(self.kind, observed, observed.status, status))
+        return do(status_change(TINKERBELL_MACHINE_TEMPLATE, observed, observed.status, status))

@@ -13,10 +13,9 @@ Source: kubernetes-sigs/cluster-api: docs/proposals/20191030-machine-health-chec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
@@ -47,10 +46,10 @@ from ironbell.controllers.capt.host import OWNERS
 from ironbell.controllers.capt.remediation_observed import INDEXES, WATCHES, Observed, gather
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition, is_true
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, emit, patch
+from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, do, emit, patch
 from ironbell.kube.decision import wait as wait_
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 from ironbell.provisioner.lifecycle.created import bmc_job, has_ended, is_job, power_cycle_name, why_job_failed
 from ironbell.provisioner.lifecycle.names import (
     HOLD_WHEN_RELEASED,
@@ -102,9 +101,11 @@ class TinkerbellRemediationReconciler:
     at_once: int = INSTALLS_PER_RACK
     """How many servers of a rack are powered on at the same time; 0 is no bound."""
     name: str = "capt-remediation"
-    kind: AnyKind = TINKERBELL_REMEDIATION
-    watches: Sequence[Watch[Any]] = WATCHES
-    indexes: Sequence[Index[Any]] = INDEXES
+    declaration: ClassVar[Declaration[Any]] = Declaration(
+        TINKERBELL_REMEDIATION,
+        watches=WATCHES,
+        indexes=INDEXES,
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return gather(cache, key)

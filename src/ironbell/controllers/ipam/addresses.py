@@ -6,10 +6,10 @@ made here, which its label says, is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
 from ironbell.api.clusteripam.ipaddress import IpAddress
@@ -18,10 +18,10 @@ from ironbell.contract.paused import has_paused_annotation
 from ironbell.controllers.ipam.names import LABEL_POOL_ADDRESS, PROTECT_ADDRESS
 from ironbell.controllers.ipam.observed import pool_key
 from ironbell.controllers.ipam.rivals import missing
-from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, delete, do, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, delete, do, wait
 from ironbell.kube.finalizers import remove_finalizer
 from ironbell.kube.predicates import created_or_deleted
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 
 LOOK_AGAIN_S: Final = 5.0
 
@@ -49,9 +49,7 @@ class IpAddressReconciler:
     """Takes back addresses that nobody asks for any more."""
 
     name = "ipam-address"
-    kind: AnyKind = IP_ADDRESS
-    watches: Sequence[Watch[Any]] = (Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=created_or_deleted),)
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(IP_ADDRESS, watches=(Watch(IP_ADDRESS_CLAIM, _of_claim, relevant=created_or_deleted),))
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         address = cache.get(IP_ADDRESS, *key)

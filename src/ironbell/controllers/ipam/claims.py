@@ -77,7 +77,7 @@ from ironbell.kube.decision import (
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import Predicate, changed
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 
 ASK_AGAIN_S: Final = 600.0
 LOOK_AGAIN_S: Final = 5.0
@@ -145,14 +145,16 @@ class IpAddressClaimReconciler:
     """Gives addresses to claims."""
 
     name = "ipam-claim"
-    kind: AnyKind = IP_ADDRESS_CLAIM
-    watches: Sequence[Watch[Any]] = (
-        Watch(IP_ADDRESS, _of_address, relevant=changed(is_deleting)),
-        Watch(IN_CLUSTER_IP_POOL, _of_pool(IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
-        Watch(GLOBAL_IN_CLUSTER_IP_POOL, _of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
-        Watch(CLUSTER, _of_cluster, relevant=changed(lambda cluster: cluster.spec.paused)),
+    declaration = Declaration(
+        IP_ADDRESS_CLAIM,
+        watches=(
+            Watch(IP_ADDRESS, _of_address, relevant=changed(is_deleting)),
+            Watch(IN_CLUSTER_IP_POOL, _of_pool(IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+            Watch(GLOBAL_IN_CLUSTER_IP_POOL, _of_pool(GLOBAL_IN_CLUSTER_IP_POOL), relevant=_POOL_CHANGED),
+            Watch(CLUSTER, _of_cluster, relevant=changed(lambda cluster: cluster.spec.paused)),
+        ),
+        indexes=(ADDRESSES_OF, SAME_ADDRESS, WAITING, BY_CLUSTER),
     )
-    indexes: Sequence[Index[Any]] = (ADDRESSES_OF, SAME_ADDRESS, WAITING, BY_CLUSTER)
 
     def __init__(self, *, sees_all: bool = True) -> None:
         """`sees_all` says whether addresses of all namespaces are known; without, pools for all are left alone."""

@@ -7,10 +7,10 @@ was given. A server that somebody has keeps its address until it is given back.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.cluster.common import ContractVersionedObjectReference
 from ironbell.api.clusteripam import IP_ADDRESS, IP_ADDRESS_CLAIM
@@ -27,7 +27,6 @@ from ironbell.controllers.ipam.ranges import AddressError, number_of
 from ironbell.kube.decision import (
     DONE,
     Action,
-    AnyKind,
     Decision,
     Fields,
     JsonPatch,
@@ -40,7 +39,7 @@ from ironbell.kube.decision import (
     wait,
 )
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 
 _IP: Final = "/spec/interfaces/0/dhcp/ip"
 _RECORD: Final = f"/metadata/annotations/{ADDRESS_FROM_POOL.replace('/', '~1')}"
@@ -109,9 +108,7 @@ class HardwareAddressReconciler:
     """Gives Hardware addresses out of pools."""
 
     name = "ipam-hardware"
-    kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = (Watch(IP_ADDRESS_CLAIM, _of_claim), Watch(IP_ADDRESS, _of_address))
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(HARDWARE, watches=(Watch(IP_ADDRESS_CLAIM, _of_claim), Watch(IP_ADDRESS, _of_address)))
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         hardware = cache.get(HARDWARE, *key)

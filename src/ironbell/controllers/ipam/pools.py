@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, wait
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import created_or_deleted
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Watch
 
 COUNT_DELAY_S: Final = 1.0
 
@@ -41,22 +41,25 @@ class PoolReconciler:
 
     def __init__(self, kind: AnyKind, name: str) -> None:
         self.name = name
-        self.kind: AnyKind = kind
-        self.indexes: Sequence[Index[Any]] = (ADDRESSES_OF,)
-        self.watches: Sequence[Watch[Any]] = (
-            Watch(IP_ADDRESS, self._of_address, relevant=created_or_deleted, delay_s=COUNT_DELAY_S, tells=True),
+        self._kind = kind
+        self.declaration = Declaration(
+            kind,
+            watches=(
+                Watch(IP_ADDRESS, self._of_address, relevant=created_or_deleted, delay_s=COUNT_DELAY_S, tells=True),
+            ),
+            indexes=(ADDRESSES_OF,),
         )
 
     def _of_address(self, address: IpAddress, _cache: Cache) -> Iterable[Key]:
         key = pool_key(address.metadata.namespace, address.spec.pool_ref)
-        if key is not None and key[0] == self.kind:
+        if key is not None and key[0] == self._kind:
             yield key[1], key[2]
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
-        pool = cache.get(self.kind, *key)
+        pool = cache.get(self._kind, *key)
         if pool is None:
             return None
-        given = cache.indexed(ADDRESSES_OF, index_value((self.kind, *key)))
+        given = cache.indexed(ADDRESSES_OF, index_value((self._kind, *key)))
         return Observed(pool, tuple(number_in(address) for address in given))
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
@@ -67,14 +70,14 @@ class PoolReconciler:
             if observed.given:
                 message = f"{counted(len(observed.given), 'address', 'addresses')} in use; delete the IPAddressClaims"
                 return wait("PoolInUse", message)
-            return do(remove_finalizer(self.kind, pool, PROTECT_POOL))
-        protected = add_finalizer(self.kind, pool, PROTECT_POOL)
+            return do(remove_finalizer(self._kind, pool, PROTECT_POOL))
+        protected = add_finalizer(self._kind, pool, PROTECT_POOL)
         try:
             totals = count(ranges_of(pool.spec), observed.given)
         except AddressError as error:
             return wait("PoolInvalid", error.message, protected)
         status = msgspec.structs.replace(pool.status, ip_addresses=totals)
-        return do(protected, status_change(self.kind, pool, pool.status, status))
+        return do(protected, status_change(self._kind, pool, pool.status, status))
 
 
 def count(ranges: Ranges, given: Sequence[tuple[int, int] | None]) -> IpPoolAddresses:

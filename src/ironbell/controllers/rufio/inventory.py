@@ -10,7 +10,7 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller (out-of-band inventory)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -31,10 +31,10 @@ from ironbell.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 from ironbell.controllers.rufio.limits import INVENTORY_TIMEOUT_S
 from ironbell.controllers.rufio.machine import BY_SECRET, contactable, created
 from ironbell.controllers.rufio.target import InventoryOf, Target, target_of
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fact, Key, Need, do, emit, patch, wait
+from ironbell.kube.decision import DONE, Action, Decision, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.bmc_address import pin_of, to_record
 
 INVENTORY_INTERVAL_S: Final = 86400.0
@@ -75,9 +75,9 @@ class InventoryReconciler:
     """Keeps `status.attributes.outOfBand` of Hardware."""
 
     name = "rufio-inventory"
-    kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = (Watch(MACHINE, _of_machine), Watch(SECRET_METADATA, _of_secret))
-    indexes: Sequence[Index[Any]] = (BY_BMC, BY_SECRET)
+    declaration = Declaration(
+        HARDWARE, watches=(Watch(MACHINE, _of_machine), Watch(SECRET_METADATA, _of_secret)), indexes=(BY_BMC, BY_SECRET)
+    )
 
     def observe(self, cache: Cache, key: Key) -> InventoryObserved | None:
         hardware = cache.get(HARDWARE, *key)

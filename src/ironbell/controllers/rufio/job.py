@@ -12,10 +12,10 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/job.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -27,10 +27,10 @@ from ironbell.api.tinkerbell.names import ANNOTATION_DISABLED, LABEL_TASK_OWNER
 from ironbell.bmc.driver import Trouble
 from ironbell.controllers.rufio import jobstatus, taskstatus
 from ironbell.controllers.rufio.names import ANNOTATION_CLAIM, ANNOTATION_MACHINE, ANNOTATION_ON_UNKNOWN
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, create, delete, do, patch
+from ironbell.kube.decision import DONE, Action, Decision, Key, create, delete, do, patch
 from ironbell.kube.decision import wait as waits
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch, owned_by
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, owned_by
 from ironbell.provisioner import bmc_address
 
 JOBS_BY_MACHINE: Final = Index(
@@ -91,14 +91,16 @@ class JobReconciler:
     """Brings the operations of a Job to their end, in order."""
 
     name = "rufio-job"
-    kind: AnyKind = JOB
-    watches: Sequence[Watch[Any]] = (
-        owned_by(JOB, TASK),
-        Watch(TASK, _of_task),
-        Watch(MACHINE, _of_machine),
-        Watch(JOB, _of_job),
+    declaration = Declaration(
+        JOB,
+        watches=(
+            owned_by(JOB, TASK),
+            Watch(TASK, _of_task),
+            Watch(MACHINE, _of_machine),
+            Watch(JOB, _of_job),
+        ),
+        indexes=(JOBS_BY_MACHINE,),
     )
-    indexes: Sequence[Index[Any]] = (JOBS_BY_MACHINE,)
 
     def observe(self, cache: Cache, key: Key) -> JobObserved | None:
         job = cache.get(JOB, *key)

@@ -11,10 +11,10 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/machine.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -31,11 +31,11 @@ from ironbell.controllers.rufio.attempt import last_accepted, last_effect
 from ironbell.controllers.rufio.limits import USE_TIMEOUT_S
 from ironbell.controllers.rufio.names import ANNOTATION_ATTEMPT, ANNOTATION_MACHINE
 from ironbell.controllers.rufio.target import PowerOf, Target, secret_keys, target_of
-from ironbell.kube.decision import AnyKind, Decision, Emit, Fact, Key, Need, do, emit, patch, wait
+from ironbell.kube.decision import Decision, Emit, Fact, Key, Need, do, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.bmc_address import ADDRESS, pin_of, to_record
 
 POWER_INTERVAL_S: Final = 1800.0
@@ -94,12 +94,14 @@ class MachineReconciler:
     """Keeps `Contactable` and the power state of a Machine true."""
 
     name = "rufio-machine"
-    kind: AnyKind = MACHINE
-    watches: Sequence[Watch[Any]] = (
-        Watch(SECRET_METADATA, _of_secret),
-        Watch(TASK, _of_task, changed(_reported_by, absent=(None, None))),
+    declaration = Declaration(
+        MACHINE,
+        watches=(
+            Watch(SECRET_METADATA, _of_secret),
+            Watch(TASK, _of_task, changed(_reported_by, absent=(None, None))),
+        ),
+        indexes=(BY_SECRET, TASKS_BY_MACHINE),
     )
-    indexes: Sequence[Index[Any]] = (BY_SECRET, TASKS_BY_MACHINE)
 
     def __init__(self, *, power_interval_s: float = POWER_INTERVAL_S) -> None:
         self._interval_s = power_interval_s

@@ -10,9 +10,9 @@ Source: tinkerbell/tinkerbell: rufio/internal/controller/task.go.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.bmc.machine import MACHINE
 from ironbell.api.bmc.task import TASK, Task
@@ -24,10 +24,10 @@ from ironbell.controllers.rufio.names import ANNOTATION_MACHINE
 from ironbell.controllers.rufio.operation import UnusableActionError, describe, operation_of
 from ironbell.controllers.rufio.steps import TaskObserved
 from ironbell.controllers.rufio.target import PowerOf, secret_keys, target_of
-from ironbell.kube.decision import DONE, AnyKind, Decision, Key, do, patch_status, wait
+from ironbell.kube.decision import DONE, Decision, Key, do, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, read_by
 from ironbell.provisioner.bmc_address import Pin, pin_of
 
 BY_SECRET: Final = Index(
@@ -52,9 +52,11 @@ class TaskReconciler:
     """Brings one operation to its end."""
 
     name = "rufio-task"
-    kind: AnyKind = TASK
-    watches: Sequence[Watch[Any]] = (Watch(SECRET_METADATA, _of_secret), read_by(MACHINE, relevant=changed(pin_of)))
-    indexes: Sequence[Index[Any]] = (BY_SECRET,)
+    declaration = Declaration(
+        TASK,
+        watches=(Watch(SECRET_METADATA, _of_secret), read_by(MACHINE, relevant=changed(pin_of))),
+        indexes=(BY_SECRET,),
+    )
 
     def observe(self, cache: Cache, key: Key) -> TaskObserved | None:
         task = cache.get(TASK, *key)

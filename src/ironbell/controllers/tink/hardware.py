@@ -11,7 +11,7 @@ Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/hardware.go (states that 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -33,10 +33,10 @@ from ironbell.contract.directory import (
 from ironbell.contract.hardware_claim import PHASE, POWER, claim_of
 from ironbell.controllers.tink.observed import BY_BMC, bmc_keys, sharers_of_bmc
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import DONE, Action, Decision, Key, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deletion import DELETION_WAITS_FOR, deletion_waits_for, hold_finalizers
 from ironbell.provisioner.health import bmc_key, is_silent
 from ironbell.provisioner.server_phase import server_phase, server_power
@@ -96,12 +96,14 @@ class HardwareReconciler:
     """Sets `status.state` of Hardware; problems, phase and power are annotations, and problems are events as well."""
 
     name = "tink-hardware"
-    kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = (
-        Watch(HARDWARE, neighbours),
-        Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, tells=True),
+    declaration = Declaration(
+        HARDWARE,
+        watches=(
+            Watch(HARDWARE, neighbours),
+            Watch(BMC_MACHINE, _behind, changed(_shown, absent=_shown(None)), delay_s=BMC_DELAY_S, tells=True),
+        ),
+        indexes=(BY_CLAIM, BY_BMC),
     )
-    indexes: Sequence[Index[Any]] = (BY_CLAIM, BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> HardwareObserved | None:
         hardware = cache.get(HARDWARE, *key)

@@ -7,9 +7,7 @@ longer hold go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -20,19 +18,17 @@ from ironbell.base.clock import rfc3339
 from ironbell.contract.agent_inventory import in_band
 from ironbell.contract.capabilities import capabilities
 from ironbell.contract.inventory_labels import INVENTORY_LABELS, LABELS, labels_of, remembered, to_remember
-from ironbell.kube.decision import AnyKind, Decision, Key, MergePatch, do, patch
+from ironbell.kube.decision import Decision, Key, MergePatch, do, patch
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 
 
 class HardwareInventoryReconciler:
     """Keeps `status.attributes.inBand` and the labels of the inventory."""
 
     name = "tink-inventory"
-    kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = ()
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(HARDWARE)
 
     def observe(self, cache: Cache, key: Key) -> Hardware | None:
         hardware = cache.get(HARDWARE, *key)

@@ -8,7 +8,7 @@ Source: tinkerbell/tinkerbell: api/v1alpha1/tinkerbell/template.go (states that 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final, TypeAlias
@@ -17,9 +17,9 @@ from ironbell.api.tinkerbell.template import TEMPLATE, Template, TemplateState
 from ironbell.base.errors import IronbellError, Retry
 from ironbell.contract.directory import ERROR
 from ironbell.controllers.tink.status import shortened
-from ironbell.kube.decision import AnyKind, Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
+from ironbell.kube.decision import Decision, Fact, Key, Need, Question, do, emit, patch, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Asker, Cache, Index, Watch
+from ironbell.kube.reconciler import Asker, Cache, Declaration
 
 PARSE_TIMEOUT_S: Final = 120.0
 """More than whoever parses takes until there is an outcome, waiting for a turn included."""
@@ -50,9 +50,7 @@ class TemplateReconciler:
     """Sets `status.state` of Templates; what is wrong goes into an event and an annotation."""
 
     name = "tink-template"
-    kind: AnyKind = TEMPLATE
-    watches: Sequence[Watch[Any]] = ()
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(TEMPLATE)
 
     def observe(self, cache: Cache, key: Key) -> TemplateObserved | None:
         template = cache.get(TEMPLATE, *key)

@@ -8,9 +8,9 @@ Source: tinkerbell/tinkerbell: tink/controller/internal/workflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.bmc.job import JOB
 from ironbell.api.tinkerbell.hardware import HARDWARE
@@ -23,9 +23,9 @@ from ironbell.controllers.tink import finishing, observed, running, starting, st
 from ironbell.controllers.tink import status as statuses
 from ironbell.controllers.tink.names import Reason
 from ironbell.controllers.tink.observed import Observed
-from ironbell.kube.decision import AnyKind, Decision, Key, wait
+from ironbell.kube.decision import Decision, Key, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Changes, Index, Watch, owned_by
+from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, owned_by
 from ironbell.provisioner.permission import hold_objection, workflow_objection
 
 Handler = Callable[[Observed, datetime], Decision]
@@ -73,15 +73,17 @@ class WorkflowReconciler:
     """Brings a Workflow from its creation to its end."""
 
     name = "tink-workflow"
-    kind: AnyKind = WORKFLOW
-    own: Changes = OWN
-    watches: Sequence[Watch[Any]] = (
-        Watch(TEMPLATE, observed.of_template),
-        Watch(HARDWARE, observed.of_hardware),
-        owned_by(WORKFLOW, JOB),
-        Watch(JOB, observed.of_job),
+    declaration = Declaration(
+        WORKFLOW,
+        watches=(
+            Watch(TEMPLATE, observed.of_template),
+            Watch(HARDWARE, observed.of_hardware),
+            owned_by(WORKFLOW, JOB),
+            Watch(JOB, observed.of_job),
+        ),
+        indexes=(observed.BY_TEMPLATE, observed.BY_HARDWARE, observed.BY_BMC),
+        own=OWN,
     )
-    indexes: Sequence[Index[Any]] = (observed.BY_TEMPLATE, observed.BY_HARDWARE, observed.BY_BMC)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observed.observe(cache, key)

@@ -7,10 +7,9 @@ is unknown, the Slot looks at the fact `PowerState` that is newer than the attem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import field
 
@@ -21,7 +20,6 @@ from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import (
     DONE,
     Action,
-    AnyKind,
     Decision,
     Effect,
     Fact,
@@ -36,7 +34,7 @@ from ironbell.kube.decision import (
     wait,
 )
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Index, Watch, by_owner_uid, owned_by
+from ironbell.kube.reconciler import Cache, Declaration, Index, by_owner_uid, owned_by
 
 GROUP = "example.ironbell.dev"
 
@@ -91,9 +89,7 @@ class RackReconciler:
     """Keeps as many Slots as asked for and counts those that are on."""
 
     name = "example-rack"
-    kind: AnyKind = RACK
-    watches: Sequence[Watch[Any]] = (owned_by(RACK, SLOT),)
-    indexes: Sequence[Index[Any]] = (SLOTS_BY_OWNER,)
+    declaration = Declaration(RACK, watches=(owned_by(RACK, SLOT),), indexes=(SLOTS_BY_OWNER,))
 
     def observe(self, cache: Cache, key: Key) -> RackState | None:
         rack = cache.get(RACK, *key)
@@ -175,9 +171,7 @@ class SlotReconciler:
     """Powers a Slot on, each attempt recorded before it starts."""
 
     name = "example-slot"
-    kind: AnyKind = SLOT
-    watches: Sequence[Watch[Any]] = ()
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(SLOT)
 
     def observe(self, cache: Cache, key: Key) -> SlotState | None:
         slot = cache.get(SLOT, *key)

@@ -241,7 +241,7 @@ class World:
             NotSettledError: after `max_rounds` something still changes.
         """
         for reconciler in reconcilers:
-            self.api.serve([reconciler.kind, *(watch.kind for watch in reconciler.watches)])
+            self.api.serve(reconciler.declaration.kinds)
         end = self.clock.elapsed_s + horizon_s
         for _ in range(max_rounds):
             before = self._state()
@@ -261,7 +261,7 @@ class World:
         return self.api.version, len(self.performed), dict(self.facts), dict(self.failures)
 
     def _keys(self, reconciler: AnyReconciler) -> Sequence[Key]:
-        return sorted(self.api.objects[reconciler.kind.collection])
+        return sorted(self.api.objects[reconciler.declaration.kind.collection])
 
     def _step(self, reconciler: AnyReconciler, key: Key, steps: MutableSequence[Step] | None) -> Sequence[float]:
         """Decide and act once; returns after how many seconds the key wants to come again."""

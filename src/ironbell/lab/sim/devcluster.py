@@ -21,7 +21,7 @@ from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Key, Need, do, patch, wait
-from ironbell.kube.reconciler import Cache, Index, Performers, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Performers, Watch
 from ironbell.lab.sim.cluster import Endpoint
 from ironbell.lab.sim.kinds import DEV_CLUSTER, FAULT, DevCluster, DevClusterStatus, FailureDomain, Initialization
 from ironbell.lab.sim.questions import Place, PlaceQuestion
@@ -62,9 +62,9 @@ class DevClusterReconciler:
     """Gives a cluster its endpoint."""
 
     name = NAME
-    kind = DEV_CLUSTER
-    watches: Sequence[Watch[Any]] = (Watch(CLUSTER, lambda cluster, _cache: _infrastructure_keys(cluster)),)
-    indexes: Sequence[Index[Any]] = ()
+    declaration = Declaration(
+        DEV_CLUSTER, watches=(Watch(CLUSTER, lambda cluster, _cache: _infrastructure_keys(cluster)),)
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         obj = cache.get(DEV_CLUSTER, *key)

@@ -25,7 +25,7 @@ from ironbell.kube import finalizers, patches
 from ironbell.kube.conditions import set_condition
 from ironbell.kube.decision import Action, Decision, Effect, Fact, Key, Need, do, patch, wait
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Index, Performers, Watch, by_label
+from ironbell.kube.reconciler import Cache, Declaration, Performers, Watch, by_label
 from ironbell.lab.sim.host import HostFault, HostPlan, HostState
 from ironbell.lab.sim.kinds import DEV_MACHINE, FAULT, Address, DevMachine, DevMachineStatus, Initialization, Stage
 from ironbell.lab.sim.questions import HostQuestion
@@ -68,20 +68,22 @@ class DevMachineReconciler:
     """Powers simulated machines on and off, and says how far they are."""
 
     name = NAME
-    kind = DEV_MACHINE
-    watches: Sequence[Watch[Any]] = (
-        Watch(MACHINE, lambda machine, _cache: _infrastructure_keys(machine)),
-        Watch(
-            CLUSTER,
-            lambda cluster, cache: [
-                obj.key
-                for obj in cache.indexed(_BY_CLUSTER, cluster.metadata.name)
-                if obj.metadata.namespace == cluster.metadata.namespace
-            ],
-            relevant=changed(lambda cluster: (cluster.spec.paused, cluster.status.initialization)),
+    declaration = Declaration(
+        DEV_MACHINE,
+        watches=(
+            Watch(MACHINE, lambda machine, _cache: _infrastructure_keys(machine)),
+            Watch(
+                CLUSTER,
+                lambda cluster, cache: [
+                    obj.key
+                    for obj in cache.indexed(_BY_CLUSTER, cluster.metadata.name)
+                    if obj.metadata.namespace == cluster.metadata.namespace
+                ],
+                relevant=changed(lambda cluster: (cluster.spec.paused, cluster.status.initialization)),
+            ),
         ),
+        indexes=(_BY_CLUSTER,),
     )
-    indexes: Sequence[Index[Any]] = (_BY_CLUSTER,)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         obj = cache.get(DEV_MACHINE, *key)

@@ -32,9 +32,9 @@ from ironbell.contract.owners import owner_reference
 from ironbell.contract.racks import INSTALLS_PER_RACK
 from ironbell.contract.restored import why_held
 from ironbell.contract.wipe_due import WIPE_DUE, WIPE_RUN, WipeDue, wipe_due
-from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Fields, Key, create, emit, patch, wait
+from ironbell.kube.decision import DONE, Action, Decision, Fields, Key, create, emit, patch, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch
 from ironbell.provisioner.deferral import begins_in_s, end_of_reservation
 from ironbell.provisioner.keeping import kept_disks_after_release, unknown_kept_disks
 from ironbell.provisioner.lifecycle.created import (
@@ -178,16 +178,18 @@ class WipeDueReconciler:
     at_once: int = INSTALLS_PER_RACK
     """How many servers of a rack are powered on at the same time; 0 is no bound."""
     name: str = "capt-wipe-due"
-    kind: AnyKind = HARDWARE
-    watches: Sequence[Watch[Any]] = (
-        Watch(CLUSTER, _of_cluster, _cluster_turned),
-        Watch(WORKFLOW, _owner_of_created),
-        Watch(TEMPLATE, _owner_of_created),
-        Watch(JOB, _owner_of_created),
-        Watch(WORKFLOW, _waiting_in_rack, work_ended),
-        Watch(JOB, _waiting_in_rack, work_ended),
+    declaration = Declaration(
+        HARDWARE,
+        watches=(
+            Watch(CLUSTER, _of_cluster, _cluster_turned),
+            Watch(WORKFLOW, _owner_of_created),
+            Watch(TEMPLATE, _owner_of_created),
+            Watch(JOB, _owner_of_created),
+            Watch(WORKFLOW, _waiting_in_rack, work_ended),
+            Watch(JOB, _waiting_in_rack, work_ended),
+        ),
+        indexes=(BY_CLUSTER, RESERVED, *IN_RACK),
     )
-    indexes: Sequence[Index[Any]] = (BY_CLUSTER, RESERVED, *IN_RACK)
 
     def observe(self, cache: Cache, key: Key) -> DueObserved | None:
         hardware = cache.get(HARDWARE, *key)

@@ -45,7 +45,7 @@ def settled(world: World) -> TinkerbellCluster:
 
 
 def woken(world: World, old: Hardware | None, new: Hardware) -> list[Key]:
-    watches = [one for one in CLUSTERS.watches if one.kind is HARDWARE and one.relevant(old, new)]
+    watches = [one for one in CLUSTERS.declaration.watches if one.kind is HARDWARE and one.relevant(old, new)]
     return [key for watch in watches for key in watch.keys(new, world)]
 
 
@@ -68,7 +68,7 @@ def test_who_takes_one_server_of_many_wakes_no_cluster() -> None:
 def test_only_what_is_read_of_a_cluster_wakes_its_infrastructure() -> None:
     """Its status changes with each of its machines, and each look goes through the servers."""
     world = scene(own={"controlPlaneEndpoint": ENDPOINT})
-    watch = next(one for one in CLUSTERS.watches if one.kind is CLUSTER)
+    watch = next(one for one in CLUSTERS.declaration.watches if one.kind is CLUSTER)
     assert watch.relevant is not None
     first = world.require(CLUSTER, *KEY)
     world.change(CLUSTER, first, {"status": {"phase": "Provisioned"}, "metadata": {"labels": {"a": "b"}}})

@@ -25,7 +25,7 @@ def bmc(world: World, answers: str, power: str, message: str = "") -> Machine:
 
 
 def woken(world: World, old: Machine | None, new: Machine) -> list[tuple[str, str]]:
-    watches = [one for one in MACHINES.watches if one.kind is MACHINE]
+    watches = [one for one in MACHINES.declaration.watches if one.kind is MACHINE]
     return [key for one in watches if one.relevant is None or one.relevant(old, new) for key in one.keys(new, world)]
 
 

@@ -101,7 +101,7 @@ def test_an_installation_wakes_its_machine_when_something_follows_and_tells_the_
         )
 
     reconciler = TinkerbellMachineReconciler("http://192.0.2.1:7080")
-    at_once, later, _of_rack = [one for one in reconciler.watches if one.kind is WORKFLOW]
+    at_once, later, _of_rack = [one for one in reconciler.declaration.watches if one.kind is WORKFLOW]
     assert (at_once.delay_s, later.delay_s) == (0.0, PROGRESS_S)
     begins, goes_on, says = (
         workflow("RUNNING", "a", 10),

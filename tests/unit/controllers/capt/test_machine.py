@@ -562,7 +562,7 @@ def test_a_machine_that_waits_for_a_label_of_the_inventory_wakes_when_the_agent_
     world.settle(both[1])
     now = hardware(world)
     assert now.metadata.labels["ironbell.dev/vendor"] == "Dell-Inc"
-    watches = [one for one in MACHINES.watches if one.kind is HARDWARE]
+    watches = [one for one in MACHINES.declaration.watches if one.kind is HARDWARE]
     heard = [one for one in watches if one.relevant is None or one.relevant(before, now)]
     woken = [key for one in heard for key in one.keys(now, world)]
     assert woken == [("default", "m")], "the label's change wakes who waits"

@@ -47,6 +47,8 @@ def test_a_pause_wakes_the_next_one() -> None:
     before = get(world)
     pause(world, "")
     after = get(world)
-    watches = [one for one in MACHINES.watches if one.kind is TINKERBELL_MACHINE and one.relevant is not None]
+    watches = [
+        one for one in MACHINES.declaration.watches if one.kind is TINKERBELL_MACHINE and one.relevant is not None
+    ]
     woken = {key for one in watches if one.relevant(before, after) for key in one.keys(after, world)}
     assert woken == {("default", "n")}

@@ -352,7 +352,7 @@ def test_power_cycles_in_a_rack_are_made_one_after_the_other() -> None:
     )
     assert waits.status.power_cycles == 0, "what waits is not counted as tried"
     before = world.require(JOB, "default", "a-power-cycle")
-    woken = {key for watch in one.watches if watch.kind is JOB for key in watch.keys(before, world)}
+    woken = {key for watch in one.declaration.watches if watch.kind is JOB for key in watch.keys(before, world)}
     assert ("default", "b") in woken
     bmc.end = "Completed"
     world.settle(one)

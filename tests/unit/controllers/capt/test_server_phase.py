@@ -86,6 +86,6 @@ def test_what_only_people_see_wakes_no_machine_that_waits(annotations: dict[str,
         world.change(HARDWARE, hardware(world), {"metadata": {"annotations": {HELD: "fan"}}})
     old = hardware(world)
     new = world.change(HARDWARE, old, {"metadata": {"annotations": annotations}})
-    waiting = [one for one in TinkerbellMachineReconciler.watches if one.kind is HARDWARE][1]
+    waiting = [one for one in TinkerbellMachineReconciler.declaration.watches if one.kind is HARDWARE][1]
     assert waiting.relevant is not None
     assert waiting.relevant(old, new) is matters

@@ -75,7 +75,7 @@ def test_a_freed_address_wakes_the_first_in_line_alone() -> None:
         add_claim(world, f"waits-{number:02}")
     world.settle(CLAIMS)
     address = world.require(IP_ADDRESS, "default", "has")
-    watch = next(watch for watch in CLAIMS.watches if watch.kind is IP_ADDRESS)
+    watch = next(watch for watch in CLAIMS.declaration.watches if watch.kind is IP_ADDRESS)
     assert list(watch.keys(address, world)) == [("default", "has"), ("default", "waits-00")]
 
 

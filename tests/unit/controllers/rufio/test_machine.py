@@ -20,7 +20,7 @@ def contactable(scene: Any) -> tuple[str, str]:
 def test_the_power_state_is_asked_and_shown(scene: Any) -> None:
     scene.machine()
     end = crash_check(scene.machines, scene.world)
-    machine = end.list(scene.machines.kind)[0]
+    machine = end.list(scene.machines.declaration.kind)[0]
     assert machine.status.power_state == "off"
     assert [(c.type, c.status, c.message) for c in machine.status.conditions] == [("Contactable", "True", "")]
     assert machine.status.conditions[0].last_update_time is not None
@@ -93,7 +93,7 @@ def test_the_power_state_follows_a_task_at_once(scene: Any) -> None:
 
 def test_only_what_a_task_did_to_the_bmc_wakes_its_machine(scene: Any) -> None:
     """A Task is written some ten times, and most of that is about itself."""
-    watch = next(one for one in scene.machines.watches if one.kind is TASK)
+    watch = next(one for one in scene.machines.declaration.watches if one.kind is TASK)
     scene.machine()
     first = scene.task({"powerAction": "on"})
     second = scene.world.set_status(TASK, first, {"startTime": "2026-01-01T00:00:00Z"})

@@ -90,7 +90,7 @@ def test_both_follow_the_bmc_and_what_becomes_of_the_server() -> None:
 )
 def test_most_of_what_is_written_to_a_bmc_concerns_no_hardware(old: Any, new: Any, matters: bool) -> None:
     machines: list[Machine | None] = [MACHINE.convert(one) if one is not None else None for one in (old, new)]
-    (watch,) = [one for one in HardwareReconciler.watches if one.kind is MACHINE]
+    (watch,) = [one for one in HardwareReconciler.declaration.watches if one.kind is MACHINE]
     assert watch.relevant is not None
     assert watch.relevant(*machines) is matters
     assert watch.delay_s >= 10

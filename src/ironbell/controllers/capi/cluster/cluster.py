@@ -5,7 +5,6 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -54,10 +53,10 @@ from ironbell.controllers.capi.indexes import (
 )
 from ironbell.controllers.capi.machines import younger_until_s
 from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
-from ironbell.kube.decision import Action, AnyKind, Decision, Effect, Key, Need, Waiting, do
+from ironbell.kube.decision import Action, Decision, Effect, Key, Need, Waiting, do
 from ironbell.kube.finalizers import add_finalizer, is_deleting
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection
 
@@ -66,34 +65,36 @@ class ClusterReconciler:
     """Keeps a Cluster's status, and takes the cluster down in order."""
 
     name = CLUSTER_CONTROLLER
-    kind: AnyKind = CLUSTER
-    watches: Sequence[Watch[Any]] = (
-        *(
-            Watch(kind, of_member, changed(is_deleting))
-            for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+    declaration = Declaration(
+        CLUSTER,
+        watches=(
+            *(
+                Watch(kind, of_member, changed(is_deleting))
+                for kind in (MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+            ),
+            Watch(MACHINE, of_member, is_first_node),
+            Watch(MACHINE, of_member, changed(counted), delay_s=ROLL_UP_S, tells=True),
+            *(
+                Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
+                for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+            ),
+            Watch(CLUSTER, endpoint.waiting, endpoint.is_released),
+            read_by(CLUSTER_CLASS),
+            read_by(SECRET_METADATA),
+            DEFINITIONS,
         ),
-        Watch(MACHINE, of_member, is_first_node),
-        Watch(MACHINE, of_member, changed(counted), delay_s=ROLL_UP_S, tells=True),
-        *(
-            Watch(kind, of_member, delay_s=ROLL_UP_S, tells=True)
-            for kind in (MACHINE_SET, MACHINE_DEPLOYMENT, MACHINE_POOL)
+        indexes=(
+            MACHINES_OF_CLUSTER,
+            MACHINE_SETS_OF_CLUSTER,
+            MACHINE_DEPLOYMENTS_OF_CLUSTER,
+            MACHINE_POOLS_OF_CLUSTER,
+            BY_GROUP_KIND,
+            TEMPLATE_KINDS,
+            endpoint.BY_ENDPOINT,
+            endpoint.WAITING_FOR_ENDPOINT,
         ),
-        Watch(CLUSTER, endpoint.waiting, endpoint.is_released),
-        read_by(CLUSTER_CLASS),
-        read_by(SECRET_METADATA),
-        DEFINITIONS,
-    )
-    own: Changes = OWN
-    looked_up: Changes = PROVIDERS
-    indexes: Sequence[Index[Any]] = (
-        MACHINES_OF_CLUSTER,
-        MACHINE_SETS_OF_CLUSTER,
-        MACHINE_DEPLOYMENTS_OF_CLUSTER,
-        MACHINE_POOLS_OF_CLUSTER,
-        BY_GROUP_KIND,
-        TEMPLATE_KINDS,
-        endpoint.BY_ENDPOINT,
-        endpoint.WAITING_FOR_ENDPOINT,
+        own=OWN,
+        looked_up=PROVIDERS,
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

@@ -41,10 +41,10 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
     sources_of,
 )
 from ironbell.controllers.capi.names import RESOURCE_APPLYING_CONTROLLER
-from ironbell.kube.decision import AnyKind, Decision, Effect, Fact, Key, Need, create, delete, do, wait
+from ironbell.kube.decision import Decision, Effect, Fact, Key, Need, create, delete, do, wait
 from ironbell.kube.finalizers import is_deleting
-from ironbell.kube.predicates import any_of, changed, desired_state_changed
-from ironbell.kube.reconciler import Cache, Changes, Index, Watch, read_by
+from ironbell.kube.predicates import Predicate, any_of, changed, desired_state_changed
+from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, Connection, ConnectionState
 
@@ -74,20 +74,25 @@ def cluster_of(binding: ClusterResourceSetBinding, _cache: Cache) -> Iterable[Ke
     return [binding.key]
 
 
+_CLUSTER_CHANGED: Final[Predicate[Cluster]] = any_of(
+    desired_state_changed, changed(lambda cluster: cluster.status.initialization)
+)
+
+
 class ResourceApplyingReconciler:
     """Applies in each cluster what ClusterResourceSets ask for."""
 
     name = RESOURCE_APPLYING_CONTROLLER
-    kind: AnyKind = CLUSTER
-    watches: Sequence[Watch[Any]] = (
-        Watch(CLUSTER_RESOURCE_SET_BINDING, cluster_of),
-        read_by(CLUSTER_RESOURCE_SET, SETS_OF_NAMESPACE, relevant=changed(_set_fields)),
-        read_by(CONFIG_MAP),
-        read_by(SECRET_METADATA),
-    )
-    indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE,)
-    own: Changes = Changes(
-        relevant=any_of(desired_state_changed, changed(lambda cluster: cluster.status.initialization))
+    declaration = Declaration(
+        CLUSTER,
+        watches=(
+            Watch(CLUSTER_RESOURCE_SET_BINDING, cluster_of),
+            read_by(CLUSTER_RESOURCE_SET, SETS_OF_NAMESPACE, relevant=changed(_set_fields)),
+            read_by(CONFIG_MAP),
+            read_by(SECRET_METADATA),
+        ),
+        indexes=(SETS_OF_NAMESPACE,),
+        own=Changes(relevant=_CLUSTER_CHANGED),
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

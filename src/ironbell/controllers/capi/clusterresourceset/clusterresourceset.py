@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.addons import CLUSTER_RESOURCE_SET, CLUSTER_RESOURCE_SET_BINDING
 from ironbell.api.addons.clusterresourceset import ClusterResourceSet
@@ -34,10 +34,10 @@ from ironbell.controllers.capi.clusterresourceset.sources import (
 from ironbell.controllers.capi.machines import named
 from ironbell.controllers.capi.names import RESOURCE_SET_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Action, AnyKind, Decision, Key, Need, Waiting, delete, do, patch
+from ironbell.kube.decision import Action, Decision, Key, Need, Waiting, delete, do, patch
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, Index, Watch, read_by
 
 APPLIED: Final = "ResourcesApplied"
 ROLL_UP_S: Final = 1.0
@@ -73,19 +73,21 @@ class ClusterResourceSetReconciler:
     """Keeps the status of ClusterResourceSets."""
 
     name = RESOURCE_SET_CONTROLLER
-    kind: AnyKind = CLUSTER_RESOURCE_SET
-    watches: Sequence[Watch[Any]] = (
-        Watch(
-            CLUSTER,
-            _sets_of_cluster,
-            changed(lambda cluster: (cluster.metadata.labels, is_deleting(cluster))),
-            delay_s=ROLL_UP_S,
+    declaration = Declaration(
+        CLUSTER_RESOURCE_SET,
+        watches=(
+            Watch(
+                CLUSTER,
+                _sets_of_cluster,
+                changed(lambda cluster: (cluster.metadata.labels, is_deleting(cluster))),
+                delay_s=ROLL_UP_S,
+            ),
+            Watch(CLUSTER_RESOURCE_SET_BINDING, _sets_of_binding, delay_s=ROLL_UP_S),
+            read_by(CONFIG_MAP),
+            read_by(SECRET_METADATA),
         ),
-        Watch(CLUSTER_RESOURCE_SET_BINDING, _sets_of_binding, delay_s=ROLL_UP_S),
-        read_by(CONFIG_MAP),
-        read_by(SECRET_METADATA),
+        indexes=(SETS_OF_NAMESPACE, CLUSTERS_OF_NAMESPACE, BINDINGS_OF_NAMESPACE),
     )
-    indexes: Sequence[Index[Any]] = (SETS_OF_NAMESPACE, CLUSTERS_OF_NAMESPACE, BINDINGS_OF_NAMESPACE)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         one = cache.get(CLUSTER_RESOURCE_SET, *key)

@@ -5,13 +5,12 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from ironbell.api.cluster.cluster import Cluster
-from ironbell.api.cluster.machine import MACHINE
+from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.contract.external import external_watch
 from ironbell.contract.paused import PAUSED, is_paused, paused_condition
 from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, phase, upkeep
@@ -23,8 +22,8 @@ from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition, Reason
 from ironbell.controllers.capi.machine.node_metadata import Synced
 from ironbell.controllers.capi.machine.observed import Observed
-from ironbell.kube.decision import AnyKind, Decision, Key
-from ironbell.kube.reconciler import Cache, Changes, DynamicWatch, Index, Watch
+from ironbell.kube.decision import Decision, Key
+from ironbell.kube.reconciler import Cache, Declaration
 
 NOTHING_MORE: Final = Synced()
 
@@ -36,12 +35,14 @@ class MachineReconciler:
     synced: Synced = NOTHING_MORE
     """Labels and annotations that go to Nodes besides the usual ones."""
     name: str = CONTROLLER
-    kind: AnyKind = MACHINE
-    watches: Sequence[Watch[Any]] = observed.WATCHES
-    indexes: Sequence[Index[Any]] = observed.INDEXES
-    dynamic: Sequence[DynamicWatch] = (external_watch(MACHINE),)
-    own: Changes = observed.OWN
-    looked_up: Changes = observed.PROVIDERS
+    declaration: ClassVar[Declaration[Machine]] = Declaration(
+        MACHINE,
+        watches=observed.WATCHES,
+        indexes=observed.INDEXES,
+        dynamic=(external_watch(MACHINE),),
+        own=observed.OWN,
+        looked_up=observed.PROVIDERS,
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observed.observe(cache, key)

@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machinedeployment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -43,9 +43,9 @@ from ironbell.controllers.capi.machines import next_stale_s, younger_until_s
 from ironbell.controllers.capi.machineset.machineset import CLUSTER_CHANGED, ROLL_UP_S
 from ironbell.controllers.capi.names import MACHINE_DEPLOYMENT_CONTROLLER
 from ironbell.controllers.capi.templates import owned_template
-from ironbell.kube.decision import Action, AnyKind, Decision, Key, Waiting, create, delete, do, emit, patch, wait
+from ironbell.kube.decision import Action, Decision, Key, Waiting, create, delete, do, emit, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
 
 _NEW: Final = "(new)"
 """Stands for the MachineSet that is about to be created, in a plan."""
@@ -55,18 +55,20 @@ class MachineDeploymentReconciler:
     """Brings Machines from one template to the next within the limits of its strategy."""
 
     name = MACHINE_DEPLOYMENT_CONTROLLER
-    kind: AnyKind = MACHINE_DEPLOYMENT
-    watches: Sequence[Watch[Any]] = (
-        Watch(MACHINE_SET, of_machine_set),
-        Watch(MACHINE, lambda machine, _cache: _of_machine(machine), delay_s=2 * ROLL_UP_S),
-        read_by(CLUSTER, relevant=CLUSTER_CHANGED),
-        DEFINITIONS,
-    )
-    indexes: Sequence[Index[Any]] = (
-        MACHINE_DEPLOYMENTS_OF_CLUSTER,
-        MACHINE_SETS_OF_CLUSTER,
-        MACHINES_BY_OWNER,
-        BY_GROUP_KIND,
+    declaration = Declaration(
+        MACHINE_DEPLOYMENT,
+        watches=(
+            Watch(MACHINE_SET, of_machine_set),
+            Watch(MACHINE, lambda machine, _cache: _of_machine(machine), delay_s=2 * ROLL_UP_S),
+            read_by(CLUSTER, relevant=CLUSTER_CHANGED),
+            DEFINITIONS,
+        ),
+        indexes=(
+            MACHINE_DEPLOYMENTS_OF_CLUSTER,
+            MACHINE_SETS_OF_CLUSTER,
+            MACHINES_BY_OWNER,
+            BY_GROUP_KIND,
+        ),
     )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.cluster.cluster import CLUSTER, Cluster
 from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, MachineHealthCheck
@@ -36,8 +36,8 @@ from ironbell.controllers.capi.machinehealthcheck.sight import UNASKED, see
 from ironbell.controllers.capi.machinehealthcheck.sight import targets as with_nodes
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.conditions import find_condition, is_true
-from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, MergePatch, Waiting, do, emit, patch, wait
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, Waiting, do, emit, patch, wait
+from ironbell.kube.reconciler import Cache, Declaration
 
 NOT_KNOWN: Final = "NodesNotKnown"
 MACHINES_AT_ONCE: Final = 100
@@ -49,9 +49,7 @@ class MachineHealthCheckReconciler:
     """Keeps an eye on the Machines that a MachineHealthCheck selects."""
 
     name = CONTROLLER
-    kind: AnyKind = MACHINE_HEALTH_CHECK
-    watches: Sequence[Watch[Any]] = observing.WATCHES
-    indexes: Sequence[Index[Any]] = observing.INDEXES
+    declaration = Declaration(MACHINE_HEALTH_CHECK, watches=observing.WATCHES, indexes=observing.INDEXES)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observing.observe(cache, key)

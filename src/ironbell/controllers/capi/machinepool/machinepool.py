@@ -8,10 +8,9 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machinepool.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from ironbell.api.cluster import CLUSTER, MACHINE_POOL
 from ironbell.api.cluster.cluster import Cluster
@@ -40,9 +39,9 @@ from ironbell.controllers.capi.machines import joined_versions
 from ironbell.controllers.capi.machineset.machineset import CLUSTER_CHANGED
 from ironbell.controllers.capi.names import MACHINE_POOL_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Action, AnyKind, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
+from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, read_by
 from ironbell.workload.clusterkey import ClusterKey
 from ironbell.workload.questions import PUSHED_S, AllNodes, NodeView
 
@@ -82,9 +81,11 @@ class MachinePoolReconciler:
     """Keeps MachinePools."""
 
     name = MACHINE_POOL_CONTROLLER
-    kind: AnyKind = MACHINE_POOL
-    watches: Sequence[Watch[Any]] = (read_by(CLUSTER, relevant=CLUSTER_CHANGED), DEFINITIONS)
-    indexes: Sequence[Index[Any]] = (BY_GROUP_KIND, MACHINE_POOLS_OF_CLUSTER)
+    declaration = Declaration(
+        MACHINE_POOL,
+        watches=(read_by(CLUSTER, relevant=CLUSTER_CHANGED), DEFINITIONS),
+        indexes=(BY_GROUP_KIND, MACHINE_POOLS_OF_CLUSTER),
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         pool = cache.get(MACHINE_POOL, *key)

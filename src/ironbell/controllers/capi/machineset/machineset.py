@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.bootstrap import KUBEADM_CONFIG_TEMPLATE
 from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
@@ -40,10 +40,10 @@ from ironbell.controllers.capi.machineset.remediation import Rules, Verdict, ver
 from ironbell.controllers.capi.names import MACHINE_SET_CONTROLLER
 from ironbell.controllers.capi.remediated import remediation_patch
 from ironbell.controllers.capi.templates import owned_template
-from ironbell.kube.decision import Action, AnyKind, Decision, Key, Waiting, delete, do, emit, patch, wait
+from ironbell.kube.decision import Action, Decision, Key, Waiting, delete, do, emit, patch, wait
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.predicates import Predicate, changed
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
 
 ROLL_UP_S: Final = 0.5
 """How long changes of Machines are gathered before they are counted."""
@@ -64,14 +64,16 @@ class MachineSetReconciler:
     """Keeps as many Machines of one template as are wanted."""
 
     name = MACHINE_SET_CONTROLLER
-    kind: AnyKind = MACHINE_SET
-    watches: Sequence[Watch[Any]] = (
-        Watch(MACHINE, of_machine, delay_s=ROLL_UP_S),
-        read_by(CLUSTER, relevant=CLUSTER_CHANGED),
-        read_by(MACHINE_DEPLOYMENT, relevant=_DEPLOYMENT_CHANGED),
-        DEFINITIONS,
+    declaration = Declaration(
+        MACHINE_SET,
+        watches=(
+            Watch(MACHINE, of_machine, delay_s=ROLL_UP_S),
+            read_by(CLUSTER, relevant=CLUSTER_CHANGED),
+            read_by(MACHINE_DEPLOYMENT, relevant=_DEPLOYMENT_CHANGED),
+            DEFINITIONS,
+        ),
+        indexes=(MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES, BY_GROUP_KIND),
     )
-    indexes: Sequence[Index[Any]] = (MACHINE_SETS_OF_CLUSTER, MACHINES_BY_OWNER, ORPHAN_MACHINES, BY_GROUP_KIND)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         return observe(cache, key)

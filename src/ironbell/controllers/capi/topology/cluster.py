@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/cluster/cluster_c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,10 +37,10 @@ from ironbell.controllers.capi.topology.status import CLASS_NOT_RECONCILED, DELE
 from ironbell.controllers.capi.topology.variables.schemas import Schemas
 from ironbell.controllers.capi.topology.writing import Writer
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import Action, AnyKind, Decision, Key, do, wait
+from ironbell.kube.decision import Action, Decision, Key, do, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.predicates import changed
-from ironbell.kube.reconciler import Cache, Changes, DynamicWatch, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Changes, Declaration, Watch, read_by
 
 TOPOLOGY_CONTROLLER = "capi-topology"
 """Also the field manager of everything that a topology makes."""
@@ -103,18 +103,20 @@ class TopologyReconciler:
     """Computes what a Cluster with a topology is to have, and writes what differs."""
 
     name = TOPOLOGY_CONTROLLER
-    kind: AnyKind = CLUSTER
-    watches: Sequence[Watch[Any]] = (
-        read_by(CLUSTER_CLASS),
-        Watch(MACHINE_DEPLOYMENT, _of_cluster, changed(_desired)),
-        Watch(MACHINE_POOL, _of_cluster, changed(lambda pool: (_desired(pool), pool.status.versions))),
-        Watch(MACHINE_HEALTH_CHECK, _of_cluster, changed(_desired)),
-        Watch(MACHINE, _of_cluster, changed(_machine_version, absent=())),
-        DEFINITIONS,
+    declaration = Declaration(
+        CLUSTER,
+        watches=(
+            read_by(CLUSTER_CLASS),
+            Watch(MACHINE_DEPLOYMENT, _of_cluster, changed(_desired)),
+            Watch(MACHINE_POOL, _of_cluster, changed(lambda pool: (_desired(pool), pool.status.versions))),
+            Watch(MACHINE_HEALTH_CHECK, _of_cluster, changed(_desired)),
+            Watch(MACHINE, _of_cluster, changed(_machine_version, absent=())),
+            DEFINITIONS,
+        ),
+        indexes=(DEPLOYMENTS, POOLS, MACHINES, BY_GROUP_KIND),
+        dynamic=(external_watch(CLUSTER),),
+        own=Changes(relevant=lambda old, new: _has_topology(old) or _has_topology(new)),
     )
-    indexes: Sequence[Index[Any]] = (DEPLOYMENTS, POOLS, MACHINES, BY_GROUP_KIND)
-    dynamic: Sequence[DynamicWatch] = (external_watch(CLUSTER),)
-    own: Changes = Changes(relevant=lambda old, new: _has_topology(old) or _has_topology(new))
 
     def __init__(self, schemas: Schemas) -> None:
         """`schemas` reads the schemas of variables."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from ironbell.api.cluster import CLUSTER_CLASS
 from ironbell.api.cluster.clusterclass import ClusterClass
@@ -32,10 +32,10 @@ from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS, api_version
 from ironbell.controllers.capi.topology.desired.objects import told
 from ironbell.controllers.capi.topology.patches.engine import INLINE
 from ironbell.controllers.capi.topology.plain import put
-from ironbell.kube.decision import Action, AnyKind, Decision, Fields, Key, MergePatch, do, patch_status, wait
+from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, do, patch_status, wait
 from ironbell.kube.finalizers import is_deleting
 from ironbell.kube.patches import diff
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 
 CLUSTER_CLASS_CONTROLLER: Final = "capi-clusterclass"
 VARIABLES_READY: Final = "VariablesReady"
@@ -69,9 +69,7 @@ class ClusterClassReconciler:
     """Makes a class ready for use."""
 
     name = CLUSTER_CLASS_CONTROLLER
-    kind: AnyKind = CLUSTER_CLASS
-    watches: Sequence[Watch[Any]] = (DEFINITIONS,)
-    indexes: Sequence[Index[Any]] = (BY_GROUP_KIND,)
+    declaration = Declaration(CLUSTER_CLASS, watches=(DEFINITIONS,), indexes=(BY_GROUP_KIND,))
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         class_ = cache.get(CLUSTER_CLASS, *key)

@@ -7,10 +7,10 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/topology/machineset, core/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ironbell.api.cluster import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, MACHINE_SET
 from ironbell.api.cluster.cluster import Cluster
@@ -28,7 +28,7 @@ from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.topology.indexes import MACHINE_SETS, is_owned, joined
 from ironbell.kube.decision import DONE, Action, AnyKind, Decision, Key, delete, do, wait
 from ironbell.kube.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.reconciler import Cache, Index, Watch, read_by
+from ironbell.kube.reconciler import Cache, Declaration, read_by
 
 _Workers: TypeAlias = MachineDeployment | MachineSet
 _RefId: TypeAlias = tuple[str, str, str]
@@ -90,14 +90,16 @@ class TopologyDeploymentReconciler:
     """Takes away the templates and the health check of a MachineDeployment that goes."""
 
     name = "capi-topology-machinedeployment"
-    kind: AnyKind = MACHINE_DEPLOYMENT
-    watches: Sequence[Watch[Any]] = (
-        read_by(CLUSTER),
-        read_by(MACHINE_SET, MACHINE_SETS),
-        read_by(MACHINE_HEALTH_CHECK),
-        DEFINITIONS,
+    declaration = Declaration(
+        MACHINE_DEPLOYMENT,
+        watches=(
+            read_by(CLUSTER),
+            read_by(MACHINE_SET, MACHINE_SETS),
+            read_by(MACHINE_HEALTH_CHECK),
+            DEFINITIONS,
+        ),
+        indexes=(MACHINE_SETS, BY_GROUP_KIND),
     )
-    indexes: Sequence[Index[Any]] = (MACHINE_SETS, BY_GROUP_KIND)
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         deployment = cache.get(MACHINE_DEPLOYMENT, *key)
@@ -118,9 +120,11 @@ class TopologyMachineSetReconciler:
     """Takes away the templates of a MachineSet that goes."""
 
     name = "capi-topology-machineset"
-    kind: AnyKind = MACHINE_SET
-    watches: Sequence[Watch[Any]] = (read_by(CLUSTER), read_by(MACHINE_DEPLOYMENT), DEFINITIONS)
-    indexes: Sequence[Index[Any]] = (MACHINE_SETS, BY_GROUP_KIND)
+    declaration = Declaration(
+        MACHINE_SET,
+        watches=(read_by(CLUSTER), read_by(MACHINE_DEPLOYMENT), DEFINITIONS),
+        indexes=(MACHINE_SETS, BY_GROUP_KIND),
+    )
 
     def observe(self, cache: Cache, key: Key) -> Observed | None:
         machine_set = cache.get(MACHINE_SET, *key)

@@ -8,9 +8,7 @@ Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.secret import SECRET_METADATA
@@ -20,17 +18,15 @@ from ironbell.controllers.kubeadm.config import making, status, upkeep
 from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import INDEXES, WATCHES, Observed, Scene, observe
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
-from ironbell.kube.decision import Action, AnyKind, Decision, Key, do, emit, wait
-from ironbell.kube.reconciler import Cache, Index, Watch
+from ironbell.kube.decision import Action, Decision, Key, do, emit, wait
+from ironbell.kube.reconciler import Cache, Declaration
 
 
 class KubeadmConfigReconciler:
     """Brings a KubeadmConfig to its data, and keeps its token alive until the machine is a node."""
 
     name = "kubeadm-config"
-    kind: AnyKind = KUBEADM_CONFIG
-    watches: Sequence[Watch[Any]] = WATCHES
-    indexes: Sequence[Index[Any]] = INDEXES
+    declaration = Declaration(KUBEADM_CONFIG, watches=WATCHES, indexes=INDEXES)
 
     def __init__(self, lifetime: Lifetime | None = None) -> None:
         self._lifetime = lifetime or Lifetime()

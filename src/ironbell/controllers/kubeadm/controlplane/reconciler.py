@@ -8,7 +8,7 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -55,7 +55,6 @@ from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, nex
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import (
     Action,
-    AnyKind,
     Decision,
     Delete,
     Fields,
@@ -68,7 +67,7 @@ from ironbell.kube.decision import (
 )
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.patches import status_change
-from ironbell.kube.reconciler import Cache, Changes, Index, Watch
+from ironbell.kube.reconciler import Cache, Declaration
 
 _NO_INFRASTRUCTURE: Final = "Waiting for Cluster status.infrastructureReady to be true"
 _HEALTH: Final = frozenset({ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY})
@@ -100,11 +99,13 @@ class ControlPlaneReconciler:
     """Keeps the Machines of a control plane, their etcd, and what the cluster trusts."""
 
     name = "capi-kubeadmcontrolplane"
-    kind: AnyKind = KUBEADM_CONTROL_PLANE
-    watches: Sequence[Watch[Any]] = (*WATCHES, DEFINITIONS)
-    indexes: Sequence[Index[Any]] = (*INDEXES, BY_GROUP_KIND)
-    own: Changes = OWN
-    looked_up: Changes = PARTS
+    declaration = Declaration(
+        KUBEADM_CONTROL_PLANE,
+        watches=(*WATCHES, DEFINITIONS),
+        indexes=(*INDEXES, BY_GROUP_KIND),
+        own=OWN,
+        looked_up=PARTS,
+    )
 
     def observe(self, cache: Cache, key: Key) -> Seen | None:
         observed = observe(cache, key)
