@@ -121,7 +121,7 @@ def _missing(draft: Draft, at: ClusterKey) -> None:
 def _take(draft: Draft, node: NodeView) -> None:
     if not draft.status.node_ref.name:
         draft.status = replace(draft.status, node_ref=MachineNodeReference(name=node.name))
-        draft.tell("SuccessfulSetNodeRef", node.name)
+        draft.emit("SuccessfulSetNodeRef", node.name)
     draft.status = replace(draft.status, node_info=_info(node))
 
 
@@ -145,7 +145,7 @@ def _sync(draft: Draft, observed: Observed, node: NodeView, question: NodeByProv
     arguments = NodePatch(question.cluster, node.name, msgspec.json.encode(change))
     draft.last.append(Effect(PATCH_NODE, arguments, outdates=(question,)))
     if interruptible and LABEL_INTERRUPTIBLE not in node.labels:
-        draft.tell("SuccessfulSetInterruptibleNodeLabel", node.name)
+        draft.emit("SuccessfulSetInterruptibleNodeLabel", node.name)
 
 
 def _legacy_health(draft: Draft, observed: Observed, node: NodeView) -> None:

@@ -66,7 +66,7 @@ def _is_down(draft: Draft, connection: ConnectionState | None, initialized_at: s
     moments = [moment for moment in (last, _moment(initialized_at)) if moment is not None]
     silent = draft.now - max(moments) if moments else GRACE * 2
     if silent <= GRACE:
-        draft.look_again(GRACE - silent + timedelta(seconds=1))
+        draft.requeue_after(GRACE - silent + timedelta(seconds=1))
         return False
     told = f"Last successful probe at {rfc3339(last)}" if last is not None else connection.error
     _both(draft, "Unknown", Reason.CONNECTION_DOWN, told)

@@ -76,7 +76,7 @@ def set_up_to_date(draft: Draft, observed: Observed) -> None:
     if after and made:
         rollout = parse_rfc3339(after)
         if rollout > draft.now:
-            draft.look_again(rollout - draft.now + timedelta(seconds=1))
+            draft.requeue_after(rollout - draft.now + timedelta(seconds=1))
         elif parse_rfc3339(made) < rollout:
             found.append("MachineDeployment spec.rolloutAfter expired")
     updating, runs = draft.condition(MachineCondition.UPDATING), _kubelet(draft)
@@ -126,7 +126,7 @@ def set_available(draft: Draft) -> None:
         draft.set(kind, "True", Reason.AVAILABLE)
     else:
         draft.set(kind, "False", Reason.WAITING_FOR_MIN_READY_SECONDS)
-        draft.look_again(wanted - lasts)
+        draft.requeue_after(wanted - lasts)
 
 
 def set_legacy_ready(draft: Draft) -> None:
@@ -163,7 +163,7 @@ def _shortened_deletion(draft: Draft) -> Sequence[Condition]:
             causes = [cause for mark, cause in _DELAYS if mark in found.message]
             message += f", delay likely due to {', '.join(causes)}" if causes else ""
     else:
-        draft.look_again(LONG - lasts + timedelta(seconds=1))
+        draft.requeue_after(LONG - lasts + timedelta(seconds=1))
     return (Condition(type=found.type, status="True", reason=Reason.DELETING, message=message),)
 
 

@@ -119,7 +119,7 @@ def _evict(
         if ready_in <= timedelta():
             due.append(PodToEvict(pod.namespace, pod.name, pod.uid))
         else:
-            draft.look_again(ready_in)
+            draft.requeue_after(ready_in)
     if due:
         grace_s = _UNREACHABLE_GRACE_S if is_unreachable(node) else None
         arguments = EvictArguments(outdates[0].cluster, node.name, tuple(due), grace_s)
@@ -136,7 +136,7 @@ def _fails(draft: Draft, node: str, error: IronbellError) -> None:
     draft.wait(LegacyReason.DRAINING_FAILED, message)
     before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
     if before is None or before.message != error.message:
-        draft.tell("FailedDrainNode", f'error draining Machine\'s node "{node}": {error.message}', warning=True)
+        draft.emit("FailedDrainNode", f'error draining Machine\'s node "{node}": {error.message}', warning=True)
     draft.legacy_false(Legacy.DRAINING_SUCCEEDED, LegacyReason.DRAINING_FAILED, WARNING, error.message)
 
 
@@ -144,7 +144,7 @@ def _done(draft: Draft, node: str) -> None:
     before = draft.legacy(Legacy.DRAINING_SUCCEEDED)
     if before is None or before.status != "True":
         draft.put_legacy(legacy_true(Legacy.DRAINING_SUCCEEDED))
-        draft.tell("SuccessfulDrainNode", f'success draining Machine\'s node "{node}"')
+        draft.emit("SuccessfulDrainNode", f'success draining Machine\'s node "{node}"')
 
 
 def _stage(draft: Draft, begun: str) -> None:

@@ -69,7 +69,7 @@ def node_left_by_host(draft: Draft, observed: Observed) -> NodeWork:
     # the moment is stored in whole seconds
     after = parse_rfc3339(gone.last_transition_time) + timedelta(seconds=1)
     if draft.now < after:
-        draft.look_again(after - draft.now)
+        draft.requeue_after(after - draft.now)
         return NodeWork.NOT_KNOWN
     if not _is_asked(draft, observed, after):
         return NodeWork.NOT_KNOWN

@@ -122,7 +122,7 @@ def _remember_limits(draft: Draft) -> None:
         (limits.node_volume_detach_timeout_seconds, steps.wait_for_node_volume_detach_start_time),
     ):
         if limit_s and started and not _is_over(draft, limit_s, started):
-            draft.look_again(parse_rfc3339(started) + timedelta(seconds=limit_s) - draft.now)
+            draft.requeue_after(parse_rfc3339(started) + timedelta(seconds=limit_s) - draft.now)
 
 
 def _hooks_hold(draft: Draft, prefix: str) -> bool:

@@ -78,7 +78,7 @@ def _done(draft: Draft, node: str) -> bool:
     before = draft.legacy(Legacy.VOLUME_DETACH_SUCCEEDED)
     if before is None or before.status != "True":
         draft.put_legacy(legacy_true(Legacy.VOLUME_DETACH_SUCCEEDED))
-        draft.tell("NodeVolumesDetached", f'success waiting for node volumes detaching Machine\'s node "{node}"')
+        draft.emit("NodeVolumesDetached", f'success waiting for node volumes detaching Machine\'s node "{node}"')
     return True
 
 
@@ -95,7 +95,7 @@ def _fails(draft: Draft, node: str, error: IronbellError) -> bool:
     before = find_condition(draft.machine.status.conditions, "Deleting")
     if before is None or before.message != told:
         what = f'error waiting for node volumes detaching, Machine\'s node "{node}": {error.message}'
-        draft.tell("FailedWaitForVolumeDetach", what, warning=True)
+        draft.emit("FailedWaitForVolumeDetach", what, warning=True)
     draft.deleting = (_STAGE, told)
     draft.wait(_STAGE, told)
     return False

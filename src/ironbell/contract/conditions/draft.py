@@ -1,0 +1,68 @@
+"""Drafts of Cluster API's objects, which keep two sets of conditions: `status.conditions`, and those of v1beta1."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ironbell.api.cluster.deprecated import LegacyCondition
+from ironbell.api.kind import Kind
+from ironbell.api.meta import Condition, Resource
+from ironbell.contract.conditions.legacy import find_legacy, set_legacy
+from ironbell.contract.conditions.order import set_condition
+from ironbell.kube.draft import Draft, replace
+
+R = TypeVar("R", bound=Resource)
+
+MESSAGE_LIMIT: Final = 32768
+"""Characters that the API accepts in the message of a condition; messages of providers may be longer."""
+LEGACY_MESSAGE_LIMIT: Final = 10240
+
+
+class ConditionsDraft(Draft[R]):
+    """The next state of an object with both sets of conditions."""
+
+    def __init__(
+        self, kind: Kind[R], obj: R, now: datetime, *, deprecated: type[msgspec.Struct], v1beta1: type[msgspec.Struct]
+    ) -> None:
+        """`deprecated` and `v1beta1` are the types of `status.deprecated` and of its field `v1beta1`."""
+        super().__init__(kind, obj, now, set_condition=set_condition)
+        self._deprecated, self._v1beta1 = deprecated, v1beta1
+
+    @property
+    def older(self) -> Any:
+        """The part of the status that only the older API version has."""
+        deprecated = self.status.deprecated
+        return (deprecated.v1beta1 if deprecated is not None else None) or self._v1beta1()
+
+    def set_older(self, **changes: Any) -> None:
+        """Change the part of the status that only the older API version has."""
+        changed = replace(self.older, **changes)
+        if changed != self.older:
+            self.status = replace(self.status, deprecated=self._deprecated(v1beta1=changed))
+
+    def put(self, *conditions: Condition) -> None:
+        super().put(*(replace(it, message=_shortened(it.message, MESSAGE_LIMIT)) for it in conditions))
+
+    def legacy(self, condition_type: str) -> LegacyCondition | None:
+        return find_legacy(self.older.conditions, condition_type)
+
+    def put_legacy(self, *conditions: LegacyCondition | None) -> None:
+        """Set conditions of the older version; None is ignored."""
+        held = self.older.conditions
+        for new in conditions:
+            if new is not None:
+                new = replace(new, message=_shortened(new.message, LEGACY_MESSAGE_LIMIT))
+            held = set_legacy(held, new, now=self.now)
+        self.set_older(conditions=held)
+
+    def drop_both(self, *condition_types: str) -> None:
+        """Remove conditions from both sets."""
+        self.drop(*condition_types)
+        self.set_older(conditions=[it for it in self.older.conditions if it.type not in condition_types])
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
