@@ -9,7 +9,6 @@ Source: kubernetes-sigs/cluster-api: bootstrap/kubeadm/reconcilers/kubeadmconfig
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 from ironbell.api.core.configmap import CONFIG_MAP
@@ -29,9 +28,9 @@ from ironbell.controllers.kubeadm.config.effects import (
 )
 from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import Scene, facts_of, role_of, token_question
-from ironbell.controllers.kubeadm.config.status import Saying
+from ironbell.controllers.kubeadm.config.status import ConfigDraft
 from ironbell.controllers.kubeadm.config.userdata import Role
-from ironbell.kube.decision import Decision, Effect, Need, delete, do, wait
+from ironbell.kube.decision import Effect, Need, delete
 from ironbell.workload.questions import PUSHED_S, Connection
 
 RENDER_TIMEOUT_S: Final = 60.0
@@ -39,38 +38,38 @@ CERTIFICATES_TIMEOUT_S: Final = 120.0
 """Several RSA keys of 4096 bits on a busy machine."""
 
 
-def made(scene: Scene, now: datetime) -> Decision:
-    """The next step."""
+def reconcile(draft: ConfigDraft, scene: Scene) -> None:
+    """Take the next step towards the data."""
     if role_of(scene.observed, scene.owner) is Role.INIT:
-        return _first(scene, now)
-    if not scene.observed.initialized:
+        _first(draft, scene)
+    elif not scene.observed.initialized:
         message = "Waiting for Cluster control plane to be initialized"
-        return _waits(scene, now, Reason.NOT_INITIALIZED, message, status.waiting_for_control_plane(message))
-    return _joining(scene, now)
+        draft.wait_for(Reason.NOT_INITIALIZED, message, status.waiting_for_control_plane(message))
+    else:
+        _join(draft, scene)
 
 
-def _first(scene: Scene, now: datetime) -> Decision:
+def _first(draft: ConfigDraft, scene: Scene) -> None:
     lock = scene.observed.lock
     if lock is not None and lock.holder != scene.owner.name:
         if not lock.holder_exists:
-            return do(delete(CONFIG_MAP, lock.config_map))
+            draft.owned.append(delete(CONFIG_MAP, lock.config_map))
+            return
         message = f"Waiting for Machine {lock.holder}, which initializes the control plane"
-        return _waits(scene, now, Reason.LOCKED, message, status.waiting_for_control_plane(message))
-    unready = _unready(scene, now, to_be_made=True)
-    if unready is not None:
-        return unready
-    return do(render(scene, Role.INIT, takes_lock=lock is None))
+        draft.wait_for(Reason.LOCKED, message, status.waiting_for_control_plane(message))
+    elif _is_ready(draft, scene, to_be_made=True):
+        draft.last.append(render(scene, Role.INIT, takes_lock=lock is None))
 
 
-def _joining(scene: Scene, now: datetime) -> Decision:
+def _join(draft: ConfigDraft, scene: Scene) -> None:
     role = role_of(scene.observed, scene.owner)
     discovery = scene.observed.config.spec.join_configuration.discovery
     if role is Role.WORKER and scene.observed.config.spec.join_configuration.control_plane is not None:
         message = "spec.joinConfiguration.controlPlane is set, but the Machine is no control plane Machine; remove it"
-        return _waits(scene, now, Reason.FAILED, message, status.not_generated(message))
-    unready = _unready(scene, now, to_be_made=False)
-    if unready is not None:
-        return unready
+        draft.wait_for(Reason.FAILED, message, status.not_generated(message))
+        return
+    if not _is_ready(draft, scene, to_be_made=False):
+        return
     by_file = bool(discovery.file.kube_config_path)
     if _is_undiscovered(scene, role):
         needs_endpoint = not (
@@ -78,19 +77,28 @@ def _joining(scene: Scene, now: datetime) -> Decision:
         )
         if needs_endpoint and not scene.endpoint:
             message = "Waiting for Cluster spec.controlPlaneEndpoint to be set"
-            return _waits(scene, now, Reason.NO_ENDPOINT, message, status.waiting_for_control_plane(message))
-        return do(Effect(DISCOVER, Discover(scene.observed.config_key, scene.cluster_key, scene.endpoint, role)))
-    if by_file:
-        return do(render(scene, role))
-    need = Need(Connection(scene.cluster_key), PUSHED_S)
+            draft.wait_for(Reason.NO_ENDPOINT, message, status.waiting_for_control_plane(message))
+            return
+        arguments = Discover(scene.observed.config_key, scene.cluster_key, scene.endpoint, role)
+        draft.last.append(Effect(DISCOVER, arguments))
+    elif by_file:
+        draft.last.append(render(scene, role))
+    elif _is_connected(draft, scene):
+        draft.last += [keep_token(scene, is_new=True), render(scene, role)]
+
+
+def _is_connected(draft: ConfigDraft, scene: Scene) -> bool:
+    draft.need(Need(Connection(scene.cluster_key), PUSHED_S))
     connection = scene.observed.connection
-    if connection is None or connection.value is None or not connection.value.connected:
-        error = connection.value.error if connection is not None and connection.value is not None else ""
-        message = "Waiting for a connection to the workload cluster" + (f": {error}" if error else "")
-        waits = _waits(scene, now, Reason.NOT_CONNECTED, message, status.waiting_for_control_plane(message))
-        # nothing is said while nobody has asked yet
-        return Decision(waits.actions if connection is not None else (), (need,), waits.waiting)
-    return do(keep_token(scene, is_new=True), render(scene, role), needs=[need])
+    state = connection.value if connection is not None else None
+    if state is not None and state.connected:
+        return True
+    error = state.error if state is not None else ""
+    message = "Waiting for a connection to the workload cluster" + (f": {error}" if error else "")
+    draft.wait(Reason.NOT_CONNECTED, message)
+    if connection is not None:  # else no connection was attempted yet
+        draft.report(status.waiting_for_control_plane(message))
+    return False
 
 
 def keep_token(scene: Scene, *, is_new: bool = False) -> Effect:
@@ -134,21 +142,23 @@ def _is_undiscovered(scene: Scene, role: Role) -> bool:
     return not (token.token and token.api_server_endpoint and token.ca_cert_hashes)
 
 
-def _unready(scene: Scene, now: datetime, *, to_be_made: bool) -> Decision | None:
-    """What has to be there first; None if it is."""
+def _is_ready(draft: ConfigDraft, scene: Scene, *, to_be_made: bool) -> bool:
+    """Whether nothing is missing that the data depend on; otherwise the first that is missing is recorded."""
     observed = scene.observed
     if observed.missing_pairs:
-        return _certificates(scene, now, to_be_made=to_be_made)
-    if observed.missing_references:
+        _await_certificates(draft, scene, to_be_made=to_be_made)
+    elif observed.missing_references:
         message = "; ".join(observed.missing_references)
-        return _waits(scene, now, Reason.MISSING_REFERENCE, message, status.not_generated(message))
-    if observed.control_plane_problem:
+        draft.wait_for(Reason.MISSING_REFERENCE, message, status.not_generated(message))
+    elif observed.control_plane_problem:
         message = f"a template in spec.files needs the control plane's version: {observed.control_plane_problem}"
-        return _waits(scene, now, Reason.NO_VERSION, message, status.not_generated(message))
-    return None
+        draft.wait_for(Reason.NO_VERSION, message, status.not_generated(message))
+    else:
+        return True
+    return False
 
 
-def _certificates(scene: Scene, now: datetime, *, to_be_made: bool) -> Decision:
+def _await_certificates(draft: ConfigDraft, scene: Scene, *, to_be_made: bool) -> None:
     observed, missing = scene.observed, scene.observed.missing_pairs
     ours = tuple(purpose for purpose in missing if _is_made_here(scene, purpose))
     if to_be_made and not scene.cluster.spec.control_plane_ref.name and len(ours) == len(missing):
@@ -160,21 +170,15 @@ def _certificates(scene: Scene, now: datetime, *, to_be_made: bool) -> Decision:
             configuration.encryption_algorithm,
             configuration.ca_certificate_validity_period_days,
         )
-        return do(Effect(MAKE_CERTIFICATES, arguments, timeout_s=CERTIFICATES_TIMEOUT_S))
+        draft.last.append(Effect(MAKE_CERTIFICATES, arguments, timeout_s=CERTIFICATES_TIMEOUT_S))
+        return
     names = ", ".join(cluster_secret_name(scene.cluster.metadata.name, purpose) for purpose in missing)
     who = "create them" if len(ours) < len(missing) else "they come with the control plane"
     message = f"Waiting for Secrets {names}: {who}"
-    return _waits(
-        scene, now, Reason.NO_CERTIFICATES, message, status.certificates_missing(message, to_be_made=to_be_made)
-    )
+    draft.wait_for(Reason.NO_CERTIFICATES, message, status.certificates_missing(message, to_be_made=to_be_made))
 
 
 def _is_made_here(scene: Scene, purpose: Purpose) -> bool:
     """Whether a key pair is ours to make; with an external etcd its pairs are the user's."""
     is_external = bool(scene.observed.config.spec.cluster_configuration.etcd.external.endpoints)
     return purpose is not Purpose.API_SERVER_ETCD_CLIENT and not (is_external and purpose is Purpose.ETCD_CA)
-
-
-def _waits(scene: Scene, now: datetime, reason: Reason, message: str, *sayings: Saying) -> Decision:
-    config = scene.observed.config
-    return wait(reason, message, status.change(config, status.stated(config, sayings, now)))

@@ -98,8 +98,8 @@ async def _make_certificates(outside: Outside, arguments: MakeCertificates) -> S
     try:
         algorithm = pki.algorithm_of(arguments.algorithm)
     except PkiError as error:
-        saying = status.certificates_missing(error.message, to_be_made=True)
-        return storing.refused(read.config, saying, error, outside.clock.now())
+        finding = status.certificates_missing(error.message, to_be_made=True)
+        return storing.refused(read.config, finding, error, outside.clock.now())
     now = outside.clock.now()
 
     def make(purpose: Purpose) -> KeyPair:
@@ -127,8 +127,8 @@ async def _discover(outside: Outside, arguments: Discover) -> Sequence[Action]:
         authority = await reading.read_pair(outside.api, arguments.cluster.key, Purpose.CLUSTER_CA)
         change = discovery_patch(read.spec, arguments.role, arguments.endpoint, authority.certificate, token)
     except (SecretUnusableError, PkiError) as error:
-        saying = status.certificates_missing(error.message, to_be_made=False)
-        return storing.refused(read.config, saying, error, outside.clock.now())
+        finding = status.certificates_missing(error.message, to_be_made=False)
+        return storing.refused(read.config, finding, error, outside.clock.now())
     return [patch(KUBEADM_CONFIG, read.config, change, locked=True)] if change else []
 
 
@@ -171,8 +171,8 @@ async def _render(outside: Outside, arguments: Render) -> Sequence[Action]:
             pairs = await reading.read_pairs(outside.api, arguments.cluster.key, carried)
             await outside.offload(reading.check_pairs, arguments.cluster.key, carried, pairs)
         except SecretUnusableError as error:
-            saying = status.certificates_missing(error.message, to_be_made=arguments.role is Role.INIT)
-            return storing.refused(config, saying, error, outside.clock.now())
+            finding = status.certificates_missing(error.message, to_be_made=arguments.role is Role.INIT)
+            return storing.refused(config, finding, error, outside.clock.now())
     try:
         contents = await reading.read_referenced(outside.api, config.metadata.namespace, read.spec)
         data: str = await outside.offload(storing.rendered, read, arguments, pairs, contents)

@@ -13,12 +13,13 @@ from datetime import datetime
 from ironbell.api.bootstrap.kubeadmconfig import KUBEADM_CONFIG
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.contract.owners import controller_of, group_of, owner_reference, owners_patch, with_owner
-from ironbell.contract.paused import is_paused
+from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.controllers.kubeadm.config import making, status, upkeep
 from ironbell.controllers.kubeadm.config.names import Reason
 from ironbell.controllers.kubeadm.config.observed import INDEXES, WATCHES, Observed, Scene, observe
+from ironbell.controllers.kubeadm.config.status import ConfigDraft
 from ironbell.controllers.kubeadm.config.tokens import Lifetime
-from ironbell.kube.decision import Action, Decision, Key, do, emit, wait
+from ironbell.kube.decision import Action, Decision, Key, emit
 from ironbell.kube.reconciler import Cache, Declaration
 
 
@@ -35,43 +36,42 @@ class KubeadmConfigReconciler:
         return observe(cache, key, self._lifetime)
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
-        config = observed.config
+        draft = ConfigDraft(observed.config, now)
         if observed.owner is None:
-            return wait(Reason.NO_OWNER, "no Machine or MachinePool owns it yet")
-        if observed.cluster is None:
-            return wait(Reason.NO_CLUSTER, f"Cluster {config.metadata.namespace}/{observed.owner.cluster} is not there")
-        cluster_paused = bool(observed.cluster.spec.paused)
+            draft.wait(Reason.NO_OWNER, "no Machine or MachinePool owns it yet")
+        elif observed.cluster is None:
+            name = f"{observed.config.metadata.namespace}/{observed.owner.cluster}"
+            draft.wait(Reason.NO_CLUSTER, f"Cluster {name} is not there")
+        else:
+            self._decide(draft, Scene(observed, observed.owner, observed.cluster))
+        return draft.decision()
+
+    def _decide(self, draft: ConfigDraft, scene: Scene) -> None:
+        observed, owner, config = scene.observed, scene.owner, scene.observed.config
+        cluster_paused = bool(scene.cluster.spec.paused)
         if is_paused(config, cluster_paused=cluster_paused):
-            said = status.paused(config, cluster_paused=cluster_paused, now=now)
-            return wait(Reason.PAUSED, "it or its Cluster is paused", status.change(config, said))
-        decision = self._decide(Scene(observed, observed.owner, observed.cluster), now)
-        repair = _owner_repair(observed)
-        if repair is None:
-            return decision
-        return Decision((repair, *decision.actions), decision.needs, decision.waiting, decision.requeue_after_s)
-
-    def _decide(self, scene: Scene, now: datetime) -> Decision:
-        observed, owner = scene.observed, scene.owner
-        config = observed.config
+            draft.put(paused_condition(KUBEADM_CONFIG.kind, config, cluster_paused=cluster_paused))
+            draft.wait(Reason.PAUSED, "it or its Cluster is paused")
+            return
+        draft.first += _owner_repair(observed)
         if not scene.cluster.status.initialization.infrastructure_provisioned:
-            said = status.stated(config, [status.waiting_for_infrastructure()], now)
             message = "the Cluster's infrastructure is not provisioned"
-            return wait(Reason.NO_INFRASTRUCTURE, message, status.change(config, said))
-        if owner.data_secret_name is not None and not (observed.created and config.status.data_secret_name):
+            draft.wait_for(Reason.NO_INFRASTRUCTURE, message, status.waiting_for_infrastructure())
+        elif owner.data_secret_name is not None and not (observed.created and config.status.data_secret_name):
             # after a move or a restore, which keep no status
-            sayings = [status.available(status.DATA_SECRET), status.available(status.CERTIFICATES)]
-            said = status.stated(config, sayings, now, data_secret=owner.data_secret_name)
-            return do(status.change(config, said))
-        if observed.created:
-            return upkeep.kept(scene, now, self._lifetime)
-        return making.made(scene, now)
+            findings = (status.available(status.DATA_SECRET), status.available(status.CERTIFICATES))
+            draft.report(*findings, data_secret=owner.data_secret_name)
+        elif observed.created:
+            upkeep.reconcile(draft, scene, self._lifetime)
+        else:
+            making.reconcile(draft, scene)
 
 
-def _owner_repair(observed: Observed) -> Action | None:
+def _owner_repair(observed: Observed) -> list[Action]:
     """The data's Secret goes with its KubeadmConfig, after a restore under another uid as well."""
     config, secret = observed.config, observed.data_secret
     if secret is None:
-        return None
+        return []
     controller = controller_of(secret)
     if controller is not None and (group_of(controller.api_version), controller.kind) != (
         KUBEADM_CONFIG.group,
@@ -80,6 +80,7 @@ def _owner_repair(observed: Observed) -> Action | None:
         message = (
             f"Secret {secret.metadata.name} is controlled by {controller.kind} {controller.name}; it is left alone"
         )
-        return emit(KUBEADM_CONFIG, config, reason="SecretOfAnother", message=message, warning=True)
+        return [emit(KUBEADM_CONFIG, config, reason="SecretOfAnother", message=message, warning=True)]
     ours = owner_reference(KUBEADM_CONFIG, config, controller=True, block=False)
-    return owners_patch(SECRET_METADATA, secret, with_owner(secret.metadata.owner_references, ours))
+    change = owners_patch(SECRET_METADATA, secret, with_owner(secret.metadata.owner_references, ours))
+    return [change] if change is not None else []

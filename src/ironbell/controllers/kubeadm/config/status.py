@@ -6,12 +6,9 @@ api/bootstrap/kubeadm/v1beta2/{kubeadmconfig_types,v1beta1_condition_consts}.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-
-import msgspec
 
 from ironbell.api.bootstrap.kubeadmconfig import (
     KUBEADM_CONFIG,
@@ -23,21 +20,19 @@ from ironbell.api.bootstrap.kubeadmconfig import (
 )
 from ironbell.api.meta import Condition
 from ironbell.contract import bootstrap_failure
-from ironbell.contract.conditions import Reasons, set_condition, summary
+from ironbell.contract.conditions import Reasons, summary
+from ironbell.contract.conditions.draft import ConditionsDraft
 from ironbell.contract.conditions.legacy import (
     ERROR,
     INFO,
     WARNING,
     LegacyCondition,
-    legacy_conditions,
     legacy_false,
     legacy_summary,
     legacy_true,
-    set_legacy,
 )
 from ironbell.contract.paused import paused_condition
-from ironbell.kube.decision import MergePatch
-from ironbell.kube.patches import status_change
+from ironbell.kube.draft import replace
 
 READY: Final = "Ready"
 DATA_SECRET: Final = "DataSecretAvailable"  # noqa: S105 - a name
@@ -49,109 +44,86 @@ _READY_REASONS: Final = Reasons("NotReady", "ReadyUnknown", "Ready")
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
-    """One observation, in both forms."""
+class Finding:
+    """One condition in both forms."""
 
     condition: Condition
     legacy: LegacyCondition
 
 
-def available(name: str) -> Saying:
+class ConfigDraft(ConditionsDraft[KubeadmConfig]):
+    """A KubeadmConfig's next state."""
+
+    status: KubeadmConfigStatus
+
+    def __init__(self, config: KubeadmConfig, now: datetime) -> None:
+        super().__init__(
+            KUBEADM_CONFIG,
+            config,
+            now,
+            deprecated=KubeadmConfigDeprecatedStatus,
+            v1beta1=KubeadmConfigV1Beta1DeprecatedStatus,
+        )
+
+    def report(self, *findings: Finding, data_secret: str = "") -> None:
+        """Set these conditions, and those that add all of them up; `data_secret` is the Secret once it exists."""
+        for finding in findings:
+            self.put(finding.condition)
+            self.put_legacy(finding.legacy)
+        types = (DATA_SECRET, CERTIFICATES, BOOTSTRAP)
+        ready = summary(self.status.conditions, READY, types, ignore_if_missing=(BOOTSTRAP,), reason=_READY_REASONS)
+        self.put(ready, paused_condition(KUBEADM_CONFIG.kind, self.obj))
+        self.put_legacy(legacy_summary(self.older.conditions, types=types))
+        self.observe_generation()
+        if data_secret:
+            initialization = KubeadmConfigInitializationStatus(data_secret_created=True)
+            self.status = replace(self.status, data_secret_name=data_secret, initialization=initialization)
+
+    def wait_for(self, reason: str, message: str, finding: Finding) -> None:
+        """Record the reason for waiting, and report it."""
+        self.wait(reason, message)
+        self.report(finding)
+
+
+def available(name: str) -> Finding:
     """It is there."""
-    return Saying(Condition(type=name, status="True", reason=AVAILABLE), legacy_true(name))
+    return Finding(Condition(type=name, status="True", reason=AVAILABLE), legacy_true(name))
 
 
-def waiting_for_infrastructure() -> Saying:
+def waiting_for_infrastructure() -> Finding:
     """The Cluster has no infrastructure yet."""
     message = "Waiting for Cluster status.infrastructureReady to be true"
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "WaitingForClusterInfrastructure", INFO))
 
 
-def waiting_for_control_plane(message: str) -> Saying:
+def waiting_for_control_plane(message: str) -> Finding:
     """The machine's turn comes later."""
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "WaitingForControlPlaneAvailable", INFO))
 
 
-def not_generated(message: str) -> Saying:
+def not_generated(message: str) -> Finding:
     """The data cannot be made of what the spec says."""
     return _absent(DATA_SECRET, message, legacy_false(DATA_SECRET, "DataSecretGenerationFailed", WARNING, message))
 
 
-def certificates_missing(message: str, *, to_be_made: bool) -> Saying:
+def certificates_missing(message: str, *, to_be_made: bool) -> Finding:
     """There are no usable certificates; those of the first control plane machine are still to be made."""
     legacy = ("CertificatesGenerationFailed", WARNING) if to_be_made else ("CertificatesCorrupted", ERROR)
     return _absent(CERTIFICATES, message, legacy_false(CERTIFICATES, *legacy, message))
 
 
-def bootstrap_failed(message: str) -> Saying:
+def bootstrap_failed(message: str) -> Finding:
     """The host said why it did not become a node."""
-    return Saying(
+    return Finding(
         Condition(type=BOOTSTRAP, status="False", reason=BOOTSTRAP_FAILED, message=message),
         legacy_false(BOOTSTRAP, BOOTSTRAP_FAILED, ERROR, message),
     )
 
 
-def bootstrap_succeeded() -> Saying:
+def bootstrap_succeeded() -> Finding:
     """What failed before is a node now."""
-    return Saying(Condition(type=BOOTSTRAP, status="True", reason="Succeeded"), legacy_true(BOOTSTRAP))
+    return Finding(Condition(type=BOOTSTRAP, status="True", reason="Succeeded"), legacy_true(BOOTSTRAP))
 
 
-def stated(
-    config: KubeadmConfig,
-    sayings: Iterable[Saying],
-    now: datetime,
-    *,
-    data_secret: str = "",
-    without: Collection[str] = (),
-) -> KubeadmConfigStatus:
-    """The status with these observations, and with what they add up to.
-
-    Args:
-        config: as it is, not paused.
-        sayings: what is known anew; what is not told stays.
-        data_secret: the Secret with the data, once it is there.
-        without: conditions that are not true any more, nor false.
-    """
-    status, generation = config.status, config.metadata.generation
-    conditions = [condition for condition in status.conditions if condition.type not in without]
-    legacy = [condition for condition in legacy_conditions(config) if condition.type not in without]
-    for saying in sayings:
-        conditions = set_condition(conditions, saying.condition, now=now, generation=generation)
-        legacy = set_legacy(legacy, saying.legacy, now=now)
-    types = (DATA_SECRET, CERTIFICATES, BOOTSTRAP)
-    ready = summary(conditions, READY, types, ignore_if_missing=(BOOTSTRAP,), reason=_READY_REASONS)
-    for condition in (ready, paused_condition(KUBEADM_CONFIG.kind, config)):
-        conditions = set_condition(conditions, condition, now=now, generation=generation)
-    legacy = set_legacy(legacy, legacy_summary(legacy, types=types), now=now)
-    return msgspec.structs.replace(
-        status,
-        conditions=conditions,
-        deprecated=_deprecated(status, legacy),
-        observed_generation=generation,
-        data_secret_name=data_secret or status.data_secret_name,
-        initialization=KubeadmConfigInitializationStatus(data_secret_created=True)
-        if data_secret
-        else status.initialization,
-    )
-
-
-def paused(config: KubeadmConfig, *, cluster_paused: bool, now: datetime) -> KubeadmConfigStatus:
-    """The status while nothing is done."""
-    condition = paused_condition(KUBEADM_CONFIG.kind, config, cluster_paused=cluster_paused)
-    conditions = set_condition(config.status.conditions, condition, now=now, generation=config.metadata.generation)
-    return msgspec.structs.replace(config.status, conditions=conditions)
-
-
-def change(config: KubeadmConfig, status: KubeadmConfigStatus) -> MergePatch | None:
-    """The write of a status; None if it is there already."""
-    return status_change(KUBEADM_CONFIG, config, config.status, status)
-
-
-def _absent(name: str, message: str, legacy: LegacyCondition) -> Saying:
-    return Saying(Condition(type=name, status="False", reason=NOT_AVAILABLE, message=message), legacy)
-
-
-def _deprecated(status: KubeadmConfigStatus, legacy: list[LegacyCondition]) -> KubeadmConfigDeprecatedStatus:
-    before = status.deprecated.v1beta1 if status.deprecated is not None else None
-    held = before or KubeadmConfigV1Beta1DeprecatedStatus()
-    return KubeadmConfigDeprecatedStatus(v1beta1=msgspec.structs.replace(held, conditions=legacy))
+def _absent(name: str, message: str, legacy: LegacyCondition) -> Finding:
+    return Finding(Condition(type=name, status="False", reason=NOT_AVAILABLE, message=message), legacy)

@@ -27,7 +27,7 @@ from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN
 from ironbell.controllers.kubeadm.config.reading import Read
 from ironbell.controllers.kubeadm.config.rendering import Inputs, Pairs
 from ironbell.controllers.kubeadm.config.retries import join_attempts
-from ironbell.controllers.kubeadm.config.status import Saying
+from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
 from ironbell.controllers.kubeadm.config.tokens import TokenError, token_id
 from ironbell.controllers.kubeadm.config.userdata import Role
 from ironbell.kube.decision import Action, Fields, create, patch
@@ -79,18 +79,22 @@ def stored(read: Read, arguments: Render, data: str, existing: Secret | None, no
     secret = _write(read, arguments, data, existing)
     if secret is not None:
         actions.append(secret)
-    sayings = [status.available(status.DATA_SECRET), status.available(status.CERTIFICATES)]
-    change = status.change(config, status.stated(config, sayings, now, data_secret=config.metadata.name))
+    draft = ConfigDraft(config, now)
+    findings = (status.available(status.DATA_SECRET), status.available(status.CERTIFICATES))
+    draft.report(*findings, data_secret=config.metadata.name)
+    change = draft.status_write()
     return [*actions, change] if change is not None else actions
 
 
-def refused(config: KubeadmConfig, saying: Saying, error: IronbellError, now: datetime) -> Sequence[Action]:
+def refused(config: KubeadmConfig, finding: Finding, error: IronbellError, now: datetime) -> Sequence[Action]:
     """The write that tells why there are no data.
 
     Raises:
         IronbellError: that was told already; it is tried again with backoff.
     """
-    change = status.change(config, status.stated(config, [saying], now))
+    draft = ConfigDraft(config, now)
+    draft.report(finding)
+    change = draft.status_write()
     if change is None:
         raise error
     return [change]

@@ -16,29 +16,33 @@ from ironbell.controllers.kubeadm.config import making, status
 from ironbell.controllers.kubeadm.config.effects import DISCOVER, Discover
 from ironbell.controllers.kubeadm.config.names import ANNOTATION_RENDERED_TOKEN, Reason
 from ironbell.controllers.kubeadm.config.observed import Scene, role_of, token_question
-from ironbell.controllers.kubeadm.config.status import Saying
+from ironbell.controllers.kubeadm.config.status import ConfigDraft, Finding
 from ironbell.controllers.kubeadm.config.tokens import Lifetime, TokenOf
 from ironbell.kube.conditions import find_condition
-from ironbell.kube.decision import Action, Decision, Delete, Effect, Need, Waiting, delete, do, emit
+from ironbell.kube.decision import Action, Effect, Need, delete, emit
 
 
-def kept(scene: Scene, now: datetime, lifetime: Lifetime) -> Decision:
-    """What there is to look after."""
-    config = scene.observed.config
-    said = status.stated(config, _sayings(scene), now, without=_withdrawn(scene))
-    actions: list[Action | None] = [_release(scene), status.change(config, said)]
-    question = token_question(config, scene.cluster)
+def reconcile(draft: ConfigDraft, scene: Scene, lifetime: Lifetime) -> None:
+    """Keep the token alive, release the init lock, and report a failed host."""
+    lock, now = scene.observed.lock, draft.now
+    if lock is not None and scene.observed.initialized:
+        draft.owned.append(delete(CONFIG_MAP, lock.config_map))
+    draft.drop_both(*_withdrawn(scene))
+    draft.report(*_findings(scene))
+    question = token_question(scene.observed.config, scene.cluster)
     if question is None or (scene.owner.has_nodes and not scene.owner.is_pool):
-        return do(*actions)
-    waiting = Waiting(Reason.NODE, "the data are ready; the machine is no node yet")
-    if scene.observed.failure:
-        waiting = Waiting(Reason.BOOTSTRAP_FAILED, scene.observed.failure)
-    actions += _token(scene, question, now, lifetime)
+        return
+    draft.last += _token(scene, question, now, lifetime)
     fresh_s = _fresh_s(scene, now, lifetime)
     if fresh_s > 0:
-        return do(*actions, waiting=waiting, requeue_after_s=fresh_s)
-    need = Need(question, lifetime.look_every_s)
-    return do(*actions, needs=[need], waiting=None if scene.owner.has_nodes else waiting)
+        draft.requeue_after(fresh_s)
+    else:
+        draft.need(Need(question, lifetime.look_every_s))
+        if scene.owner.has_nodes:
+            return
+    if scene.observed.failure:
+        draft.wait(Reason.BOOTSTRAP_FAILED, scene.observed.failure)
+    draft.wait(Reason.NODE, "the data are ready; the machine is no node yet")
 
 
 def _fresh_s(scene: Scene, now: datetime, lifetime: Lifetime) -> float:
@@ -78,19 +82,13 @@ def _rendered_token(scene: Scene) -> str:
     return secret.metadata.annotations.get(ANNOTATION_RENDERED_TOKEN, "") if secret is not None else ""
 
 
-def _release(scene: Scene) -> Delete | None:
-    """Give the init lock back when there is something to join."""
-    lock = scene.observed.lock
-    return delete(CONFIG_MAP, lock.config_map) if lock is not None and scene.observed.initialized else None
-
-
-def _sayings(scene: Scene) -> Sequence[Saying]:
-    sayings = [status.available(status.DATA_SECRET), status.available(status.CERTIFICATES)]
+def _findings(scene: Scene) -> Sequence[Finding]:
+    findings = [status.available(status.DATA_SECRET), status.available(status.CERTIFICATES)]
     if scene.observed.failure:
-        sayings.append(status.bootstrap_failed(scene.observed.failure))
+        findings.append(status.bootstrap_failed(scene.observed.failure))
     elif _has_failed(scene) and scene.owner.has_nodes:
-        sayings.append(status.bootstrap_succeeded())
-    return sayings
+        findings.append(status.bootstrap_succeeded())
+    return findings
 
 
 def _withdrawn(scene: Scene) -> Sequence[str]:
