@@ -5,7 +5,6 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/cluster.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,9 +16,11 @@ from ironbell.api.cluster import (
     MACHINE_POOL,
     MACHINE_SET,
 )
+from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.names import FINALIZER_CLUSTER
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.contract.cluster_secrets import Purpose, secret_name
+from ironbell.contract.conditions import set_condition
 from ironbell.contract.owners import owner_reference
 from ironbell.contract.paused import is_paused
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
@@ -53,7 +54,8 @@ from ironbell.controllers.capi.indexes import (
 )
 from ironbell.controllers.capi.machines import younger_until_s
 from ironbell.controllers.capi.names import CLUSTER_CONTROLLER
-from ironbell.kube.decision import Action, Decision, Effect, Key, Need, Waiting, do
+from ironbell.kube.decision import Decision, Effect, Key, Need, Waiting
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import add_finalizer, is_deleting
 from ironbell.kube.predicates import changed
 from ironbell.kube.reconciler import Cache, Declaration, Watch, read_by
@@ -102,45 +104,40 @@ class ClusterReconciler:
 
     def decide(self, observed: Observed, now: datetime) -> Decision:
         cluster = observed.cluster
-        added = add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER)
-        decision = self._decide(observed, now)
-        return decision if added is None else replace(decision, actions=(added, *decision.actions))
-
-    def _decide(self, observed: Observed, now: datetime) -> Decision:
-        cluster = observed.cluster
+        draft = Draft(CLUSTER, cluster, now, set_condition=set_condition)
+        if added := add_finalizer(CLUSTER, cluster, FINALIZER_CLUSTER):
+            draft.first.append(added)
         if is_paused(cluster, cluster_paused=bool(cluster.spec.paused)):
-            why = Waiting("Paused", "the Cluster is paused")
-            return do(status.pause_change(observed, now), waiting=why)
-        reached = progress(observed)
-        if is_deleting(cluster):
-            return _deleting(observed, reached, now)
-        return _normal(observed, reached, now)
+            draft.status_patch = status.pause_change(observed, now)
+            draft.wait("Paused", "the Cluster is paused")
+        elif draft.is_deleting:
+            _delete(draft, observed, progress(observed))
+        else:
+            _reconcile(draft, observed, progress(observed))
+        return draft.decision()
 
 
-def _deleting(observed: Observed, reached: Progress, now: datetime) -> Decision:
+def _delete(draft: Draft[Cluster], observed: Observed, reached: Progress) -> None:
     step = deletion.step(observed)
-    said = conditions.deleting(observed, step.reason, step.message)
-    actions: list[Action | None] = [*status.status_change(observed, reached, said, now), *step.actions]
-    waiting = None if step.is_last else Waiting(step.reason, step.message)
-    return do(*actions, needs=[_connection(observed)], waiting=waiting)
+    status.report(draft, observed, reached, conditions.deleting(observed, step.reason, step.message))
+    draft.last += step.actions
+    draft.need(_connection(observed))
+    if not step.is_last:
+        draft.wait(step.reason, step.message)
 
 
-def _normal(observed: Observed, reached: Progress, now: datetime) -> Decision:
-    taken_over = endpoint_noted(observed.cluster, reached)
-    noted = observed if taken_over is None else with_endpoint(observed, reached)
-    actions: list[Action | None] = [
-        taken_over,
-        *status.status_change(noted, reached, conditions.deleting(noted), now),
-        *claimed(observed),
-        *told(observed, reached),
-        _kubeconfig(observed, reached),
-    ]
-    return do(
-        *actions,
-        needs=[_connection(observed)],
-        waiting=_waiting(observed, reached),
-        requeue_after_s=_look_again_s(observed, now),
-    )
+def _reconcile(draft: Draft[Cluster], observed: Observed, reached: Progress) -> None:
+    endpoint_patch = endpoint_noted(observed.cluster, reached)
+    noted = observed
+    if endpoint_patch is not None:
+        draft.first.append(endpoint_patch)
+        noted = with_endpoint(observed, reached)
+    status.report(draft, noted, reached, conditions.deleting(noted))
+    following = (*claimed(observed), *told(observed, reached), _kubeconfig(observed, reached))
+    draft.last += [action for action in following if action is not None]
+    draft.need(_connection(observed))
+    draft.waiting = _waiting(observed, reached)
+    draft.requeue_after(_look_again_s(observed, draft.now))
 
 
 def _connection(observed: Observed) -> Need[Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ironbell.api.cluster import CLUSTER
-from ironbell.api.cluster.cluster import ClusterPhase
+from ironbell.api.cluster.cluster import Cluster, ClusterPhase
 from ironbell.api.cluster.deprecated import LegacyCondition
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.conditions import conditions_of, set_condition
@@ -30,7 +30,8 @@ from ironbell.controllers.capi.cluster import counters, endpoint
 from ironbell.controllers.capi.cluster.observed import Observed
 from ironbell.controllers.capi.cluster.references import Progress
 from ironbell.controllers.capi.status import status_patch
-from ironbell.kube.decision import Action, Fields, MergePatch, emit
+from ironbell.kube.decision import Fields, MergePatch
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import is_deleting
 
 
@@ -46,9 +47,9 @@ def phase_of(observed: Observed, progress: Progress) -> str:
     return ClusterPhase.PENDING.value
 
 
-def status_change(observed: Observed, progress: Progress, step: Condition, now: datetime) -> list[Action]:
-    """The patch that brings the status up to date, if it is not, and the event of a new phase."""
-    cluster, before = observed.cluster, observed.cluster.status
+def report(draft: Draft[Cluster], observed: Observed, progress: Progress, step: Condition) -> None:
+    """Bring the status up to date, and emit the event of a new phase; `step` is the condition Deleting."""
+    cluster, before, now = observed.cluster, observed.cluster.status, draft.now
     old: Fields = to_builtin(before)
     phase = phase_of(observed, progress)
     found = made.conditions(observed, step, now)
@@ -59,7 +60,7 @@ def status_change(observed: Observed, progress: Progress, step: Condition, now: 
         "infrastructureProvisioned": progress.infrastructure_provisioned,
         "controlPlaneInitialized": progress.control_plane_initialized,
     }
-    change = status_patch(
+    draft.status_patch = status_patch(
         CLUSTER,
         cluster,
         {
@@ -75,11 +76,8 @@ def status_change(observed: Observed, progress: Progress, step: Condition, now: 
         deprecated=_failure(observed),
         now=now,
     )
-    actions: list[Action] = [change] if change is not None else []
     if phase != before.phase:
-        message = f"Cluster {cluster.metadata.name} is {phase}"
-        actions.append(emit(CLUSTER, cluster, reason=phase, message=message))
-    return actions
+        draft.emit(phase, f"Cluster {cluster.metadata.name} is {phase}")
 
 
 def pause_change(observed: Observed, now: datetime) -> MergePatch | None:

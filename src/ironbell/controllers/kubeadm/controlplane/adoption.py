@@ -13,32 +13,29 @@ from ironbell.api.controlplane.kubeadmcontrolplane import KUBEADM_CONTROL_PLANE,
 from ironbell.contract.owners import controller_of, owner_reference, owners_patch, with_owner
 from ironbell.contract.versions import find_version
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
-from ironbell.kube.decision import Decision, do, emit, wait
+from ironbell.kube.draft import Draft
 
 _FAILED: Final = "AdoptionFailed"
 
 
-def decide(observed: Observed) -> Decision:
-    """What becomes of a control plane that is not alone with its Machines."""
-    kcp = observed.kcp
+def reconcile(draft: Draft[KubeadmControlPlane], observed: Observed) -> None:
+    """Adopt the control plane Machines that nobody controls; wait while others control some."""
     controlled = [machine for machine in observed.strays if controller_of(machine) is not None]
     if controlled:
         names = ", ".join(machine.metadata.name for machine in controlled)
-        return wait(
-            "MixedManagement",
-            f"control plane Machines {names} are controlled by others; nothing is done until they are gone",
-        )
+        message = f"control plane Machines {names} are controlled by others; nothing is done until they are gone"
+        draft.wait("MixedManagement", message)
+        return
     for machine in observed.strays:
-        if problem := _problem(kcp, machine):
-            event = emit(KUBEADM_CONTROL_PLANE, kcp, reason=_FAILED, message=problem, warning=True)
-            return wait(_FAILED, problem, event)
-    owner = owner_reference(KUBEADM_CONTROL_PLANE, kcp, controller=True)
-    return do(
-        *(
-            owners_patch(MACHINE, machine, with_owner(machine.metadata.owner_references, owner))
-            for machine in observed.strays
-        )
-    )
+        if problem := _problem(draft.obj, machine):
+            draft.emit(_FAILED, problem, warning=True)
+            draft.wait(_FAILED, problem)
+            return
+    owner = owner_reference(KUBEADM_CONTROL_PLANE, draft.obj, controller=True)
+    for machine in observed.strays:
+        change = owners_patch(MACHINE, machine, with_owner(machine.metadata.owner_references, owner))
+        if change is not None:
+            draft.owned.append(change)
 
 
 def _problem(kcp: KubeadmControlPlane, machine: Machine) -> str:

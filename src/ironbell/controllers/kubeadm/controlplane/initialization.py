@@ -13,14 +13,13 @@ from typing import Final
 import msgspec
 
 from ironbell.api.controlplane.kubeadmcontrolplane import (
-    KUBEADM_CONTROL_PLANE,
     KubeadmControlPlane,
     KubeadmControlPlaneInitializationStatus,
 )
 from ironbell.contract.cluster_secrets import Purpose
 from ironbell.controllers.kubeadm.controlplane.model import has_node
 from ironbell.controllers.kubeadm.controlplane.observed import Observed
-from ironbell.kube.decision import Emit, emit
+from ironbell.kube.draft import Draft
 
 _MESSAGE: Final = (
     "status.initialization.controlPlaneInitialized is true, but no Machine has become a Node and the cluster has never"
@@ -53,6 +52,6 @@ def not_initialized(kcp: KubeadmControlPlane) -> KubeadmControlPlane:
     return msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, initialization=initialization))
 
 
-def repaired(kcp: KubeadmControlPlane) -> Emit:
-    """The event that reports it."""
-    return emit(KUBEADM_CONTROL_PLANE, kcp, reason="InitializationRepaired", message=_MESSAGE, warning=True)
+def report_repair(draft: Draft[KubeadmControlPlane]) -> None:
+    """Emit the event that the stored value is not believed."""
+    draft.emit("InitializationRepaired", _MESSAGE, warning=True)

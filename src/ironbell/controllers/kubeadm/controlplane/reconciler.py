@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +36,7 @@ from ironbell.controllers.kubeadm.controlplane.initialization import (
     has_kubeadm_config,
     is_unfounded,
     not_initialized,
-    repaired,
+    report_repair,
 )
 from ironbell.controllers.kubeadm.controlplane.look import Look, Sight, look, needs
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
@@ -62,11 +62,9 @@ from ironbell.kube.decision import (
     MergePatch,
     Need,
     Waiting,
-    do,
-    wait,
 )
+from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
-from ironbell.kube.patches import status_change
 from ironbell.kube.reconciler import Cache, Declaration
 
 _NO_INFRASTRUCTURE: Final = "Waiting for Cluster status.infrastructureReady to be true"
@@ -119,36 +117,34 @@ class ControlPlaneReconciler:
 
     def decide(self, seen: Seen, now: datetime) -> Decision:
         observed = seen.observed
-        kcp, cluster = observed.kcp, observed.cluster
-        if cluster is None:
-            return wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
-        decision = _decide(seen, cluster, now)
-        finalizer = add_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER)
-        return decision if finalizer is None else replace(decision, actions=(finalizer, *decision.actions))
+        draft = Draft(KUBEADM_CONTROL_PLANE, observed.kcp, now, set_condition=set_condition)
+        if observed.cluster is None:
+            draft.wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
+            return draft.decision()
+        if added := add_finalizer(KUBEADM_CONTROL_PLANE, observed.kcp, FINALIZER):
+            draft.first.append(added)
+        _decide(draft, seen, observed.cluster)
+        return draft.decision()
 
 
-def _decide(seen: Seen, cluster: Cluster, now: datetime) -> Decision:
-    observed = seen.observed
-    kcp = observed.kcp
-    if is_paused(kcp, cluster_paused=bool(cluster.spec.paused)):
-        return _paused(kcp, cluster, now)
-    if observed.strays and not is_deleting(kcp):
-        return adoption.decide(observed)
+def _decide(draft: Draft[KubeadmControlPlane], seen: Seen, cluster: Cluster) -> None:
+    observed, kcp = seen.observed, draft.obj
     version = find_version(kcp.spec.version)
-    if version is None:
-        return wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
-    if is_deleting(kcp):
-        return _deleting(observed, cluster, version, now)
-    if seen.place is None:
-        return wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
-    return _staying(observed, cluster, seen.place, version, now)
-
-
-def _paused(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> Decision:
-    """While paused nothing but the condition that says so is written."""
-    said = _with_pause(kcp, cluster, now)
-    change = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, said.status)
-    return wait("Paused", _pause(kcp, cluster).message, change)
+    if is_paused(kcp, cluster_paused=bool(cluster.spec.paused)):
+        # nothing but this condition is written
+        pause = _pause(kcp, cluster)
+        draft.put(pause)
+        draft.wait("Paused", pause.message)
+    elif observed.strays and not draft.is_deleting:
+        adoption.reconcile(draft, observed)
+    elif version is None:
+        draft.wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
+    elif draft.is_deleting:
+        _delete(draft, observed, cluster, version)
+    elif seen.place is None:
+        draft.wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
+    else:
+        _reconcile(draft, observed, cluster, seen.place, version)
 
 
 def _pause(kcp: KubeadmControlPlane, cluster: Cluster) -> Condition:
@@ -189,23 +185,27 @@ def _core(version: Version) -> tuple[int, int, int]:
     return version.major, version.minor, version.patch
 
 
-def _deleting(observed: Observed, cluster: Cluster, version: Version, now: datetime) -> Decision:
-    kcp = observed.kcp
+def _delete(draft: Draft[KubeadmControlPlane], observed: Observed, cluster: Cluster, version: Version) -> None:
+    now = draft.now
     found = deletion.next_step(observed, now)
     plane = _plane(observed, cluster, _core(version), now)
     assessed = assess(plane, look(observed, now), now)
     report = Report(deleting=found.mark)
-    status = status_change(KUBEADM_CONTROL_PLANE, kcp, kcp.status, status_of(assessed, report, now))
+    draft.status = status_of(assessed, report, now)
+    draft.last += found.actions
     if found.done:
-        return do(status, *found.actions, remove_finalizer(KUBEADM_CONTROL_PLANE, kcp, FINALIZER))
-    written = machine_status_patches(observed.machines, assessed.plane.machines)
-    return wait(found.mark.reason, found.mark.message, *written, status, *found.actions)
+        draft.last += _optional(remove_finalizer(KUBEADM_CONTROL_PLANE, draft.obj, FINALIZER))
+    else:
+        draft.owned += machine_status_patches(observed.machines, assessed.plane.machines)
+        draft.wait(found.mark.reason, found.mark.message)
 
 
-def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version, now: datetime) -> Decision:
-    stored, unfounded = observed.kcp, is_unfounded(observed)
+def _reconcile(
+    draft: Draft[KubeadmControlPlane], observed: Observed, cluster: Cluster, place: Slot, version: Version
+) -> None:
+    now, unfounded = draft.now, is_unfounded(observed)
     if unfounded:
-        observed = replace(observed, kcp=not_initialized(stored))
+        observed = replace(observed, kcp=not_initialized(draft.obj))
     plane = _plane(observed, cluster, _core(version), now)
     prepared = _prepare(observed, cluster, plane, now)
     plane = _with_certificates(plane, prepared.certificates, now)
@@ -224,29 +224,27 @@ def _staying(observed: Observed, cluster: Cluster, place: Slot, version: Version
         initializes=step.initializes,
         failed=failed(observed.failure) if step.preflight.passed else None,
     )
-    status = status_of(assessed, report, now)
+    draft.status = status_of(assessed, report, now)
     kcp = observed.kcp
+    if unfounded:
+        report_repair(draft)
     looks = (step.again, prepared.seen.again, next_change(kcp, observed.machines, now))
-    wakes = [when for when in looks if when is not None]
     next_actions = prepared.actions or step.actions
     written = machine_status_patches(observed.machines, assessed.plane.machines)
     touched = {action.name for action in next_actions if isinstance(action, MergePatch | Delete)}
-    return Decision(
-        actions=(
-            *_optional(status_change(KUBEADM_CONTROL_PLANE, kcp, stored.status, status)),
-            *((repaired(kcp),) if unfounded else ()),
-            *(patch for patch in written if patch.name in touched),
-            *next_actions,
-            # Machines have many writers: that one of them was quicker must not hold up what comes before
-            *_template_owner(observed, cluster),
-            *(patch for patch in written if patch.name not in touched),
-            *expiry.noted(observed.facts.serving, observed.machines, observed.configs),
-            *_synced(observed, cluster, plane, {patch.name for patch in written} | touched),
-        ),
-        needs=tuple(prepared.needs),
-        waiting=step.waiting,
-        requeue_after_s=min(((when - now).total_seconds() + 1 for when in wakes), default=None),
-    )
+    draft.last += [
+        *(patch for patch in written if patch.name in touched),
+        *next_actions,
+        # Machines have many writers: that one of them was quicker must not hold up what comes before
+        *_template_owner(observed, cluster),
+        *(patch for patch in written if patch.name not in touched),
+        *expiry.noted(observed.facts.serving, observed.machines, observed.configs),
+        *_synced(observed, cluster, plane, {patch.name for patch in written} | touched),
+    ]
+    draft.need(*prepared.needs)
+    draft.waiting = step.waiting
+    for when in looks:
+        draft.requeue_after(None if when is None else when - now + timedelta(seconds=1))
 
 
 def _optional(action: Action | None) -> tuple[Action, ...]:
