@@ -16,7 +16,6 @@ from ironbell.api.meta import Condition
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.controllers.capi.machine.drain.pods import Outcome, PodsOfNode, PodView
 from ironbell.controllers.capi.machine.drain.volumes import VolumesOfNode
-from ironbell.controllers.capi.machine.machine import MachineReconciler
 from ironbell.controllers.capi.machine.performers import (
     CORDON,
     DELETE_NODE,
@@ -28,6 +27,7 @@ from ironbell.controllers.capi.machine.performers import (
     NodePatch,
 )
 from ironbell.controllers.capi.machine.questions import Evicted, NodesNow, PodsOn, VolumesOn
+from ironbell.controllers.capi.machine.reconciler import MachineReconciler
 from ironbell.kube import patches
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.decision import Action, Fields

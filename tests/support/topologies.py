@@ -12,8 +12,8 @@ from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.kind import Kind
 from ironbell.api.unstructured import Unstructured, dynamic_kind
 from ironbell.codec.goyaml import load_all
-from ironbell.controllers.capi.topology.cluster import TopologyReconciler
 from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
+from ironbell.controllers.capi.topology.reconciler import TopologyReconciler
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing import World

@@ -25,24 +25,24 @@ from ironbell.contract.access import READ, Grant, Named, Permissions, may, may_i
 from ironbell.contract.crossing import USE
 from ironbell.contract.pki import KeyAlgorithm
 from ironbell.contract.system import Runtime
-from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG, KubeconfigMaker
+from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.controllers.capi.clusterresourceset.applier import APPLY, Applier, Reader
 from ironbell.controllers.capi.clusterresourceset.applying import ResourceApplyingReconciler
-from ironbell.controllers.capi.clusterresourceset.clusterresourceset import ClusterResourceSetReconciler
+from ironbell.controllers.capi.clusterresourceset.reconciler import ClusterResourceSetReconciler
 from ironbell.controllers.capi.clusterresourceset.sources import ContentHash
 from ironbell.controllers.capi.machine import performers as machine_performers
 from ironbell.controllers.capi.machine import questions as machine_questions
 from ironbell.controllers.capi.machine.evictions import Ledger
-from ironbell.controllers.capi.machine.machine import NOTHING_MORE, MachineReconciler
 from ironbell.controllers.capi.machine.node_metadata import Synced
-from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
-from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import MachineHealthCheckReconciler
+from ironbell.controllers.capi.machine.reconciler import NOTHING_MORE, MachineReconciler
+from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
 from ironbell.controllers.capi.machinehealthcheck.observed import SPACING_S
-from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
-from ironbell.controllers.capi.topology.cluster import TopologyReconciler
+from ironbell.controllers.capi.machinehealthcheck.reconciler import MachineHealthCheckReconciler
+from ironbell.controllers.capi.machinepool.reconciler import MachinePoolReconciler
+from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.controllers.capi.topology.clusterclass import ClusterClassReconciler
+from ironbell.controllers.capi.topology.reconciler import TopologyReconciler
 from ironbell.controllers.capi.topology.templates import TopologyDeploymentReconciler, TopologyMachineSetReconciler
 from ironbell.controllers.capi.topology.variables.compiled import VariableSchemas
 from ironbell.controllers.capi.topology.variables.schemas import Schemas

@@ -12,10 +12,10 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.core import SECRET
 from ironbell.contract.conditions.legacy import find_legacy
-from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
 from ironbell.controllers.capi.cluster.kubeconfig import KUBECONFIG
-from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
+from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
+from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.kube.decision import Action, create
 from ironbell.kube.reconciler import Unsynced
 from ironbell.kube.testing.crash import crash_check

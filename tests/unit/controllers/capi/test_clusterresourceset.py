@@ -31,7 +31,7 @@ from ironbell.controllers.capi.clusterresourceset.applier import (
     with_outcome,
 )
 from ironbell.controllers.capi.clusterresourceset.applying import ResourceApplyingReconciler
-from ironbell.controllers.capi.clusterresourceset.clusterresourceset import ClusterResourceSetReconciler
+from ironbell.controllers.capi.clusterresourceset.reconciler import ClusterResourceSetReconciler
 from ironbell.controllers.capi.clusterresourceset.sources import ContentHash
 from ironbell.kube.client import Client
 from ironbell.kube.decision import Action, Emit, MergePatch

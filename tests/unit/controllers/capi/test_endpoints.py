@@ -10,7 +10,7 @@ from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.cluster import Cluster
 from ironbell.contract.conditions.legacy import find_legacy
 from ironbell.controllers.capi.cluster import endpoint
-from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
+from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
 from ironbell.kube.testing.world import World
 from support.capiworld import INFRA_CLUSTER, NAMESPACE, add_cluster, capi_world, said
 

@@ -13,8 +13,8 @@ from ironbell.api.cluster import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_S
 from ironbell.api.cluster.machinedeployment import MachineDeployment
 from ironbell.api.cluster.machineset import MachineSet
 from ironbell.base.clock import rfc3339
-from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
+from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from support.capiworld import (

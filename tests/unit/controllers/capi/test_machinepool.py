@@ -10,7 +10,7 @@ from ironbell.api.cluster import MACHINE_POOL
 from ironbell.api.cluster.machinepool import MachinePool
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import to_builtin
-from ironbell.controllers.capi.machinepool.machinepool import MachinePoolReconciler
+from ironbell.controllers.capi.machinepool.reconciler import MachinePoolReconciler
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World
 from ironbell.workload.questions import AllNodes, NodeView

@@ -13,7 +13,7 @@ from ironbell.api.cluster.machineset import MachineSet
 from ironbell.api.kind import Kind
 from ironbell.api.meta import Condition, to_builtin
 from ironbell.contract.conditions.legacy import find_legacy, legacy_conditions
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.kube.conditions import find_condition
 from ironbell.kube.testing.crash import crash_check
 from ironbell.kube.testing.world import World

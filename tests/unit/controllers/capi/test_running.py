@@ -15,9 +15,9 @@ from ironbell.api.core import CONFIG_MAP, KIND_DEFINITION, SECRET
 from ironbell.api.core.event import EVENT
 from ironbell.api.kind import Collection
 from ironbell.base.randomness import SeededRandomness
-from ironbell.controllers.capi.cluster.cluster import ClusterReconciler
-from ironbell.controllers.capi.machinedeployment.machinedeployment import MachineDeploymentReconciler
-from ironbell.controllers.capi.machineset.machineset import MachineSetReconciler
+from ironbell.controllers.capi.cluster.reconciler import ClusterReconciler
+from ironbell.controllers.capi.machinedeployment.reconciler import MachineDeploymentReconciler
+from ironbell.controllers.capi.machineset.reconciler import MachineSetReconciler
 from ironbell.kube import metrics, testing
 from ironbell.kube.client import Client
 from ironbell.kube.controller import Controller

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from ironbell.api.cluster.machine import Machine
 from ironbell.contract.conditions.legacy import legacy_conditions
 from ironbell.controllers.kubeadm.controlplane.marks import ERROR, INFO, WARNING, LegacyMark, Mark
-from ironbell.controllers.kubeadm.controlplane.model import condition
-from ironbell.controllers.kubeadm.controlplane.text import listed
+from ironbell.controllers.kubeadm.controlplane.model import condition, listed
 
 
 @dataclass(frozen=True, slots=True)

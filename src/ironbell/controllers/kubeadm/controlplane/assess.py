@@ -9,7 +9,7 @@ Source: kubernetes-sigs/cluster-api: controlplane/kubeadm/reconcilers/kubeadmcon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -20,14 +20,15 @@ from ironbell.api.cluster.deprecated import DeprecatedFailureStatus, V1Beta1Fail
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.api.meta import Condition
 from ironbell.contract.conditions import set_condition
-from ironbell.contract.conditions.legacy import LegacyCondition, legacy_conditions, set_legacy
+from ironbell.contract.conditions.legacy import LegacyCondition, find_legacy, legacy_conditions, set_legacy
 from ironbell.controllers.kubeadm.controlplane.aggregation import Words, aggregate, aggregate_legacy
 from ironbell.controllers.kubeadm.controlplane.components import machine_verdicts, strangers
 from ironbell.controllers.kubeadm.controlplane.etcdhealth import compare, member_verdict
 from ironbell.controllers.kubeadm.controlplane.look import Look, Sight
 from ironbell.controllers.kubeadm.controlplane.marks import LegacyMark, Mark, Verdict
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition_true, is_deleting, is_false
 from ironbell.controllers.kubeadm.controlplane.names import (
+    HEALTH_CHECK_SUCCEEDED,
     ConditionType,
     LegacyType,
     MachineCondition,
@@ -219,3 +220,23 @@ def machine_status_patches(before: Sequence[Machine], after: Sequence[Machine]) 
     old = {machine.key: machine for machine in before}
     patches = (status_change(MACHINE, old[new.key], old[new.key].status, new.status) for new in after)
     return [patch for patch in patches if patch is not None]
+
+
+def recovered(machines: Iterable[Machine]) -> tuple[Machine, ...]:
+    """The Machines, without the condition OwnerRemediated where the health check succeeds again."""
+    return tuple(
+        without_condition(machine, MachineCondition.OWNER_REMEDIATED) if _has_recovered(machine) else machine
+        for machine in machines
+    )
+
+
+def _has_recovered(machine: Machine) -> bool:
+    if is_deleting(machine):
+        return False
+    if condition_true(machine, HEALTH_CHECK_SUCCEEDED) and is_false(machine, MachineCondition.OWNER_REMEDIATED):
+        return True
+    checked = find_legacy(legacy_conditions(machine), HEALTH_CHECK_SUCCEEDED)
+    remediated = find_legacy(legacy_conditions(machine), MachineCondition.OWNER_REMEDIATED)
+    return (checked is not None and checked.status == "True") and (
+        remediated is not None and remediated.status == "False"
+    )

@@ -15,10 +15,10 @@ from datetime import datetime
 from ironbell.api.cluster.machine import MACHINE
 from ironbell.api.core.secret import SECRET_METADATA
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
+from ironbell.controllers.kubeadm.controlplane.model import listed
 from ironbell.controllers.kubeadm.controlplane.names import ANNOTATION_HOOK
 from ironbell.controllers.kubeadm.controlplane.observed import Observed, is_controlled_by
 from ironbell.controllers.kubeadm.controlplane.progress import stale_machines
-from ironbell.controllers.kubeadm.controlplane.text import listed
 from ironbell.kube.decision import Action, delete, patch
 from ironbell.kube.finalizers import is_deleting
 

@@ -185,3 +185,13 @@ def oldest(machines: Sequence[Machine]) -> Machine:
 def moment(text: str | None) -> datetime | None:
     """A time as the API writes it; None for none, or for what is no time."""
     return parse_rfc3339(text) if text else None
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in a row; of many only the first, and how many more there are.
+
+    Source: kubernetes-sigs/cluster-api: util/log/log.go (ListToString).
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])}, ... ({len(names) - most} more)"

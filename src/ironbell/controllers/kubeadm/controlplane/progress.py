@@ -12,10 +12,9 @@ from typing import Final
 from ironbell.api.cluster.machine import Machine
 from ironbell.controllers.kubeadm.controlplane.creating import Failed
 from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark, Mark
-from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, moment, names
+from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition, listed, moment, names
 from ironbell.controllers.kubeadm.controlplane.names import MACHINE_DELETING, MachineCondition
 from ironbell.controllers.kubeadm.controlplane.preflight import Preflight
-from ironbell.controllers.kubeadm.controlplane.text import listed
 
 _STALE: Final = timedelta(minutes=15)
 _LONG_DRAIN: Final = timedelta(minutes=5)

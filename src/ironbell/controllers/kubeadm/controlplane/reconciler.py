@@ -28,7 +28,13 @@ from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.contract.versions import Version, find_version
 from ironbell.controllers.kubeadm.controlplane import adoption, deletion, expiry, upkeep
-from ironbell.controllers.kubeadm.controlplane.assess import Assessed, assess, machine_status_patches, with_mark
+from ironbell.controllers.kubeadm.controlplane.assess import (
+    Assessed,
+    assess,
+    machine_status_patches,
+    recovered,
+    with_mark,
+)
 from ironbell.controllers.kubeadm.controlplane.certificates import authorities, kubeconfig
 from ironbell.controllers.kubeadm.controlplane.creating import Slot, failed, settle, slot
 from ironbell.controllers.kubeadm.controlplane.desired import machine_sync, part_sync
@@ -48,7 +54,6 @@ from ironbell.controllers.kubeadm.controlplane.names import (
     health_conditions,
 )
 from ironbell.controllers.kubeadm.controlplane.observed import INDEXES, OWN, PARTS, WATCHES, Observed, observe
-from ironbell.controllers.kubeadm.controlplane.remediated import recovered
 from ironbell.controllers.kubeadm.controlplane.rollout import next_change, reasons
 from ironbell.controllers.kubeadm.controlplane.status import Report, status_of
 from ironbell.controllers.kubeadm.controlplane.steps import Situation, Step, next_step

@@ -13,7 +13,7 @@ from ironbell.api.cluster.machinehealthcheck import MACHINE_HEALTH_CHECK, Machin
 from ironbell.api.core.node import NodeCondition
 from ironbell.api.meta import to_builtin
 from ironbell.api.unstructured import dynamic_kind
-from ironbell.controllers.capi.machinehealthcheck.machinehealthcheck import (
+from ironbell.controllers.capi.machinehealthcheck.reconciler import (
     MACHINES_AT_ONCE,
     MachineHealthCheckReconciler,
 )

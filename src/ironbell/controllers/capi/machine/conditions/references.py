@@ -1,10 +1,11 @@
-"""BootstrapConfigReady and InfrastructureReady: what the providers' objects say of themselves.
+"""Conditions that report what the providers' objects say of themselves: ready, powered on, bootstrap failed.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_status.go.
 """
 
 from __future__ import annotations
 
+from ironbell.contract.bootstrap_failure import reported_failure
 from ironbell.contract.conditions import Fallback, conditions_of, mirror
 from ironbell.contract.conditions.reading import NO_REASON
 from ironbell.contract.external import External, State
@@ -63,6 +64,30 @@ def set_powered_on(draft: Draft, observed: Observed) -> None:
             return
     if external.state is not State.UNKNOWN:
         draft.drop(kind)
+
+
+def set_bootstrap_condition(draft: Draft, observed: Observed) -> None:
+    """Set the condition while a provider reports a failure; afterwards it is True for a node, and removed otherwise.
+
+    Upstream has no such condition; there a failed bootstrap shows only in the message of BootstrapConfigReady.
+    """
+    kind = MachineCondition.BOOTSTRAP_SUCCEEDED
+    failure = _failure(observed)
+    if failure:
+        draft.set(kind, "False", Reason.BOOTSTRAP_FAILED, failure)
+    elif draft.condition(kind) is None:
+        return
+    elif draft.status.node_ref.name:
+        draft.set(kind, "True", Reason.SUCCEEDED)
+    else:
+        draft.drop(kind)
+
+
+def _failure(observed: Observed) -> str:
+    """What the infrastructure's object reports, which is the first to know, or else the bootstrap provider's."""
+    externals = (observed.infrastructure, observed.bootstrap)
+    objects = [external.obj for external in externals if external is not None and external.obj is not None]
+    return next((failure for obj in objects if (failure := reported_failure(obj))), "")
 
 
 def _mirror(draft: Draft, kind: str, external: External, is_true: bool, otherwise: str) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbell.controllers.capi.machine.drain.pods import Outcome, PodView
+from ironbell.controllers.capi.machine.drain.pods import Outcome, PodView, shortened
 from ironbell.controllers.capi.machine.drain.treatment import Behavior, Treatment
-from ironbell.controllers.capi.machine.lists import shortened
 
 BUDGET_REFUSAL = "cannot evict pod as it would violate the pod's disruption budget."
 """How a refusal for the sake of a PodDisruptionBudget begins (the API writes its first letter large)."""

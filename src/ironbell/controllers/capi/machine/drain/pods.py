@@ -5,7 +5,7 @@ Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/drain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -57,3 +57,14 @@ TERMINATING_NAMESPACE = (
     "Cannot evict pod from terminating namespace: unable to create eviction"
     " (kube-controller-manager should set deletionTimestamp)"
 )
+
+
+def shortened(items: Sequence[object], most: int = 5) -> str:
+    """The first of a list, by `str`, and the number of the others.
+
+    Source: kubernetes-sigs/cluster-api: util/log/log.go.
+    """
+    shown = [str(item) for item in items[:most]]
+    if len(items) > most:
+        shown.append(f"... ({len(items) - most} more)")
+    return ", ".join(shown)

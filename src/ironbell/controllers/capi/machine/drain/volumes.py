@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ironbell.controllers.capi.machine.lists import shortened
+from ironbell.controllers.capi.machine.drain.pods import shortened
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from ironbell.contract.paused import is_paused, paused_condition
 from ironbell.contract.references import BY_GROUP_KIND, DEFINITIONS
 from ironbell.controllers.capi.indexes import MACHINE_POOLS_OF_CLUSTER
 from ironbell.controllers.capi.machines import joined_versions
-from ironbell.controllers.capi.machineset.machineset import CLUSTER_CHANGED
+from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED
 from ironbell.controllers.capi.names import MACHINE_POOL_CONTROLLER
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.decision import Action, Decision, Fact, Fields, Key, Need, Waiting, delete, do, patch, wait

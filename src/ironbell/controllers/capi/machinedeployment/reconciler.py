@@ -40,7 +40,7 @@ from ironbell.controllers.capi.machinedeployment.observed import Observed, obser
 from ironbell.controllers.capi.machinedeployment.plan import Count, Plan, planned, proportional
 from ironbell.controllers.capi.machinedeployment.template import Found, rollout_after, told_apart
 from ironbell.controllers.capi.machines import next_stale_s, younger_until_s
-from ironbell.controllers.capi.machineset.machineset import CLUSTER_CHANGED, ROLL_UP_S
+from ironbell.controllers.capi.machineset.reconciler import CLUSTER_CHANGED, ROLL_UP_S
 from ironbell.controllers.capi.names import MACHINE_DEPLOYMENT_CONTROLLER
 from ironbell.controllers.capi.templates import owned_template
 from ironbell.kube.decision import Action, Decision, Key, Waiting, create, delete, do, emit, patch, wait

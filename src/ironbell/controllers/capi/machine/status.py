@@ -1,4 +1,4 @@
-"""Conditions about the Machine itself: Deleting, Updating, UpToDate, Ready, Available, and the older Ready.
+"""The status of a Machine: its phase, and the conditions about itself, which the other steps have not set.
 
 Source: kubernetes-sigs/cluster-api: core/reconcilers/machine/machine_controller_status.go, machine_controller.go
 (patchMachine).
@@ -12,12 +12,13 @@ from typing import Final
 
 from ironbell.api.cluster.names import ANNOTATION_UPDATE_IN_PROGRESS
 from ironbell.api.meta import Condition
-from ironbell.base.clock import parse_rfc3339
+from ironbell.base.clock import parse_rfc3339, rfc3339
 from ironbell.contract.conditions import Priority, Reasons, summary
 from ironbell.contract.conditions.legacy import legacy_summary
 from ironbell.contract.conditions.merge import priority_by_polarity
-from ironbell.controllers.capi.machine.draft import Draft
-from ironbell.controllers.capi.machine.names import Legacy, MachineCondition, Reason
+from ironbell.controllers.capi.machine.conditions import references
+from ironbell.controllers.capi.machine.draft import Draft, replace
+from ironbell.controllers.capi.machine.names import Legacy, MachineCondition, Phase, Reason
 from ironbell.controllers.capi.machine.observed import Observed
 from ironbell.controllers.capi.machine_templates import differences
 
@@ -47,6 +48,45 @@ _GONE: Final = {
 }
 """What is as it should be while the Machine is being deleted."""
 _CONTROL_PLANE_PARTS: Final = ("* APIServer", "* ControllerManager", "* Scheduler")
+
+
+def conclude(draft: Draft, observed: Observed) -> None:
+    """Set conditions and phase from all that the other steps have found."""
+    references.set_bootstrap_ready(draft, observed)
+    references.set_infrastructure_ready(draft, observed)
+    references.set_powered_on(draft, observed)
+    references.set_bootstrap_condition(draft, observed)
+    set_deleting(draft)
+    set_updating(draft)
+    set_up_to_date(draft, observed)
+    set_ready(draft)
+    set_available(draft)
+    set_legacy_ready(draft)
+    set_phase(draft)
+    draft.observe_generation()
+
+
+def set_phase(draft: Draft) -> None:
+    """Set the phase, and when it changed."""
+    phase = _phase(draft)
+    if phase != draft.status.phase:
+        draft.status = replace(draft.status, phase=phase, last_updated=rfc3339(draft.now))
+
+
+def _phase(draft: Draft) -> str:
+    initialization = draft.status.initialization
+    updating = draft.condition(MachineCondition.UPDATING)
+    if draft.is_deleting:
+        return Phase.DELETING
+    if updating is not None and updating.status == "True":
+        return Phase.UPDATING
+    if draft.status.node_ref.name and initialization.infrastructure_provisioned:
+        return Phase.RUNNING
+    if draft.spec.provider_id:
+        return Phase.PROVISIONED
+    if initialization.bootstrap_data_secret_created and not initialization.infrastructure_provisioned:
+        return Phase.PROVISIONING
+    return draft.status.phase or Phase.PENDING
 
 
 def set_deleting(draft: Draft) -> None:

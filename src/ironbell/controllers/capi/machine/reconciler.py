@@ -13,10 +13,8 @@ from ironbell.api.cluster.cluster import Cluster
 from ironbell.api.cluster.machine import MACHINE, Machine
 from ironbell.contract.external import external_watch
 from ironbell.contract.paused import PAUSED, is_paused, paused_condition
-from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, phase, upkeep
+from ironbell.controllers.capi.machine import bootstrap, infrastructure, node, observed, status, upkeep
 from ironbell.controllers.capi.machine.conditions import node as node_conditions
-from ironbell.controllers.capi.machine.conditions import own, references
-from ironbell.controllers.capi.machine.conditions.bootstrap import set_bootstrap_condition
 from ironbell.controllers.capi.machine.deletion import steps
 from ironbell.controllers.capi.machine.draft import Draft
 from ironbell.controllers.capi.machine.names import CONTROLLER, MachineCondition, Reason
@@ -63,7 +61,7 @@ class MachineReconciler:
         if draft.is_deleting:
             steps.reconcile(draft, observed, cluster)
         draft.put(pause)
-        _conclude(draft, observed)
+        status.conclude(draft, observed)
         return draft.decision()
 
     def _reconcile(self, draft: Draft, observed: Observed, cluster: Cluster) -> None:
@@ -79,19 +77,3 @@ def _without_cluster(draft: Draft) -> Decision:
     draft.set(MachineCondition.READY, "Unknown", Reason.INTERNAL_ERROR, message)
     draft.wait("ClusterNotFound", message)
     return draft.decision()
-
-
-def _conclude(draft: Draft, observed: Observed) -> None:
-    """Conditions and phase, from all that was found."""
-    references.set_bootstrap_ready(draft, observed)
-    references.set_infrastructure_ready(draft, observed)
-    references.set_powered_on(draft, observed)
-    set_bootstrap_condition(draft, observed)
-    own.set_deleting(draft)
-    own.set_updating(draft)
-    own.set_up_to_date(draft, observed)
-    own.set_ready(draft)
-    own.set_available(draft)
-    own.set_legacy_ready(draft)
-    phase.set_phase(draft)
-    draft.observe_generation()
