@@ -71,6 +71,7 @@ from ironbell.kube.decision import (
 from ironbell.kube.draft import Draft
 from ironbell.kube.finalizers import add_finalizer, is_deleting, remove_finalizer
 from ironbell.kube.reconciler import Cache, Declaration
+from ironbell.workload.clusterkey import ClusterKey
 
 _NO_INFRASTRUCTURE: Final = "Waiting for Cluster status.infrastructureReady to be true"
 _HEALTH: Final = frozenset({ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY})
@@ -84,6 +85,26 @@ class Seen:
     observed: Observed
     place: Slot | None = None
     naming_problem: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A control plane whose Cluster exists and whose version is valid: all that its steps have in common."""
+
+    observed: Observed
+    cluster: Cluster
+    version: Version
+    now: datetime
+
+    @property
+    def core(self) -> tuple[int, int, int]:
+        return self.version.major, self.version.minor, self.version.patch
+
+    @property
+    def config_spec(self) -> Fields:
+        """`spec.kubeadmConfigSpec` as plain data."""
+        fields: Fields = to_builtin(self.observed.kcp.spec.kubeadm_config_spec)
+        return fields
 
 
 @dataclass(frozen=True)
@@ -145,11 +166,11 @@ def _decide(draft: Draft[KubeadmControlPlane], seen: Seen, cluster: Cluster) -> 
     elif version is None:
         draft.wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
     elif draft.is_deleting:
-        _delete(draft, observed, cluster, version)
+        _delete(draft, Scope(observed, cluster, version, draft.now))
     elif seen.place is None:
         draft.wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
     else:
-        _reconcile(draft, observed, cluster, seen.place, version)
+        _reconcile(draft, Scope(observed, cluster, version, draft.now), seen.place)
 
 
 def _pause(kcp: KubeadmControlPlane, cluster: Cluster) -> Condition:
@@ -163,15 +184,15 @@ def _with_pause(kcp: KubeadmControlPlane, cluster: Cluster, now: datetime) -> Ku
     return msgspec.structs.replace(kcp, status=msgspec.structs.replace(kcp.status, conditions=conditions))
 
 
-def _plane(observed: Observed, cluster: Cluster, version: tuple[int, int, int], now: datetime) -> ControlPlane:
-    kcp = _with_pause(observed.kcp, cluster, now)
-    spec: Fields = to_builtin(kcp.spec.kubeadm_config_spec)
+def _plane(scope: Scope) -> ControlPlane:
+    observed, cluster, now = scope.observed, scope.cluster, scope.now
+    kcp, spec = _with_pause(observed.kcp, cluster, now), scope.config_spec
     configs: dict[str, Fields] = {name: to_builtin(config.spec) for name, config in observed.configs.items()}
     infra = {name: found.obj.body for name, found in observed.infra.items() if found.obj is not None}
     outdated = {}
     for machine in observed.machines:
         name = machine.metadata.name
-        why = reasons(kcp, spec, version, machine=machine, config=configs.get(name), infra=infra.get(name), now=now)
+        why = reasons(kcp, spec, scope.core, machine=machine, config=configs.get(name), infra=infra.get(name), now=now)
         if why:
             outdated[name] = why
     asked = observed.asked
@@ -186,15 +207,10 @@ def _plane(observed: Observed, cluster: Cluster, version: tuple[int, int, int], 
     )
 
 
-def _core(version: Version) -> tuple[int, int, int]:
-    return version.major, version.minor, version.patch
-
-
-def _delete(draft: Draft[KubeadmControlPlane], observed: Observed, cluster: Cluster, version: Version) -> None:
-    now = draft.now
+def _delete(draft: Draft[KubeadmControlPlane], scope: Scope) -> None:
+    observed, now = scope.observed, scope.now
     found = deletion.next_step(observed, now)
-    plane = _plane(observed, cluster, _core(version), now)
-    assessed = assess(plane, look(observed, now), now)
+    assessed = assess(_plane(scope), look(observed, now), now)
     report = Report(deleting=found.mark)
     draft.status = status_of(assessed, report, now)
     draft.last += found.actions
@@ -205,18 +221,16 @@ def _delete(draft: Draft[KubeadmControlPlane], observed: Observed, cluster: Clus
         draft.wait(found.mark.reason, found.mark.message)
 
 
-def _reconcile(
-    draft: Draft[KubeadmControlPlane], observed: Observed, cluster: Cluster, place: Slot, version: Version
-) -> None:
-    now, unfounded = draft.now, is_unfounded(observed)
+def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> None:
+    unfounded = is_unfounded(scope.observed)
     if unfounded:
-        observed = replace(observed, kcp=not_initialized(draft.obj))
-    plane = _plane(observed, cluster, _core(version), now)
-    prepared = _prepare(observed, cluster, plane, now)
+        scope = replace(scope, observed=replace(scope.observed, kcp=not_initialized(draft.obj)))
+    observed, now, plane = scope.observed, scope.now, _plane(scope)
+    prepared = _prepare(scope, plane)
     plane = _with_certificates(plane, prepared.certificates, now)
     assessed = assess(plane, prepared.seen, now)
     assessed = replace(assessed, plane=replace(assessed.plane, machines=recovered(assessed.plane.machines)))
-    step = _step(observed, assessed, prepared, place, _core(version), now)
+    step = _step(scope, assessed, prepared, place)
     if step.machines is not None:
         assessed = replace(assessed, plane=replace(assessed.plane, machines=step.machines))
     template = observed.template
@@ -241,10 +255,10 @@ def _reconcile(
         *(patch for patch in written if patch.name in touched),
         *next_actions,
         # Machines have many writers: that one of them was quicker must not hold up what comes before
-        *_template_owner(observed, cluster),
+        *_template_owner(scope),
         *(patch for patch in written if patch.name not in touched),
         *expiry.noted(observed.facts.serving, observed.machines, observed.configs),
-        *_synced(observed, cluster, plane, {patch.name for patch in written} | touched),
+        *_synced(scope, plane, {patch.name for patch in written} | touched),
     ]
     draft.need(*prepared.needs)
     draft.waiting = step.waiting
@@ -256,8 +270,9 @@ def _optional(action: Action | None) -> tuple[Action, ...]:
     return () if action is None else (action,)
 
 
-def _prepare(observed: Observed, cluster: Cluster, plane: ControlPlane, now: datetime) -> Preparation:
+def _prepare(scope: Scope, plane: ControlPlane) -> Preparation:
     """Everything up to where Machines matter."""
+    observed, cluster, now = scope.observed, scope.cluster, scope.now
     kcp, asked = observed.kcp, observed.asked
     if not cluster.status.initialization.infrastructure_provisioned:
         return Preparation((), Look(Sight.NOT_INITIALIZED, _NO_INFRASTRUCTURE), None)
@@ -292,26 +307,18 @@ def _is_busy(plane: ControlPlane) -> bool:
     return any(c.status != "True" for c in told) or not all(all_true(machine, types) for machine in plane.machines)
 
 
-def _step(
-    observed: Observed,
-    assessed: Assessed,
-    prepared: Preparation,
-    place: Slot,
-    version: tuple[int, int, int],
-    now: datetime,
-) -> Step:
+def _step(scope: Scope, assessed: Assessed, prepared: Preparation, place: Slot) -> Step:
     if not prepared.ready:
         return Step(waiting=Waiting("WaitingForCluster", prepared.seen.message))
     if prepared.actions:
         return Step(waiting=Waiting("Credentials", "certificates and kubeconfig are being made"))
-    template = observed.template
+    observed, template = scope.observed, scope.observed.template
     if template is None:
         return Step(waiting=Waiting("WaitingForTemplate", "spec.machineTemplate.spec.infrastructureRef names nothing"))
-    plane = assessed.plane
-    spec: Fields = to_builtin(observed.kcp.spec.kubeadm_config_spec)
-    situation = Situation(assessed, prepared.seen, place, template, spec, version, now)
+    plane, spec = assessed.plane, scope.config_spec
+    situation = Situation(assessed, prepared.seen, place, template, spec, scope.core, scope.now)
     if plane.needs_rollout and plane.initialized and prepared.seen.sight is Sight.SEEN:
-        before = upkeep.before_rollout(observed, spec, version)
+        before = upkeep.before_rollout(observed.facts.kubeadm_config, ClusterKey.of(scope.cluster), spec, scope.core)
         if before is not None and not plane.deleting_machines:
             return before
     step = next_step(situation)
@@ -321,7 +328,7 @@ def _step(
         return replace(step, actions=tuple(leftover))
     if prepared.seen.sight is not Sight.SEEN:
         return step
-    steady = upkeep.steady(observed, plane, spec, version)
+    steady = upkeep.steady(observed.facts.addons, plane, spec, scope.core)
     return replace(steady, machines=step.machines, again=step.again, waiting=steady.waiting or step.waiting)
 
 
@@ -347,18 +354,18 @@ def _were_being_made(kcp: KubeadmControlPlane) -> bool:
     return said is not None and said.status == "Unknown"
 
 
-def _template_owner(observed: Observed, cluster: Cluster) -> Iterable[Action]:
+def _template_owner(scope: Scope) -> Iterable[Action]:
     """The Cluster owns the template, so that it goes and moves with it."""
-    template = observed.template
+    template = scope.observed.template
     if template is None or template.obj is None or template.kind is None or template.is_deleting:
         return ()
-    owners = with_owner(template.obj.metadata.owner_references, owner_reference(CLUSTER, cluster))
+    owners = with_owner(template.obj.metadata.owner_references, owner_reference(CLUSTER, scope.cluster))
     return _optional(owners_patch(template.kind, template.obj, owners))
 
 
-def _synced(observed: Observed, cluster: Cluster, plane: ControlPlane, busy: Container[str]) -> Iterable[Action]:
+def _synced(scope: Scope, plane: ControlPlane, busy: Container[str]) -> Iterable[Action]:
     """What Machines and their parts take over without being replaced; those that are being written come next time."""
-    kcp, name = observed.kcp, cluster.metadata.name
+    observed, kcp, name = scope.observed, scope.observed.kcp, scope.cluster.metadata.name
     found: list[Action | None] = []
     for machine in observed.machines:
         if machine.metadata.name not in busy:

@@ -19,10 +19,10 @@ from ironbell.controllers.kubeadm.controlplane.corefile import check_migration
 from ironbell.controllers.kubeadm.controlplane.effects import prepare_upgrade, set_coredns, set_kube_proxy
 from ironbell.controllers.kubeadm.controlplane.kubeadmconfigmap import upgraded
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane
-from ironbell.controllers.kubeadm.controlplane.observed import Asked, Observed
-from ironbell.controllers.kubeadm.controlplane.questions import ROLLOUT_S, STEADY_S
+from ironbell.controllers.kubeadm.controlplane.observed import Asked
+from ironbell.controllers.kubeadm.controlplane.questions import ROLLOUT_S, STEADY_S, AddonsView
 from ironbell.controllers.kubeadm.controlplane.steps import Step
-from ironbell.kube.decision import Fields, Need, Waiting
+from ironbell.kube.decision import Fact, Fields, Need, Waiting
 from ironbell.workload.clusterkey import ClusterKey
 
 
@@ -35,10 +35,11 @@ def needs(kcp: KubeadmControlPlane, asked: Asked, *, initialized: bool, rolls: b
     return [] if busy or _skips_all(kcp) else [Need(asked.addons, STEADY_S)]
 
 
-def before_rollout(observed: Observed, config_spec: Fields, version: tuple[int, int, int]) -> Step | None:
-    """What comes before the next Machine of a rollout; None if nothing does."""
-    fact, cluster = observed.facts.kubeadm_config, observed.cluster
-    if cluster is None or fact is None or fact.error is not None or fact.at is None:
+def before_rollout(
+    fact: Fact[str | None] | None, cluster: ClusterKey, config_spec: Fields, version: tuple[int, int, int]
+) -> Step | None:
+    """The step that precedes the next Machine of a rollout, by kubeadm-config as it was read; None if there is none."""
+    if fact is None or fact.error is not None or fact.at is None:
         return Step(waiting=Waiting("InProgress", "kubeadm-config of the workload cluster is being read"))
     if not fact.value:
         return Step(waiting=Waiting("KubeadmConfigMissing", "the workload cluster has no ConfigMap kubeadm-config"))
@@ -49,13 +50,15 @@ def before_rollout(observed: Observed, config_spec: Fields, version: tuple[int, 
         return Step(waiting=Waiting(error.reason, error.message))
     if document == fact.value:
         return None
-    effect = prepare_upgrade(ClusterKey.of(cluster), configuration, version)
+    effect = prepare_upgrade(cluster, configuration, version)
     return Step((effect,), Waiting("InProgress", "kubeadm-config of the workload cluster is being updated"))
 
 
-def steady(observed: Observed, plane: ControlPlane, config_spec: Fields, version: tuple[int, int, int]) -> Step:
-    """What is to be done once all Machines are what they should be."""
-    fact, kcp, cluster = observed.facts.addons, observed.kcp, ClusterKey.of(plane.cluster)
+def steady(
+    fact: Fact[AddonsView] | None, plane: ControlPlane, config_spec: Fields, version: tuple[int, int, int]
+) -> Step:
+    """The step once all Machines are what they should be, by the addons as they were read."""
+    kcp, cluster = plane.kcp, ClusterKey.of(plane.cluster)
     view = fact.value if fact is not None and fact.error is None else None
     if view is None or plane.outdated or not plane.machines:
         return Step(done=True)
