@@ -30,10 +30,10 @@ from ironbell.controllers.capi.machinehealthcheck.names import (
     TEMPLATE_AVAILABLE,
     Reason,
 )
+from ironbell.controllers.capi.machinehealthcheck.nodes import UNASKED, known_nodes
+from ironbell.controllers.capi.machinehealthcheck.nodes import targets as with_nodes
 from ironbell.controllers.capi.machinehealthcheck.observed import Observed
 from ironbell.controllers.capi.machinehealthcheck.remediation import healthy, unhealthy
-from ironbell.controllers.capi.machinehealthcheck.sight import UNASKED, see
-from ironbell.controllers.capi.machinehealthcheck.sight import targets as with_nodes
 from ironbell.controllers.capi.status import status_patch
 from ironbell.kube.conditions import find_condition, is_true
 from ironbell.kube.decision import Action, Decision, Fields, Key, MergePatch, Waiting, do, emit, patch, wait
@@ -86,12 +86,12 @@ class _Result:
 
 def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datetime) -> Decision:
     check, belongs = observed.check, _belongs(observed.check, cluster)
-    sight = see(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else UNASKED
-    if sight.is_asking:
+    known = known_nodes(observed) if is_true(cluster.status.conditions, "ControlPlaneInitialized") else UNASKED
+    if known.is_asking:
         change = status_patch(MACHINE_HEALTH_CHECK, check, {}, [paused], now=now, observe=False)
-        return wait(NOT_KNOWN, sight.problem, belongs, change, needs=sight.needs)
-    targets = with_nodes(observed.machines, sight)
-    judge = Judge.of(cluster, check.spec.checks, now, restored=sight.restored)
+        return wait(NOT_KNOWN, known.problem, belongs, change, needs=known.needs)
+    targets = with_nodes(observed.machines, known)
+    judge = Judge.of(cluster, check.spec.checks, now, restored=known.restored)
     result = _Result(tuple((one, judge.verdict(one)) for one in targets))
     well, ill = result.of(Health.HEALTHY), result.of(Health.UNHEALTHY)
     trigger = check.spec.remediation.trigger_if
@@ -102,8 +102,8 @@ def _checked(observed: Observed, cluster: Cluster, paused: Condition, now: datet
         _status(observed, result, limit, paused, now),
         _restricted(check, limit, len(ill)),
         *actions,
-        needs=sight.needs,
-        waiting=Waiting(NOT_KNOWN, sight.problem) if sight.problem else None,
+        needs=known.needs,
+        waiting=Waiting(NOT_KNOWN, known.problem) if known.problem else None,
         requeue_after_s=0.0 if rest else result.look_again_s,
     )
 

@@ -1,4 +1,4 @@
-"""From what was seen to conditions: on each Machine, and what they add up to on the control plane. Pure.
+"""From an inspection to conditions: on each Machine, and what they add up to on the control plane. Pure.
 
 The control plane that comes out has its Machines with their new conditions: decisions read those, and what changed is
 written.
@@ -24,7 +24,7 @@ from ironbell.contract.conditions.legacy import LegacyCondition, find_legacy, le
 from ironbell.controllers.kubeadm.controlplane.aggregation import Words, aggregate, aggregate_legacy
 from ironbell.controllers.kubeadm.controlplane.components import machine_verdicts, strangers
 from ironbell.controllers.kubeadm.controlplane.etcdhealth import compare, member_verdict
-from ironbell.controllers.kubeadm.controlplane.look import Look, Sight
+from ironbell.controllers.kubeadm.controlplane.inspection import Inspection, InspectionState
 from ironbell.controllers.kubeadm.controlplane.marks import LegacyMark, Mark, Verdict
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, condition_true, is_deleting, is_false
 from ironbell.controllers.kubeadm.controlplane.names import (
@@ -62,28 +62,28 @@ class Assessed:
     legacy: Mapping[LegacyType, LegacyMark]
     matching: bool = True
     """Whether members of etcd and Machines match."""
-    sight: Sight = Sight.SEEN
+    state: InspectionState = InspectionState.COMPLETE
 
     @property
     def keeps(self) -> bool:
         """Whether what was said of the inside before stays, for nothing newer is known yet."""
-        return self.sight in (Sight.WAITING, Sight.CONNECTING, Sight.DOWN)
+        return self.state in (InspectionState.WAITING, InspectionState.CONNECTING, InspectionState.DOWN)
 
 
-def assess(plane: ControlPlane, seen: Look, now: datetime) -> Assessed:
+def assess(plane: ControlPlane, inspection: Inspection, now: datetime) -> Assessed:
     """Conditions as they are now."""
-    judged = _judged(plane, seen)
-    if seen.sight is Sight.SEEN:
-        plane = replace(plane, inside=seen.inside)
+    judged = _judged(plane, inspection)
+    if inspection.state is InspectionState.COMPLETE:
+        plane = replace(plane, inside=inspection.inside)
         judged = {m.metadata.name: _verdicts(plane, m) for m in plane.machines}
     machines = tuple(
         with_verdicts(machine, {**judged.get(machine.metadata.name, {}), **_own(plane, machine)}, now)
         for machine in plane.machines
     )
     plane = replace(plane, machines=machines)
-    if seen.sight is Sight.SEEN:
+    if inspection.state is InspectionState.COMPLETE:
         return _added_up(plane, now)
-    return Assessed(plane, _unseen(plane, seen), {}, sight=seen.sight)
+    return Assessed(plane, _unseen(plane, inspection), {}, state=inspection.state)
 
 
 def _own(plane: ControlPlane, machine: Machine) -> dict[str, Verdict]:
@@ -132,39 +132,39 @@ def _added_up(plane: ControlPlane, now: datetime) -> Assessed:
 
 
 _UNSEEN_REASON: Final = {
-    Sight.NOT_INITIALIZED: "InspectionFailed",
-    Sight.CONNECTING: "ConnectionDown",
-    Sight.DOWN: "ConnectionDown",
-    Sight.LOST: "ConnectionDown",
+    InspectionState.NOT_INITIALIZED: "InspectionFailed",
+    InspectionState.CONNECTING: "ConnectionDown",
+    InspectionState.DOWN: "ConnectionDown",
+    InspectionState.LOST: "ConnectionDown",
 }
-_OVERWRITES: Final = frozenset({Sight.NOT_INITIALIZED, Sight.LOST})
+_OVERWRITES: Final = frozenset({InspectionState.NOT_INITIALIZED, InspectionState.LOST})
 
 
-def _judged(plane: ControlPlane, seen: Look) -> dict[str, dict[str, Verdict]]:
+def _judged(plane: ControlPlane, inspection: Inspection) -> dict[str, dict[str, Verdict]]:
     """What is said on Machines when nothing was seen: where nothing was said before, or nothing can be said now."""
-    reason = _UNSEEN_REASON.get(seen.sight)
+    reason = _UNSEEN_REASON.get(inspection.state)
     if reason is None:
         return {}
-    verdict = Verdict(Mark("Unknown", reason, seen.message))
+    verdict = Verdict(Mark("Unknown", reason, inspection.message))
     types: list[str] = []
-    if _says_nothing(plane, seen, ConditionType.COMPONENTS_HEALTHY):
+    if _says_nothing(plane, inspection, ConditionType.COMPONENTS_HEALTHY):
         types += [MachineCondition.LABELS_AND_TAINTS, *pod_conditions(plane.etcd_managed)]
-    if plane.etcd_managed and _says_nothing(plane, seen, ConditionType.ETCD_CLUSTER_HEALTHY):
+    if plane.etcd_managed and _says_nothing(plane, inspection, ConditionType.ETCD_CLUSTER_HEALTHY):
         types.append(MachineCondition.ETCD_MEMBER)
     return {machine.metadata.name: dict.fromkeys(types, verdict) for machine in plane.machines}
 
 
-def _unseen(plane: ControlPlane, seen: Look) -> dict[ConditionType, Mark]:
-    reason = _UNSEEN_REASON.get(seen.sight)
+def _unseen(plane: ControlPlane, inspection: Inspection) -> dict[ConditionType, Mark]:
+    reason = _UNSEEN_REASON.get(inspection.state)
     if reason is None:
         return {}
-    mark = Mark("Unknown", reason, seen.message)
+    mark = Mark("Unknown", reason, inspection.message)
     types = (ConditionType.ETCD_CLUSTER_HEALTHY, ConditionType.COMPONENTS_HEALTHY)
-    return {type_: mark for type_ in types if _says_nothing(plane, seen, type_)}
+    return {type_: mark for type_ in types if _says_nothing(plane, inspection, type_)}
 
 
-def _says_nothing(plane: ControlPlane, seen: Look, type_: ConditionType) -> bool:
-    return seen.sight in _OVERWRITES or find_condition(plane.kcp.status.conditions, type_) is None
+def _says_nothing(plane: ControlPlane, inspection: Inspection, type_: ConditionType) -> bool:
+    return inspection.state in _OVERWRITES or find_condition(plane.kcp.status.conditions, type_) is None
 
 
 def with_verdicts(machine: Machine, verdicts: Mapping[str, Verdict], now: datetime) -> Machine:

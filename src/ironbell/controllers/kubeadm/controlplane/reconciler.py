@@ -44,7 +44,7 @@ from ironbell.controllers.kubeadm.controlplane.initialization import (
     not_initialized,
     report_repair,
 )
-from ironbell.controllers.kubeadm.controlplane.look import Look, Sight, look, needs
+from ironbell.controllers.kubeadm.controlplane.inspection import Inspection, InspectionState, inspect, needs
 from ironbell.controllers.kubeadm.controlplane.marks import Mark
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, all_true
 from ironbell.controllers.kubeadm.controlplane.names import (
@@ -79,8 +79,8 @@ _NO_ENDPOINT: Final = "Waiting for Cluster spec.controlPlaneEndpoint to be set"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was observed, with the place of the next Machine."""
+class Observation:
+    """A control plane as observed, with the place of its next Machine."""
 
     observed: Observed
     place: Slot | None = None
@@ -112,7 +112,7 @@ class Preparation:
     """What precedes the next step: actions of its own, the view of the inside, and what is to be known."""
 
     actions: tuple[Action, ...]
-    seen: Look
+    inspection: Inspection
     certificates: Mark | None
     needs: tuple[Need[Any], ...] = ()
     ready: bool = False
@@ -131,30 +131,30 @@ class ControlPlaneReconciler:
         looked_up=PARTS,
     )
 
-    def observe(self, cache: Cache, key: Key) -> Seen | None:
+    def observe(self, cache: Cache, key: Key) -> Observation | None:
         observed = observe(cache, key)
         if observed is None or observed.cluster is None or observed.template is None:
-            return None if observed is None else Seen(observed)
+            return None if observed is None else Observation(observed)
         try:
             place = slot(cache, observed.kcp, observed.cluster.metadata.name, observed.template)
         except NameTemplateError as error:
-            return Seen(observed, naming_problem=error.message)
-        return Seen(observed, place)
+            return Observation(observed, naming_problem=error.message)
+        return Observation(observed, place)
 
-    def decide(self, seen: Seen, now: datetime) -> Decision:
-        observed = seen.observed
+    def decide(self, observation: Observation, now: datetime) -> Decision:
+        observed = observation.observed
         draft = Draft(KUBEADM_CONTROL_PLANE, observed.kcp, now, set_condition=set_condition)
         if observed.cluster is None:
             draft.wait("WaitingForCluster", "the Cluster that names this control plane has not taken it over yet")
             return draft.decision()
         if added := add_finalizer(KUBEADM_CONTROL_PLANE, observed.kcp, FINALIZER):
             draft.first.append(added)
-        _decide(draft, seen, observed.cluster)
+        _decide(draft, observation, observed.cluster)
         return draft.decision()
 
 
-def _decide(draft: Draft[KubeadmControlPlane], seen: Seen, cluster: Cluster) -> None:
-    observed, kcp = seen.observed, draft.obj
+def _decide(draft: Draft[KubeadmControlPlane], observation: Observation, cluster: Cluster) -> None:
+    observed, kcp = observation.observed, draft.obj
     version = find_version(kcp.spec.version)
     if is_paused(kcp, cluster_paused=bool(cluster.spec.paused)):
         # nothing but this condition is written
@@ -167,10 +167,10 @@ def _decide(draft: Draft[KubeadmControlPlane], seen: Seen, cluster: Cluster) -> 
         draft.wait("InvalidVersion", f"spec.version {kcp.spec.version!r} is no version such as v1.34.2")
     elif draft.is_deleting:
         _delete(draft, Scope(observed, cluster, version, draft.now))
-    elif seen.place is None:
-        draft.wait("InvalidNamingTemplate", f"spec.machineNaming.template: {seen.naming_problem}")
+    elif observation.place is None:
+        draft.wait("InvalidNamingTemplate", f"spec.machineNaming.template: {observation.naming_problem}")
     else:
-        _reconcile(draft, Scope(observed, cluster, version, draft.now), seen.place)
+        _reconcile(draft, Scope(observed, cluster, version, draft.now), observation.place)
 
 
 def _pause(kcp: KubeadmControlPlane, cluster: Cluster) -> Condition:
@@ -210,7 +210,7 @@ def _plane(scope: Scope) -> ControlPlane:
 def _delete(draft: Draft[KubeadmControlPlane], scope: Scope) -> None:
     observed, now = scope.observed, scope.now
     found = deletion.next_step(observed, now)
-    assessed = assess(_plane(scope), look(observed, now), now)
+    assessed = assess(_plane(scope), inspect(observed, now), now)
     report = Report(deleting=found.mark)
     draft.status = status_of(assessed, report, now)
     draft.last += found.actions
@@ -228,7 +228,7 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
     observed, now, plane = scope.observed, scope.now, _plane(scope)
     prepared = _prepare(scope, plane)
     plane = _with_certificates(plane, prepared.certificates, now)
-    assessed = assess(plane, prepared.seen, now)
+    assessed = assess(plane, prepared.inspection, now)
     assessed = replace(assessed, plane=replace(assessed.plane, machines=recovered(assessed.plane.machines)))
     step = _step(scope, assessed, prepared, place)
     if step.machines is not None:
@@ -247,7 +247,7 @@ def _reconcile(draft: Draft[KubeadmControlPlane], scope: Scope, place: Slot) -> 
     kcp = observed.kcp
     if unfounded:
         report_repair(draft)
-    looks = (step.again, prepared.seen.again, next_change(kcp, observed.machines, now))
+    looks = (step.again, prepared.inspection.again, next_change(kcp, observed.machines, now))
     next_actions = prepared.actions or step.actions
     written = machine_status_patches(observed.machines, assessed.plane.machines)
     touched = {action.name for action in next_actions if isinstance(action, MergePatch | Delete)}
@@ -275,22 +275,22 @@ def _prepare(scope: Scope, plane: ControlPlane) -> Preparation:
     observed, cluster, now = scope.observed, scope.cluster, scope.now
     kcp, asked = observed.kcp, observed.asked
     if not cluster.status.initialization.infrastructure_provisioned:
-        return Preparation((), Look(Sight.NOT_INITIALIZED, _NO_INFRASTRUCTURE), None)
+        return Preparation((), Inspection(InspectionState.NOT_INITIALIZED, _NO_INFRASTRUCTURE), None)
     credentials = authorities(observed, etcd_managed=plane.etcd_managed, initialized=plane.initialized)
     endpoint = cluster.spec.control_plane_endpoint
     if not endpoint.host or not endpoint.port:
-        seen = Look(Sight.NOT_INITIALIZED, _NO_ENDPOINT)
-        return Preparation(credentials.actions, seen, credentials.mark)
+        inspection = Inspection(InspectionState.NOT_INITIALIZED, _NO_ENDPOINT)
+        return Preparation(credentials.actions, inspection, credentials.mark)
     server = f"https://{_bracketed(endpoint.host)}:{endpoint.port}"
     actions, wanted = kubeconfig(observed, server, now)
     if asked is not None:
         busy = _is_busy(plane)
         wanted += needs(asked, observed.facts, initialized=plane.initialized, busy=busy)
-        if look(observed, now).sight is Sight.SEEN:
+        if inspect(observed, now).state is InspectionState.COMPLETE:
             wanted += expiry.needs(asked.serving, observed.machines)
         wanted += upkeep.needs(kcp, asked, initialized=plane.initialized, rolls=bool(plane.needs_rollout), busy=busy)
     return Preparation(
-        (*credentials.actions, *actions), look(observed, now), credentials.mark, tuple(wanted), ready=True
+        (*credentials.actions, *actions), inspect(observed, now), credentials.mark, tuple(wanted), ready=True
     )
 
 
@@ -309,15 +309,15 @@ def _is_busy(plane: ControlPlane) -> bool:
 
 def _step(scope: Scope, assessed: Assessed, prepared: Preparation, place: Slot) -> Step:
     if not prepared.ready:
-        return Step(waiting=Waiting("WaitingForCluster", prepared.seen.message))
+        return Step(waiting=Waiting("WaitingForCluster", prepared.inspection.message))
     if prepared.actions:
         return Step(waiting=Waiting("Credentials", "certificates and kubeconfig are being made"))
     observed, template = scope.observed, scope.observed.template
     if template is None:
         return Step(waiting=Waiting("WaitingForTemplate", "spec.machineTemplate.spec.infrastructureRef names nothing"))
     plane, spec = assessed.plane, scope.config_spec
-    situation = Situation(assessed, prepared.seen, place, template, spec, scope.core, scope.now)
-    if plane.needs_rollout and plane.initialized and prepared.seen.sight is Sight.SEEN:
+    situation = Situation(assessed, prepared.inspection, place, template, spec, scope.core, scope.now)
+    if plane.needs_rollout and plane.initialized and prepared.inspection.state is InspectionState.COMPLETE:
         before = upkeep.before_rollout(observed.facts.kubeadm_config, ClusterKey.of(scope.cluster), spec, scope.core)
         if before is not None and not plane.deleting_machines:
             return before
@@ -326,7 +326,7 @@ def _step(scope: Scope, assessed: Assessed, prepared: Preparation, place: Slot) 
         return step
     if leftover := settle(observed.kcp, place):
         return replace(step, actions=tuple(leftover))
-    if prepared.seen.sight is not Sight.SEEN:
+    if prepared.inspection.state is not InspectionState.COMPLETE:
         return step
     steady = upkeep.steady(observed.facts.addons, plane, spec, scope.core)
     return replace(steady, machines=step.machines, again=step.again, waiting=steady.waiting or step.waiting)

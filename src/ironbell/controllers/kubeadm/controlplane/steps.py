@@ -22,7 +22,7 @@ from ironbell.controllers.kubeadm.controlplane.assess import Assessed, with_verd
 from ironbell.controllers.kubeadm.controlplane.creating import Slot, Wanted, make
 from ironbell.controllers.kubeadm.controlplane.effects import move_leader, remove_member
 from ironbell.controllers.kubeadm.controlplane.etcdhealth import title
-from ironbell.controllers.kubeadm.controlplane.look import Look, Sight
+from ironbell.controllers.kubeadm.controlplane.inspection import Inspection, InspectionState
 from ironbell.controllers.kubeadm.controlplane.marks import WARNING, LegacyMark, Mark, Verdict
 from ironbell.controllers.kubeadm.controlplane.members import orphan_to_remove
 from ironbell.controllers.kubeadm.controlplane.model import ControlPlane, has_node
@@ -62,7 +62,7 @@ class Situation:
     """All that the next step depends on."""
 
     assessed: Assessed
-    seen: Look
+    inspection: Inspection
     place: Slot
     template: External
     config_spec: Fields
@@ -77,14 +77,14 @@ class Situation:
 
 def next_step(situation: Situation) -> Step:
     """The most urgent thing to do."""
-    plane, seen = situation.plane, situation.seen
-    if seen.sight not in (Sight.SEEN, Sight.NOT_INITIALIZED):
+    plane, inspection = situation.plane, situation.inspection
+    if inspection.state not in (InspectionState.COMPLETE, InspectionState.NOT_INITIALIZED):
         if len(plane.machines) == 1 and (step := _hook(situation)) is not None:
             # nothing is left that the last one could be missed by
             return step
-        return Step(waiting=Waiting("ConnectionDown", seen.message or "The workload cluster cannot be reached"))
-    for look in (_orphan, _rescue, _hook, _remediation):
-        if (step := look(situation)) is not None:
+        return Step(waiting=Waiting("ConnectionDown", inspection.message or "The workload cluster cannot be reached"))
+    for choose in (_orphan, _rescue, _hook, _remediation):
+        if (step := choose(situation)) is not None:
             return step
     held = decide_remediation(plane, situation.now)
     if not isinstance(held, Hold):
@@ -104,7 +104,7 @@ def _with_machines(situation: Situation, machines: tuple[Machine, ...]) -> Situa
 def _orphan(situation: Situation) -> Step | None:
     plane = situation.plane
     healthy = situation.assessed.marks.get(ConditionType.ETCD_CLUSTER_HEALTHY)
-    if situation.seen.sight is not Sight.SEEN or (healthy is not None and healthy.status == "True"):
+    if situation.inspection.state is not InspectionState.COMPLETE or (healthy is not None and healthy.status == "True"):
         return None
     orphan = orphan_to_remove(plane, situation.now)
     if orphan is None:
@@ -245,7 +245,7 @@ def _leader_leaves(plane: ControlPlane, machine: Machine) -> Step:
 
 def _acting(situation: Situation, step: Step) -> Step:
     """The step, if what is known of the inside is fresh; else only that it is waited for."""
-    if situation.seen.fresh or situation.seen.sight is Sight.NOT_INITIALIZED:
+    if situation.inspection.fresh or situation.inspection.state is InspectionState.NOT_INITIALIZED:
         return step
     return Step(waiting=_waiting("pods and etcd of the workload cluster are looked at anew"), preflight=step.preflight)
 

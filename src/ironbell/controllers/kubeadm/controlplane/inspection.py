@@ -1,4 +1,4 @@
-"""How much is known of the inside of a cluster, and what has to be asked. Pure.
+"""How much is known of the inside of a cluster, and which facts a decision needs. Pure.
 
 Nodes are pushed. Pods and etcd are asked about seldom while all is well, often while something happens; and nothing is
 taken away or added on the word of an answer that is older than `ACT_ON_S`.
@@ -34,27 +34,27 @@ _GRACE: Final = timedelta(minutes=5)
 _ATTEMPTS: Final = 5
 
 
-class Sight(Enum):
-    """How much can be said."""
+class InspectionState(Enum):
+    """How much of the inside is known."""
 
     NOT_INITIALIZED = "not initialized"
-    """There is nothing to look into yet."""
+    """There is no cluster to inspect yet."""
     CONNECTING = "connecting"
-    """Nobody has connected yet; what was said before stays."""
+    """The first connection is being opened; reported conditions stay."""
     DOWN = "down"
-    """The connection was lost a short while ago; what was said before stays."""
+    """The connection was lost a short while ago; reported conditions stay."""
     LOST = "lost"
-    """The connection has been lost for so long that nothing can be said any more."""
+    """The connection has been lost for so long that conditions become Unknown."""
     WAITING = "waiting"
-    """Answers are on their way; what was said before stays."""
-    SEEN = "seen"
+    """Answers are pending; reported conditions stay."""
+    COMPLETE = "complete"
 
 
 @dataclass(frozen=True)
-class Look:
-    """What was seen."""
+class Inspection:
+    """The inside of a cluster, as far as it is known."""
 
-    sight: Sight
+    state: InspectionState
     message: str = ""
     inside: Inside = field(default_factory=Inside)
     fresh: bool = False
@@ -63,30 +63,30 @@ class Look:
     """When more can be said even if nothing changes."""
 
 
-def look(observed: Observed, now: datetime) -> Look:
+def inspect(observed: Observed, now: datetime) -> Inspection:
     """What is known of the inside of the cluster."""
     kcp = observed.kcp
     initialized = find_condition(kcp.status.conditions, ConditionType.INITIALIZED)
     if not kcp.status.initialization.control_plane_initialized or initialized is None or initialized.status != "True":
-        return Look(Sight.NOT_INITIALIZED, "Waiting for Cluster control plane to be initialized")
+        return Inspection(InspectionState.NOT_INITIALIZED, "Waiting for Cluster control plane to be initialized")
     facts = observed.facts
     state = facts.connection.value if facts.connection is not None else None
     if state is None or (
         not state.connected and state.last_probe_success is None and state.consecutive_failures < _ATTEMPTS
     ):
-        return Look(Sight.CONNECTING, "Remote connection not established yet")
+        return Inspection(InspectionState.CONNECTING, "Remote connection not established yet")
     if not state.healthy:
         last = state.last_probe_success
         since = max(filter(None, (last, moment(initialized.last_transition_time))), default=now)
         message = f"Last successful probe at {rfc3339(last)}" if last is not None else ""
         if now - since > _GRACE:
-            return Look(Sight.LOST, message)
+            return Inspection(InspectionState.LOST, message)
         if not state.connected:
-            return Look(Sight.DOWN, message, again=since + _GRACE)
+            return Inspection(InspectionState.DOWN, message, again=since + _GRACE)
     return _inside(observed, facts, now)
 
 
-def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
+def _inside(observed: Observed, facts: Facts, now: datetime) -> Inspection:
     asked = observed.asked
     managed = asked is not None and asked.components.etcd
     asked_for: list[Fact[Any] | None] = [*facts.nodes.values(), *facts.unnamed.values()]
@@ -94,7 +94,7 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
     if facts.nodes and (_is_pending(facts.components) or (managed and _is_pending(facts.etcd))):
         pending.append(None)
     if pending:
-        return Look(Sight.WAITING, "Waiting for answers from the workload cluster")
+        return Inspection(InspectionState.WAITING, "Waiting for answers from the workload cluster")
     nodes: dict[str, NodeView] = {}
     nodes_error = ""
     for name, fact in facts.nodes.items():
@@ -107,8 +107,8 @@ def _inside(observed: Observed, facts: Facts, now: datetime) -> Look:
         if found is not None and found.value is not None and len(found.value) == 1:
             nodes[found.value[0].name] = found.value[0]
     components, etcd = facts.components, facts.etcd
-    return Look(
-        Sight.SEEN,
+    return Inspection(
+        InspectionState.COMPLETE,
         inside=Inside(
             nodes,
             nodes_error,
