@@ -11,9 +11,9 @@ import pytest
 from ironbell.api.cluster import CLUSTER
 from ironbell.api.cluster.names import FINALIZER_MACHINE_DEPLOYMENT as FINALIZER
 from ironbell.controllers.capi.machine.deletion import steps as deletion
-from ironbell.controllers.capi.machinedeployment import machinedeployment
+from ironbell.controllers.capi.machinedeployment import reconciler as machinedeployment
 from ironbell.controllers.capi.machinedeployment.limits import Limits
-from ironbell.controllers.capi.machineset import machineset
+from ironbell.controllers.capi.machineset import reconciler as machineset
 from ironbell.controllers.kubeadm.controlplane import hook, steps
 from ironbell.controllers.kubeadm.controlplane.preflight import PASSED
 from ironbell.controllers.kubeadm.controlplane.quorum import EtcdForecast
